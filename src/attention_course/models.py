@@ -1,0 +1,50 @@
+"""Builders: sizes in, an `EncoderDecoder` out. All share the bidirectional encoder and its sizes."""
+
+from attention_course.rnn import BahdanauDecoder, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
+from attention_course.scores import Score
+from attention_course.seq2seq import EncoderDecoder
+
+
+def final_state(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int) -> EncoderDecoder:
+    """Build the bottleneck: a decoder that is started with the source's final state.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of a decoder state, and of an encoder state per direction.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    return EncoderDecoder(encoder, FinalStateDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim))
+
+
+def context_every_step(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int) -> EncoderDecoder:
+    """Build a decoder that is handed the source's final state at every step. Arguments as in `final_state`."""
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    return EncoderDecoder(encoder, ContextDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim))
+
+
+def bahdanau(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score) -> EncoderDecoder:
+    """Build a decoder that asks before it updates.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of a decoder state, and of an encoder state per direction.
+        score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    return EncoderDecoder(encoder, BahdanauDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
+
+
+def luong(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score) -> EncoderDecoder:
+    """Build a decoder that updates before it asks. Arguments as in `bahdanau`."""
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    return EncoderDecoder(encoder, LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))

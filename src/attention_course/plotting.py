@@ -1,0 +1,78 @@
+"""Figures: alignments as heat maps, scores as curves over length."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+
+def heat_map(
+    weights: Sequence[Sequence[float]],
+    source: Sequence[str],
+    target: Sequence[str],
+    gold: Sequence[Collection[int]] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw who attends to what: one row per target token, one column per source token, bright = more weight.
+
+    Args:
+        weights: at least one row per target token; columns beyond the source's tokens (padding) are left out.
+        source: tokens, left to right.
+        target: tokens, top to bottom.
+        gold: for each target token the source positions that it came from; each gets a frame.
+        ax: where to draw; a new figure without it.
+
+    Returns:
+        The axes drawn on.
+
+    Raises:
+        ValueError: fewer weights than tokens.
+    """
+    rows = [list(row[: len(source)]) for row in weights[: len(target)]]
+    if len(rows) < len(target) or any(len(row) < len(source) for row in rows):
+        raise ValueError(
+            f"{len(target)} target and {len(source)} source tokens need as many rows and columns of weights, "
+            f"got {len(weights)} and {min(map(len, weights), default=0)}"
+        )
+    if ax is None:
+        _, ax = plt.subplots(figsize=(1.2 + 0.3 * len(source), 0.8 + 0.3 * len(target)), layout="constrained")
+    image = ax.imshow(rows, cmap="viridis", vmin=0, vmax=1, aspect="equal")
+    ax.set_xticks(range(len(source)), [_visible(token) for token in source])
+    ax.set_yticks(range(len(target)), [_visible(token) for token in target])
+    ax.tick_params(length=0)
+    ax.set_xlabel("source")
+    ax.set_ylabel("target")
+    for t, positions in enumerate(gold or ()):
+        for s in positions:
+            ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
+    ax.figure.colorbar(image, ax=ax, label="weight", fraction=0.03, pad=0.02)
+    return ax
+
+
+def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
+    """Draw a score against the source length, one line per model.
+
+    Args:
+        curves: name of the model -> source length in tokens -> score in [0, 1].
+        ax: where to draw; a new figure without it.
+
+    Returns:
+        The axes drawn on.
+    """
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    for (name, curve), marker in zip(curves.items(), "osD^vPX*"):
+        ax.plot(list(curve), list(curve.values()), marker=marker, markersize=4, label=name)
+    ax.set_xlabel("source length (tokens)")
+    ax.set_ylabel("exact match")
+    ax.set_ylim(-0.03, 1.03)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.grid(alpha=0.3)
+    ax.legend()
+    return ax
+
+
+def _visible(token: str) -> str:
+    return "␣" if token == " " else token

@@ -1,0 +1,315 @@
+"""Recurrent encoders and decoders: the bottleneck, and two ways of asking a memory."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attention_course.attention import attend
+from attention_course.masks import padding_mask
+from attention_course.scores import Score
+from attention_course.seq2seq import Encoded, Memory
+
+
+def reverse_padded(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B S D"]:
+    """Turn each sentence around within its own length; padding stays where it is.
+
+    Args:
+        x: a padded batch.
+        lengths: tokens in each sentence.
+
+    Returns:
+        y with y[b, s] = x[b, lengths[b] - 1 - s] on tokens.
+    """
+    positions = torch.arange(x.size(1), device=x.device)
+    last = lengths.to(x.device)[:, None] - 1
+    index = torch.where(positions <= last, last - positions, positions)  # (B, S)
+    return x.gather(1, index[..., None].expand_as(x))
+
+
+def at_end(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    """Pick the vector of each sentence's own last token: under padding that is not x[:, -1].
+
+    Args:
+        x: a padded batch.
+        lengths: tokens in each sentence.
+
+    Returns:
+        x[b, lengths[b] - 1].
+    """
+    last = (lengths.to(x.device) - 1)[:, None, None].expand(-1, 1, x.size(-1))
+    return x.gather(1, last)[:, 0]
+
+
+class RNNEncoder(nn.Module):
+    r"""Stacked GRUs over the source, in one direction or in both.
+
+    .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
+
+    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it. Padding changes neither the
+    states on tokens nor the final one: reading forwards, it comes after them; reading backwards, each sentence is
+    turned around within its own length.
+
+    Args:
+        vocab_size: V, tokens in the source vocabulary.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width of a state, per direction.
+        num_layers: layers.
+        bidirectional: read backwards as well; states are then twice as wide.
+    """
+
+    def __init__(
+        self, vocab_size: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, bidirectional: bool = True
+    ):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
+        widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
+        self.forwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
+        self.backwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
+
+    def forward(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Encoded:
+        """Read a padded batch of sources.
+
+        Args:
+            source: token ids.
+            lengths: tokens in each source, on the CPU.
+
+        Returns:
+            The top layer's states; its state at each sentence's own end (and, backwards, at its start); the mask.
+        """
+        states = self.embedding(source)
+        for layer, forwards in enumerate(self.forwards):
+            below = states
+            states, _ = forwards(below)
+            final = at_end(states, lengths)
+            if self.backwards:
+                reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
+                states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
+                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
+        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+
+
+class FinalStateDecoder(nn.Module):
+    r"""The bottleneck: the decoder is started with the source's final state and never sees the source again.
+
+    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad c = h^{enc}_S
+
+    Sutskever et al. (2014), Section 2. The memory has one slot and nobody asks it: the weights are ones.
+
+    Args:
+        vocab_size: V, tokens in the target vocabulary.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width H of a state.
+        memory_dim: width E of the encoder's final state.
+    """
+
+    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.bridge = nn.Linear(memory_dim, hidden_dim)
+        self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
+        self.head = nn.Linear(hidden_dim, vocab_size)
+
+    def remember(self, encoded: Encoded) -> Memory:
+        """Keep the final state, and nothing else of the source."""
+        return _one_slot(encoded, torch.tanh(self.bridge(encoded.final)))
+
+    def decode(
+        self, target: Int[Tensor, "B T"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
+        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
+        logits, weights, _ = self.step(target, memory, self.start(memory))
+        return logits, weights
+
+    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+        """Return the state before the first step."""
+        return memory.state
+
+    def step(
+        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B H"]]:
+        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
+        states, state = self.rnn(self.embedding(token), cache[None])
+        return self.head(states), states.new_ones(*token.shape, 1), state[0]
+
+
+class ContextDecoder(nn.Module):
+    r"""Context at every step: the same final state is handed to the decoder again and again.
+
+    .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1}), \quad c = h^{enc}_S
+
+    Cho et al. (2014), Section 2.2. The memory still has one slot; whatever the score, its weight is one.
+
+    Args:
+        vocab_size: V, tokens in the target vocabulary.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width H of a state.
+        memory_dim: width E of the encoder's final state.
+    """
+
+    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.bridge = nn.Linear(memory_dim, hidden_dim)
+        self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
+        self.head = nn.Linear(hidden_dim, vocab_size)
+
+    def remember(self, encoded: Encoded) -> Memory:
+        """Keep the final state, and nothing else of the source."""
+        return _one_slot(encoded, torch.tanh(self.bridge(encoded.final)))
+
+    def decode(
+        self, target: Int[Tensor, "B T"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
+        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
+        logits, weights, _ = self.step(target, memory, self.start(memory))
+        return logits, weights
+
+    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+        """Return the state before the first step."""
+        return memory.state
+
+    def step(
+        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B H"]]:
+        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
+        embedded = self.embedding(token)
+        context, weights = attend(embedded.new_zeros(*token.shape, 1), memory.value, memory.mask)
+        states, state = self.rnn(torch.cat([embedded, context], dim=-1), cache[None])
+        return self.head(states), weights, state[0]
+
+
+class BahdanauDecoder(nn.Module):
+    r"""Ask, then update: the state *before* the update looks for what the update will need.
+
+    .. math::
+
+        h_{t-1} \to a_t \to c_t \to h_t: \quad
+        a_{ts} = \mathrm{softmax}_s\, \mathrm{score}(h_{t-1}, k_s), \quad
+        c_t = \sum_s a_{ts} v_s, \quad
+        h_t = \mathrm{GRU}([y_{t-1}; c_t], h_{t-1})
+
+    Bahdanau et al. (2015), Eqs. 4-6 and A.1.2, where h is s, k and v are the annotations h_j, a is alpha. The
+    output layer is one linear map of [h_t; c_t; y_{t-1}] in place of the paper's maxout layer.
+
+    Args:
+        vocab_size: V, tokens in the target vocabulary.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width H of a state, and so of a query.
+        memory_dim: width E of the encoder's states, and so of keys and values.
+        score: compares queries of width H with keys of width E.
+    """
+
+    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, score: Score):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.bridge = nn.Linear(memory_dim, hidden_dim)
+        self.score = score
+        self.rnn = nn.GRUCell(embedding_dim + memory_dim, hidden_dim)
+        self.head = nn.Linear(hidden_dim + memory_dim + embedding_dim, vocab_size)
+
+    def remember(self, encoded: Encoded) -> Memory:
+        """Keep every state of the source; project the keys once."""
+        return _every_slot(encoded, self.score, torch.tanh(self.bridge(encoded.final)))
+
+    def decode(
+        self, target: Int[Tensor, "B T"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
+        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
+
+        Each query needs the state that the context before it made, so the steps wait for one another.
+        """
+        embedded, state = self.embedding(target), self.start(memory)
+        states, contexts, weights = [], [], []
+        for t in range(target.size(1)):
+            state, context, step_weights = self._advance(embedded[:, t : t + 1], memory, state)
+            states.append(state[:, None])
+            contexts.append(context)
+            weights.append(step_weights)
+        features = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]  # each (B, T, .)
+        return self.head(torch.cat(features, dim=-1)), torch.cat(weights, dim=1)
+
+    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+        """Return the state before the first step."""
+        return memory.state
+
+    def step(
+        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B H"]]:
+        """Predict one token. See `EncoderDecoder.step`."""
+        embedded = self.embedding(token)
+        state, context, weights = self._advance(embedded, memory, cache)
+        return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+
+    def _advance(
+        self, embedded: Float[Tensor, "B 1 D"], memory: Memory, state: Float[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B 1 E"], Float[Tensor, "B 1 S"]]:
+        query = state[:, None]  # the state before the update; (B, T = 1, H)
+        context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
+        state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], state)
+        return state, context, weights
+
+
+class LuongDecoder(nn.Module):
+    r"""Update, then ask: the state *after* the update looks for what the prediction needs.
+
+    .. math::
+
+        h_t \to a_t \to c_t \to \tilde{h}_t: \quad
+        h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad
+        a_{ts} = \mathrm{softmax}_s\, \mathrm{score}(h_t, k_s), \quad
+        c_t = \sum_s a_{ts} v_s, \quad
+        \tilde{h}_t = \tanh(W_c [c_t; h_t])
+
+    Luong et al. (2015), Eqs. 5-7, global attention without input feeding; k and v are the source states.
+    No state depends on a context, so all queries of a target are asked at once.
+
+    Args:
+        vocab_size: V, tokens in the target vocabulary.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width H of a state, and so of a query and of the attentional vector.
+        memory_dim: width E of the encoder's states, and so of keys and values.
+        score: compares queries of width H with keys of width E.
+    """
+
+    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, score: Score):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.bridge = nn.Linear(memory_dim, hidden_dim)
+        self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
+        self.score = score
+        self.attentional_proj = nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False)
+        self.head = nn.Linear(hidden_dim, vocab_size)
+
+    def remember(self, encoded: Encoded) -> Memory:
+        """Keep every state of the source; project the keys once."""
+        return _every_slot(encoded, self.score, torch.tanh(self.bridge(encoded.final)))
+
+    def decode(
+        self, target: Int[Tensor, "B T"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
+        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
+        logits, weights, _ = self.step(target, memory, self.start(memory))
+        return logits, weights
+
+    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+        """Return the state before the first step."""
+        return memory.state
+
+    def step(
+        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], Float[Tensor, "B H"]]:
+        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
+        query, state = self.rnn(self.embedding(token), cache[None])  # the states after the update; (B, T, H)
+        context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
+        attentional = torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1)))
+        return self.head(attentional), weights, state[0]
+
+
+def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
+    slot = encoded.final[:, None]  # (B, 1, E)
+    return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=state)
+
+
+def _every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
+    return Memory(score.project_keys(encoded.states), encoded.states, encoded.mask, state)
