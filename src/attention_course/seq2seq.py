@@ -123,6 +123,6 @@ class EncoderDecoder(nn.Module):
 
     def forward(
         self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"], target: Int[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T slots"]]:
         """Encode, then decode with teacher forcing."""
         return self.decode(target, self.encode(source, lengths))
