@@ -1,0 +1,65 @@
+"""What all tests share: one seed, one thread, no window, and the four recurrent models."""
+
+import random
+
+import matplotlib
+import pytest
+import torch
+from hypothesis import settings
+
+from attention_course import models
+from attention_course.scores import AdditiveScore
+
+matplotlib.use("Agg")
+torch.set_num_threads(1)
+
+# Derandomised and without a database: a test that passes once passes always, and nothing is written beside it.
+settings.register_profile("course", deadline=None, derandomize=True, database=None, max_examples=30)
+settings.load_profile("course")
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    random.seed(0)
+
+
+@pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
+def device(request):
+    return torch.device(request.param)
+
+
+# The sizes are distinct primes, apart from the key width, which is twice the hidden width.
+SIZES = {"source_size": 17, "target_size": 19, "embedding_dim": 7, "hidden_dim": 11}
+BUILDERS = {
+    "final_state": lambda: models.final_state(**SIZES),
+    "context_every_step": lambda: models.context_every_step(**SIZES),
+    "bahdanau": lambda: models.bahdanau(**SIZES, score=AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)),
+    "luong": lambda: models.luong(**SIZES, score=AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)),
+}
+
+
+def _build(name):
+    model = BUILDERS[name]()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)  # at torch's own scale all weights are near 1/S and all logits near 0
+    return model.eval()
+
+
+@pytest.fixture(params=list(BUILDERS))
+def model(request):
+    """Each of the four models, with weights that are far from uniform."""
+    return _build(request.param)
+
+
+@pytest.fixture(params=["bahdanau", "luong"])
+def attentive_model(request):
+    """The two models whose memory has one slot per source token."""
+    return _build(request.param)
+
+
+@pytest.fixture(params=["final_state", "context_every_step"])
+def one_slot_model(request):
+    """The two models whose memory has one slot."""
+    return _build(request.param)

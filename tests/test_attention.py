@@ -1,0 +1,246 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+from attention_course.attention import attend, masked_softmax
+from attention_course.masks import padding_mask
+
+B, T, S, D = 2, 3, 5, 7
+HALVES_AND_SINGLE = [torch.float16, torch.bfloat16, torch.float32]
+
+
+def test_weights_by_hand():
+    e = math.e
+    weights = masked_softmax(torch.tensor([[[0.0, 1.0]]]))
+
+    assert_close(weights, torch.tensor([[[1 / (1 + e), e / (1 + e)]]]))
+
+
+def test_masked_weights_by_hand():
+    scores = torch.tensor([[[0.0, 1.0, 9.0], [0.0, 1.0, 9.0]]])
+    mask = torch.tensor([[[True, True, False], [False, True, False]]])
+
+    e = math.e
+    expected = torch.tensor([[[1 / (1 + e), e / (1 + e), 0.0], [0.0, 1.0, 0.0]]])
+    assert_close(masked_softmax(scores, mask), expected)
+
+
+def test_context_by_hand():
+    scores = torch.tensor([[[0.0, math.log(3.0)]]])  # the weights are 1/4 and 3/4
+    value = torch.tensor([[[4.0, 0.0, 8.0], [0.0, 4.0, 8.0]]])
+    context, weights = attend(scores, value)
+
+    assert_close(weights, torch.tensor([[[0.25, 0.75]]]))
+    assert_close(context, torch.tensor([[[1.0, 3.0, 8.0]]]))
+
+
+def test_context_is_the_weighted_sum(device):
+    scores, value = torch.randn(B, T, S, device=device), torch.randn(B, S, D, device=device)
+    mask = padding_mask(torch.tensor([3, 5], device=device), S)
+    context, weights = attend(scores, value, mask)
+
+    for b in range(B):
+        for t in range(T):
+            assert_close(context[b, t], sum(weights[b, t, s] * value[b, s] for s in range(S)))
+
+
+def test_masked_keys_might_as_well_not_be_there():
+    scores, value = torch.randn(B, T, S), torch.randn(B, S, D)
+    keep = [0, 2, 3]
+    mask = torch.zeros(1, 1, S, dtype=torch.bool)
+    mask[..., keep] = True
+
+    context, weights = attend(scores, value, mask)
+    context_without, weights_without = attend(scores[..., keep], value[:, keep])
+    assert_close(context, context_without)
+    assert_close(weights[..., keep], weights_without)
+    assert not weights[..., [1, 4]].any()
+
+
+def test_what_stands_on_masked_keys_does_not_matter():
+    scores, value = torch.randn(B, T, S), torch.randn(B, S, D)
+    mask = padding_mask(torch.tensor([3, 3]), S)
+    context, weights = attend(scores, value, mask)
+
+    scores[..., 3:], value[:, 3:] = 1e4, -1e4
+    assert_close(attend(scores, value, mask), (context, weights))
+
+
+def test_a_mask_broadcasts_over_batch_queries_and_heads():
+    scores = torch.randn(B, 11, T, S)
+    padding = padding_mask(torch.tensor([3, 5]), S)  # (B, 1, S)
+    weights = masked_softmax(scores, padding[:, None])
+
+    for h in range(11):
+        assert_close(weights[:, h], masked_softmax(scores[:, h], padding.expand(B, T, S)))
+
+
+@pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
+def test_a_row_that_may_attend_to_nothing_is_zero(dtype, device):
+    scores = torch.randn(B, T, S, dtype=dtype, device=device, requires_grad=True)
+    value = torch.randn(B, S, D, dtype=dtype, device=device, requires_grad=True)
+    mask = torch.ones(B, T, S, dtype=torch.bool, device=device)
+    mask[0, 1] = False
+    mask[1] = False
+    context, weights = attend(scores, value, mask)
+
+    assert weights.dtype == context.dtype == dtype
+    assert not weights[0, 1].any()
+    assert not context[0, 1].any()
+    assert not weights[1].any()
+    assert not context[1].any()
+    assert_close(weights[0, 0].sum().float(), torch.tensor(1.0, device=device), rtol=0.01, atol=0.01)
+
+    context.square().sum().backward()
+    assert scores.grad.isfinite().all()
+    assert value.grad.isfinite().all()
+    assert not scores.grad[0, 1].any()
+    assert not scores.grad[1].any()
+    assert not value.grad[1].any()
+    assert scores.grad[0, 0].any()
+
+
+@pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
+def test_large_scores_neither_overflow_nor_leak(dtype):
+    scores = torch.tensor([[[-6e4, 6e4, 6e4]]], dtype=dtype)
+    mask = torch.tensor([True, True, False])
+
+    assert_close(masked_softmax(scores).float(), torch.tensor([[[0.0, 0.5, 0.5]]]))
+    assert_close(masked_softmax(scores, mask).float(), torch.tensor([[[0.0, 1.0, 0.0]]]))
+
+
+def test_dropout_acts_on_the_context_and_not_on_the_returned_weights():
+    scores, value = torch.randn(B, T, S), torch.eye(S).expand(B, S, S)  # so that the context is the weights used
+    dropout = nn.Dropout(0.5)
+    context, weights = attend(scores, value, dropout=dropout)
+
+    assert_close(weights, scores.softmax(dim=-1))
+    dropped = context == 0
+    assert 0 < dropped.sum() < dropped.numel()
+    assert_close(context[~dropped], 2 * weights[~dropped])  # what is left is scaled by 1 / (1 - 0.5)
+
+
+def test_dropout_rests_in_eval_mode():
+    scores, value = torch.randn(B, T, S), torch.randn(B, S, D)
+
+    assert_close(attend(scores, value, dropout=nn.Dropout(0.5).eval()), attend(scores, value))
+
+
+def test_inputs_are_not_changed():
+    scores, value = torch.randn(B, T, S), torch.randn(B, S, D)
+    mask = padding_mask(torch.tensor([3, 5]), S)
+    before = scores.clone(), value.clone(), mask.clone()
+    attend(scores, value, mask, nn.Dropout(0.5))
+
+    assert all(torch.equal(now, then) for now, then in zip((scores, value, mask), before))
+
+
+def test_gradients():
+    scores = torch.randn(1, T, S, dtype=torch.float64, requires_grad=True)
+    value = torch.randn(1, S, 2, dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
+
+    assert torch.autograd.gradcheck(lambda e, v: attend(e, v, mask), (scores, value))
+
+
+def test_runs_without_data():
+    mask = padding_mask(torch.tensor([3, 5]).to("meta"), S)
+    context, weights = attend(torch.randn(B, T, S, device="meta"), torch.randn(B, S, D, device="meta"), mask)
+
+    assert context.device.type == weights.device.type == "meta"
+    assert (context.shape, weights.shape) == ((B, T, D), (B, T, S))
+
+
+numbers = st.floats(min_value=-50, max_value=50, width=32)
+
+
+@st.composite
+def scores_and_masks(draw):
+    t, s = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    scores = draw(st.lists(st.lists(numbers, min_size=s, max_size=s), min_size=t, max_size=t))
+    mask = draw(st.lists(st.lists(st.booleans(), min_size=s, max_size=s), min_size=t, max_size=t))
+    return torch.tensor([scores], dtype=torch.float32), torch.tensor([mask])
+
+
+@given(scores_and_masks())
+def test_rows_sum_to_one_unless_they_are_empty(pair):
+    scores, mask = pair
+    weights = masked_softmax(scores, mask)
+
+    assert (weights >= 0).all()
+    assert not weights[~mask].any()
+    assert_close(weights.sum(dim=-1), mask.any(dim=-1).float())
+
+
+@given(scores_and_masks(), st.integers(-20, 20))
+def test_adding_a_constant_to_all_scores_changes_nothing(pair, constant):
+    scores, mask = pair
+
+    assert_close(masked_softmax(scores + constant, mask), masked_softmax(scores, mask), rtol=1e-4, atol=1e-5)
+
+
+@given(scores_and_masks(), st.integers(0, 2**31))
+def test_the_order_of_the_source_does_not_matter(pair, seed):
+    scores, mask = pair
+    torch.manual_seed(seed)
+    value, order = torch.randn(1, scores.size(-1), 3), torch.randperm(scores.size(-1))
+
+    context, _ = attend(scores, value, mask)
+    shuffled, _ = attend(scores[..., order], value[:, order], mask[..., order])
+    assert_close(shuffled, context)
+
+
+@given(scores_and_masks(), st.integers(0, 2**31))
+def test_a_context_lies_between_the_values_it_is_made_of(pair, seed):
+    scores, mask = pair
+    torch.manual_seed(seed)
+    value = torch.randn(1, scores.size(-1), 1)
+    context, _ = attend(scores, value, mask)
+
+    for t in range(scores.size(1)):
+        allowed = value[0, mask[0, t], 0]
+        if len(allowed):
+            assert allowed.min() - 1e-5 <= context[0, t, 0] <= allowed.max() + 1e-5
+
+
+# What follows is about our own errors, and runs where no hook checks shapes before us.
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("dtype", [torch.float32, torch.long])
+def test_a_mask_that_is_not_bool_is_refused(dtype):
+    with pytest.raises(ValueError, match=f"torch.bool.*got {dtype}"):
+        masked_softmax(torch.randn(B, T, S), torch.ones(B, T, S, dtype=dtype))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("shape", [(B, 1, S + 1), (B, T + 1, S), (B + 1, 1, S), (T,), (1, B, T, S)])
+def test_a_mask_that_does_not_broadcast_is_refused(shape):
+    with pytest.raises(ValueError) as error:
+        masked_softmax(torch.randn(B, T, S), torch.ones(shape, dtype=torch.bool))
+
+    assert str(shape) in str(error.value)
+    assert str((B, T, S)) in str(error.value)
+
+
+@pytest.mark.plain
+def test_scores_and_values_that_disagree_are_refused():
+    with pytest.raises(ValueError, match=r"\b5 source positions.*\b7 values"):
+        attend(torch.randn(B, T, 5), torch.randn(B, 7, D))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("masked", [False, True])
+def test_compiles_as_one_graph(masked):
+    def function(scores, value):
+        return attend(scores, value, mask)
+
+    scores, value = torch.randn(B, T, S), torch.randn(B, S, D)
+    mask = padding_mask(torch.tensor([3, 5]), S) if masked else None
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(scores, value), function(scores, value))

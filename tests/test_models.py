@@ -1,0 +1,65 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_course import models
+from attention_course.scores import AdditiveScore, GeneralScore
+
+B, T, S = 2, 3, 5
+SOURCE = torch.tensor([[4, 5, 6, 7, 8], [9, 10, 11, 0, 0]])
+LENGTHS = torch.tensor([5, 3])
+TARGET = torch.tensor([[1, 4, 5], [1, 6, 18]])
+
+
+def test_the_two_vocabularies_are_not_mixed_up(model):
+    """16 is the last source token and 18 the last target token: neither a word fewer nor the sizes swapped."""
+    logits, _ = model(SOURCE.clamp(max=16).masked_fill(SOURCE == 8, 16), LENGTHS, TARGET)
+    assert logits.size(-1) == 19
+    with pytest.raises(IndexError):
+        model(SOURCE + 13, LENGTHS, TARGET)
+    with pytest.raises(IndexError):
+        model(SOURCE, LENGTHS, TARGET + 1)
+
+
+def test_a_decoder_can_use_any_score():
+    for build in (models.bahdanau, models.luong):
+        for score in (GeneralScore(query_dim=11, key_dim=22), AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)):
+            model = build(17, 19, embedding_dim=7, hidden_dim=11, score=score)
+            _, weights = model(SOURCE, LENGTHS, TARGET)
+            assert model.decoder.score is score
+            assert_close(weights.sum(dim=-1), torch.ones(B, T))
+
+
+def test_a_bottleneck_has_one_slot_and_its_weight_is_one(one_slot_model):
+    memory = one_slot_model.encode(SOURCE, LENGTHS)
+    _, weights = one_slot_model.decode(TARGET, memory)
+    _, step_weights, _ = one_slot_model.step(TARGET[:, :1], memory, one_slot_model.start(memory))
+
+    assert memory.key.size(1) == memory.value.size(1) == memory.mask.size(2) == 1
+    assert_close(weights, torch.ones(B, T, 1))
+    assert_close(step_weights, torch.ones(B, 1, 1))
+
+
+def test_an_attentive_memory_has_a_slot_for_every_token(attentive_model):
+    memory = attentive_model.encode(SOURCE, LENGTHS)
+    _, weights = attentive_model.decode(TARGET, memory)
+
+    assert memory.key.size(1) == memory.value.size(1) == memory.mask.size(2) == S
+    assert (weights[0] > 0).all()
+    assert (weights[1, :, :3] > 0).all()
+    assert not weights[1, :, 3:].any()
+    assert weights.std(dim=-1).min() > 1e-3  # it prefers some tokens to others
+
+
+def test_runs_without_data(model):
+    """On "meta" a tensor that some line makes on the default device cannot be combined with the others."""
+    model = model.to("meta")
+    source, target = SOURCE.to("meta"), TARGET.to("meta")
+    memory = model.encode(source, LENGTHS)
+    logits, weights = model.decode(target, memory)
+    step_logits, step_weights, cache = model.step(target[:, :1], memory, model.start(memory))
+
+    made = [*memory, logits, weights, step_logits, step_weights, cache]
+    assert {tensor.device.type for tensor in made} == {"meta"}
+    assert (logits.shape, step_logits.shape, cache.shape) == ((B, T, 19), (B, 1, 19), (B, 11))
+    assert weights.shape == (B, T, memory.key.size(1))

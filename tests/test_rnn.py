@@ -1,0 +1,319 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.testing import assert_close
+
+from attention_course.rnn import (
+    BahdanauDecoder,
+    ContextDecoder,
+    FinalStateDecoder,
+    LuongDecoder,
+    RNNEncoder,
+    at_end,
+    reverse_padded,
+)
+from attention_course.scores import AdditiveScore
+from attention_course.seq2seq import Encoded
+
+B, T, S, D = 2, 3, 5, 7
+H, E, A, V = 11, 17, 13, 19
+PAD = 0
+
+SOURCE = torch.tensor([[4, 5, 6, 7, 8], [9, 10, 11, PAD, PAD]])
+LENGTHS = torch.tensor([5, 3])
+# No token stands twice, so that the gradient of an embedding belongs to one position.
+TARGET = torch.tensor([[1, 4, 5], [2, 6, 7]])
+
+
+def encoded():
+    """What some encoder of width E might have returned for lengths 5 and 3."""
+    mask = torch.arange(S)[None, None] < LENGTHS[:, None, None]
+    return Encoded(torch.randn(B, S, E), torch.randn(B, E), mask)
+
+
+def random_batch(b, t, s):
+    """Token ids for `b` sentences; the first is `s` long, the others vary."""
+    lengths = torch.tensor([s, *torch.randint(1, s + 1, (b - 1,)).tolist()])
+    return torch.randint(4, 17, (b, s)), lengths, torch.randint(1, V, (b, t))
+
+
+# The encoder
+
+
+def test_reverse_padded_by_hand(device):
+    x = torch.tensor([[1.0, 2, 3, 4, 5], [6, 7, 8, 0, -1]], device=device)[..., None]
+
+    expected = torch.tensor([[5.0, 4, 3, 2, 1], [8, 7, 6, 0, -1]], device=device)
+    assert_close(reverse_padded(x, LENGTHS)[..., 0], expected)
+
+
+def test_reverse_padded_moves_whole_vectors_and_undoes_itself():
+    x = torch.randn(B, S, D)
+    backwards = reverse_padded(x, LENGTHS)
+
+    assert_close(backwards[1, 0], x[1, 2])
+    assert_close(reverse_padded(backwards, LENGTHS), x)
+
+
+def test_at_end_by_hand(device):
+    x = torch.arange(B * S * 2, dtype=torch.float32, device=device).reshape(B, S, 2)
+
+    # the vector at place 4 of the first sentence, and at place 2 of the second
+    assert_close(at_end(x, LENGTHS), torch.tensor([[8.0, 9.0], [14.0, 15.0]], device=device))
+
+
+def as_torch_gru(encoder, embedding_dim, num_layers, bidirectional):
+    """Build torch's own GRU with the encoder's weights."""
+    gru = nn.GRU(embedding_dim, H, num_layers, batch_first=True, bidirectional=bidirectional)
+    weights = {}
+    for layers, suffix in ((encoder.forwards, ""), (encoder.backwards, "_reverse")):
+        for i, layer in enumerate(layers):
+            for name, weight in layer.state_dict().items():
+                weights[name.replace("_l0", f"_l{i}{suffix}")] = weight
+    gru.load_state_dict(weights)
+    return gru
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_the_encoder_is_torchs_gru_on_packed_sequences(num_layers, bidirectional, device):
+    encoder = RNNEncoder(17, D, H, num_layers, bidirectional).to(device)
+    gru = as_torch_gru(encoder, D, num_layers, bidirectional).to(device)
+    directions = 2 if bidirectional else 1
+    source = SOURCE.to(device)
+    states, final, mask = encoder(source, LENGTHS)
+
+    packed = pack_padded_sequence(encoder.embedding(source), LENGTHS, batch_first=True, enforce_sorted=False)
+    packed_states, h_n = gru(packed)
+    expected, _ = pad_packed_sequence(packed_states, batch_first=True)
+    assert encoder.output_dim == states.size(-1) == directions * H
+    assert_close(states[0], expected[0])
+    assert_close(states[1, :3], expected[1, :3])
+    assert_close(final, torch.cat(list(h_n[-directions:]), dim=-1))
+    assert mask.tolist() == [[[True] * 5], [[True, True, True, False, False]]]
+
+
+def test_padding_does_not_reach_states_on_tokens():
+    encoder = RNNEncoder(17, D, H, num_layers=2)
+    states, final, _ = encoder(SOURCE, LENGTHS)
+    junk = torch.tensor([[4, 5, 6, 7, 8, 3, 12], [9, 10, 11, 13, 14, 15, 16]])
+    junk_states, junk_final, mask = encoder(junk, LENGTHS)
+
+    assert_close(junk_final, final)
+    assert_close(junk_states[0, :5], states[0])
+    assert_close(junk_states[1, :3], states[1, :3])
+    assert mask.sum(dim=-1).tolist() == [[5], [3]]
+
+
+# The decoders, one by one: each against its own equations
+
+
+def test_the_final_state_decoder_is_torchs_gru():
+    decoder = FinalStateDecoder(V, D, H, E)
+    gru = nn.GRU(D, H)
+    gru.load_state_dict(decoder.rnn.state_dict())
+    given = encoded()
+    logits, weights = decoder.decode(TARGET, decoder.remember(given))
+
+    for b in range(B):
+        h_0 = torch.tanh(given.final[b] @ decoder.bridge.weight.T + decoder.bridge.bias)
+        states, _ = gru(decoder.embedding.weight[TARGET[b]], h_0[None])
+        assert_close(logits[b], states @ decoder.head.weight.T + decoder.head.bias)
+    assert_close(weights, torch.ones(B, T, 1))
+
+
+def test_the_context_decoder_reads_the_final_state_beside_every_token():
+    decoder = ContextDecoder(V, D, H, E)
+    gru = nn.GRU(D + E, H)
+    gru.load_state_dict(decoder.rnn.state_dict())
+    given = encoded()
+    logits, weights = decoder.decode(TARGET, decoder.remember(given))
+
+    for b in range(B):
+        h_0 = torch.tanh(decoder.bridge(given.final[b]))
+        inputs = [torch.cat([decoder.embedding.weight[y], given.final[b]]) for y in TARGET[b]]
+        states, _ = gru(torch.stack(inputs), h_0[None])
+        assert_close(logits[b], decoder.head(states))
+    assert_close(weights, torch.ones(B, T, 1))
+
+
+def look_up(score, query, annotations):
+    """Eqs. 5 and 6 of Bahdanau et al. for one query (H) and the states (S, E) of one sentence without padding."""
+    energies = torch.stack([score(query[None], score.project_keys(k[None]))[0, 0] for k in annotations])
+    alphas = energies.exp() / energies.exp().sum()
+    return sum(alpha * k for alpha, k in zip(alphas, annotations)), alphas
+
+
+def test_bahdanau_asks_then_updates():
+    decoder = BahdanauDecoder(V, D, H, E, AdditiveScore(H, E, A))
+    cell = nn.GRUCell(D + E, H)
+    cell.load_state_dict(decoder.rnn.state_dict())
+    given = encoded()
+    logits, weights = decoder.decode(TARGET, decoder.remember(given))
+
+    for b in range(B):
+        annotations = given.states[b, : LENGTHS[b]]
+        h = torch.tanh(decoder.bridge(given.final[b]))
+        for t in range(T):
+            y = decoder.embedding.weight[TARGET[b, t]]
+            context, alphas = look_up(decoder.score, h, annotations)
+            h = cell(torch.cat([y, context]), h)
+            assert_close(logits[b, t], decoder.head(torch.cat([h, context, y])))
+            assert_close(weights[b, t, : LENGTHS[b]], alphas)
+
+
+def test_luong_updates_then_asks():
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A))
+    cell = nn.GRUCell(D, H)
+    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in decoder.rnn.state_dict().items()})
+    given = encoded()
+    logits, weights = decoder.decode(TARGET, decoder.remember(given))
+
+    for b in range(B):
+        annotations = given.states[b, : LENGTHS[b]]
+        h = torch.tanh(decoder.bridge(given.final[b]))
+        for t in range(T):
+            h = cell(decoder.embedding.weight[TARGET[b, t]], h)
+            context, alphas = look_up(decoder.score, h, annotations)
+            attentional = torch.tanh(torch.cat([context, h]) @ decoder.attentional_proj.weight.T)
+            assert_close(logits[b, t], decoder.head(attentional))
+            assert_close(weights[b, t, : LENGTHS[b]], alphas)
+
+
+def first_step_gradients(decoder, given):
+    """How the first step's weights depend on the decoder's first state and on its first token."""
+    memory = decoder.remember(given)
+    state = memory.state.detach().requires_grad_()
+    memory = memory._replace(key=memory.key.detach(), state=state)
+    _, weights, _ = decoder.step(TARGET[:, :1], memory, decoder.start(memory))
+    slots = torch.randn(S)  # weights always sum to one; a weighted sum of them has a gradient
+    inputs = (state, decoder.embedding.weight)
+    by_state, by_token = torch.autograd.grad((weights * slots).sum(), inputs, allow_unused=True)
+    return by_state, by_token
+
+
+def test_the_two_orders():
+    """Bahdanau asks with the state before the first token was read, Luong with the state after."""
+    score = AdditiveScore(H, E, A)
+    given = encoded()
+    by_state, by_token = first_step_gradients(BahdanauDecoder(V, D, H, E, score), given)
+    assert (by_state.abs().sum(dim=-1) > 0).all()
+    assert by_token is None or not by_token.any()
+
+    by_state, by_token = first_step_gradients(LuongDecoder(V, D, H, E, score), given)
+    assert (by_state.abs().sum(dim=-1) > 0).all()
+    assert (by_token[TARGET[:, 0]].abs().sum(dim=-1) > 0).all()
+
+
+def test_only_the_second_bahdanau_query_has_read_the_first_token():
+    score = AdditiveScore(H, E, A)
+    given, other = encoded(), TARGET.clone()
+    other[:, 0] = 15
+    for decoder, first_differs in (
+        (BahdanauDecoder(V, D, H, E, score), False),
+        (LuongDecoder(V, D, H, E, score), True),
+    ):
+        memory = decoder.remember(given)
+        (_, weights), (_, others) = decoder.decode(TARGET, memory), decoder.decode(other, memory)
+        assert torch.allclose(weights[:, 0], others[:, 0], atol=1e-7) is not first_differs
+        assert not torch.allclose(weights[:, 1], others[:, 1], atol=1e-7)
+
+
+class CountingScore(AdditiveScore):
+    projections = 0
+
+    def project_keys(self, key):
+        self.projections += 1
+        return super().project_keys(key)
+
+
+@pytest.mark.parametrize("kind", [BahdanauDecoder, LuongDecoder])
+def test_keys_are_projected_once_per_source(kind):
+    decoder = kind(V, D, H, E, CountingScore(H, E, A))
+    memory = decoder.remember(encoded())
+    decoder.decode(TARGET, memory)
+    cache = decoder.start(memory)
+    for t in range(T):
+        _, _, cache = decoder.step(TARGET[:, t : t + 1], memory, cache)
+
+    assert decoder.score.projections == 1
+
+
+# What holds for every model: the fixture `model` builds each of the four
+
+
+@pytest.mark.parametrize(("b", "t", "s"), [(2, 3, 5), (3, 5, 2), (1, 2, 7), (2, 1, 3), (2, 3, 1), (1, 1, 1)])
+def test_decode_is_the_stacked_steps(model, b, t, s, device):
+    model = model.to(device)
+    source, lengths, target = random_batch(b, t, s)
+    memory = model.encode(source.to(device), lengths)
+    target = target.to(device)
+    logits, weights = model.decode(target, memory)
+
+    cache, stacked = model.start(memory), []
+    for i in range(t):
+        *answers, cache = model.step(target[:, i : i + 1], memory, cache)
+        stacked.append(answers)
+    assert_close(logits, torch.cat([step_logits for step_logits, _ in stacked], dim=1))
+    assert_close(weights, torch.cat([step_weights for _, step_weights in stacked], dim=1))
+    assert_close(weights.sum(dim=-1), torch.ones(b, t, device=device))
+
+
+def test_the_target_reaches_the_logits(model):
+    """So that none of the invariances below holds because nothing depends on anything."""
+    logits, _ = model(SOURCE, LENGTHS, TARGET)
+    other_source, _ = model(SOURCE + 1, LENGTHS, TARGET)
+    other_target, _ = model(SOURCE, LENGTHS, TARGET + 1)
+
+    assert (logits - other_source).abs().amax(dim=-1).min() > 1e-3
+    assert (logits - other_target).abs().amax(dim=-1).min() > 1e-3
+
+
+def test_padding_changes_nothing(model):
+    logits, weights = model(SOURCE, LENGTHS, TARGET)
+    junk = torch.tensor([[4, 5, 6, 7, 8, 3, 12], [9, 10, 11, 13, 14, 15, 16]])
+    junk_logits, junk_weights = model(junk, LENGTHS, TARGET)
+
+    assert_close(junk_logits, logits)
+    if weights.size(-1) == S:
+        assert_close(junk_weights[..., :S], weights)
+        assert not junk_weights[0, :, 5:].any()
+        assert not junk_weights[1, :, 3:].any()
+
+
+def test_a_sentence_does_not_see_its_batch(model):
+    logits, weights = model(SOURCE, LENGTHS, TARGET)
+    for b in range(B):
+        length = int(LENGTHS[b])
+        alone, alone_weights = model(SOURCE[b : b + 1, :length], LENGTHS[b : b + 1], TARGET[b : b + 1])
+        assert_close(alone[0], logits[b])
+        assert_close(alone_weights[0], weights[b, :, : alone_weights.size(-1)])
+
+
+def test_logits_do_not_depend_on_later_target_tokens(model):
+    embedding = model.decoder.embedding.weight
+    logits, _ = model(SOURCE, LENGTHS, TARGET)
+    for b in range(B):
+        for t in range(T):
+            (gradient,) = torch.autograd.grad(logits[b, t].square().sum(), embedding, retain_graph=True)
+            reached = gradient.abs().sum(dim=-1) > 0
+            assert reached[TARGET[b, : t + 1]].all()
+            assert reached.sum() == t + 1  # no later token, and no other sentence's
+
+
+def test_every_parameter_learns(model):
+    logits, _ = model(SOURCE, LENGTHS, TARGET)
+    logits.logsumexp(dim=-1).sum().backward()
+
+    assert all(p.grad is not None and p.grad.any() for p in model.parameters())
+
+
+def test_double_precision_stays_double(model):
+    single, _ = model(SOURCE, LENGTHS, TARGET)
+    double, weights = copy.deepcopy(model).double()(SOURCE, LENGTHS, TARGET)
+
+    assert double.dtype == weights.dtype == torch.float64
+    assert_close(double.float(), single, rtol=1e-4, atol=1e-4)
