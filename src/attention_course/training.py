@@ -68,7 +68,7 @@ def train(model: nn.Module, task: Task, config: TrainConfig | None = None) -> li
     losses: list[float] = []
     batches = shuffled_forever(task, config.batch_size, config.seed, device)
     # On stdout: nbgrader takes anything on stderr for an error.
-    with tqdm(total=config.steps, desc=task.name, unit="step", file=sys.stdout, leave=False) as bar:
+    with tqdm(total=config.steps, desc=task.name, unit="step", file=sys.stdout, leave=False, mininterval=0.5) as bar:
         for batch in batches:
             if len(losses) == config.steps:
                 break

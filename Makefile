@@ -1,0 +1,54 @@
+# Needs make and Python 3.11 or newer; everything else goes into .venv. `make help` lists the verbs.
+
+PYTHON ?= python3
+LAB ?= lab03_scoring
+# What the environment takes with the CPU build of torch; the CUDA build takes about 10000.
+DISK_MB ?= 4000
+
+BIN := $(CURDIR)/.venv/bin
+# One thread is fastest for models of this size, and keeps runs comparable.
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help course book labs lab readme test clean environment
+
+help:  ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+course: environment  ## install, build the book, make the labs, grade two sample submissions
+	@echo "environment: .venv, installed $$(date -r .venv/installed '+%Y-%m-%d %H:%M'), reused until pyproject.toml or constraints.txt changes"
+	@$(MAKE) --no-print-directory labs book
+	@$(BIN)/python -m attention_course.grader.sample $(LAB) _build/sample
+	@echo "The book is at _build/html/index.html; the labs are in labs/ (open them with: make lab)"
+
+book: environment  ## build the online book into _build/html, every page executed
+	@$(BIN)/jupyter-book build . -W -n --keep-going
+
+labs: environment  ## make the students' notebooks in labs/ from solutions/
+	@$(BIN)/python -m attention_course.grader.release
+
+lab: environment  ## open JupyterLab on the labs
+	@$(BIN)/jupyter lab labs
+
+readme: environment  ## draw the README's picture anew
+	@$(BIN)/python tests/measure/readme.py
+
+test: environment  ## run the whole test suite, book and labs included
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype
+	@$(BIN)/python -m pytest -m plain
+
+clean:  ## remove what was built; the environment, labs/ and gradebook/ stay
+	@rm -rf _build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The environment is remade only when what it is made from has changed.
+environment: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) --version >/dev/null 2>&1 || { echo "error: $(PYTHON) does not run; install Python 3.11 or newer, or name one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version 2>&1) is too old; install Python 3.11 or newer, or name one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: $(PYTHON) cannot make virtual environments; install its venv package (python3-venv on Debian and Ubuntu)"; exit 1; }
+	@free=$$(df -Pm . | awk 'NR == 2 {print $$4}'); [ "$$free" -ge $(DISK_MB) ] || { echo "error: $$free MB are free here, $(DISK_MB) MB are needed; make room, or clone to another disk"; exit 1; }
+	@$(PYTHON) -m venv .venv
+	@echo "installing into .venv (some minutes the first time) ..."
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,labs,test]'
+	@touch $@

@@ -1,0 +1,32 @@
+"""How nbgrader is used here: stock commands, from the root of the repository.
+
+nbgrader generate_assignment, validate, autograde, generate_feedback, export, formgrader: all read this file.
+"""
+
+import os
+import secrets
+from pathlib import Path
+
+c = get_config()
+
+root = Path(__file__).resolve().parent
+c.CourseDirectory.course_id = "attention"
+c.CourseDirectory.root = str(root)
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "labs"
+c.CourseDirectory.submitted_directory = "gradebook/submitted"
+c.CourseDirectory.autograded_directory = "gradebook/autograded"
+c.CourseDirectory.feedback_directory = "gradebook/feedback"
+c.CourseDirectory.solution_directory = "gradebook/solution"
+c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook' / 'gradebook.db'}"
+(root / "gradebook").mkdir(exist_ok=True)  # SQLite makes the file, not its directory
+
+# A cell may train a model; the limit is per cell.
+c.Execute.timeout = 180
+c.Execute.shutdown_kernel = "immediate"
+# A cell tagged with this is not executed, and an unexecuted test cell has full marks: nobody may know the tag.
+c.Execute.skip_cells_with_tag = secrets.token_hex(16)
+
+# No progress bars in feedback; one thread is fastest for models of this size.
+os.environ.setdefault("TQDM_DISABLE", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")

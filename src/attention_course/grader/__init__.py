@@ -1,0 +1,1 @@
+"""From solutions to labs, and from submissions to grades: nbgrader's stock commands, driven."""

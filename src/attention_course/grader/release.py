@@ -1,0 +1,87 @@
+"""Make the students' notebooks from the solutions: `python -m attention_course.grader.release [LAB ...]`."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from attention_course.grader.stock import GradingError, check_lab, lab_names, nbgrader
+
+
+class HasAnswers(GradingError):
+    """A release that somebody has worked in."""
+
+
+def release(course: Path, lab: str, into: Path) -> bool:
+    """Make one lab's release. What was there stays until the new one is complete.
+
+    Students work in labs/, so a notebook there with answers in it is never replaced.
+
+    Args:
+        course: where nbgrader_config.py and solutions/ are.
+        lab: a name such as lab03_scoring.
+        into: the directory that holds the lab's directory, labs/ as a rule.
+
+    Returns:
+        Whether anything in the release changed.
+
+    Raises:
+        HasAnswers: there is a release with answers in it, and it is not what would be made now.
+        GradingError: no such lab, a corrupt notebook, or nbgrader failed.
+    """
+    check_lab(course, lab)
+    with tempfile.TemporaryDirectory() as staging:
+        nbgrader(
+            course,
+            "generate_assignment",
+            lab,
+            f"--CourseDirectory.release_directory={staging}",
+            "--GenerateAssignment.no_database=True",
+            "--SaveCells.enabled=False",  # without this, no_database fails
+        )
+        made, old = Path(staging) / lab, into / lab
+        if old.is_dir() and _files(made) == _files(old):
+            return False
+        if any(_has_answers(notebook) for notebook in old.glob("*.ipynb")):
+            raise HasAnswers(f"{old.relative_to(course)} has answers in it")
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.copytree(made, old, copy_function=shutil.copyfile)  # nbgrader's copies are read-only
+    return True
+
+
+def _files(directory: Path) -> dict[str, bytes]:
+    paths = (p for p in directory.rglob("*") if p.is_file() and ".ipynb_checkpoints" not in p.parts)
+    return {str(p.relative_to(directory)): p.read_bytes() for p in paths}
+
+
+def _has_answers(notebook: Path) -> bool:
+    """Whether a cell was run, or one that asks for code no longer says that it is not written."""
+    import nbformat
+
+    try:
+        cells = nbformat.read(notebook, as_version=4).cells
+    except Exception:
+        return True  # whatever it is, it is not a release
+    asks = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    run = [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+    return bool(run) or any("raise NotImplementedError" not in cell.source for cell in asks)
+
+
+def main(arguments: list[str]) -> int:
+    """Release the labs named, or all of them, into labs/."""
+    course = Path.cwd()
+    try:
+        for lab in arguments or lab_names(course):
+            try:
+                changed = release(course, lab, course / "labs")
+                print(f"labs/{lab}: {'made from solutions/' if changed else 'reused, solutions/ would give the same'}")
+            except HasAnswers as error:
+                print(f"{error}: kept as it is; move it away if you want a new one")
+    except GradingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

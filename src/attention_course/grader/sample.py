@@ -1,0 +1,125 @@
+"""Grade sample submissions with nbgrader's stock commands: `python -m attention_course.grader.sample LAB DIRECTORY`.
+
+The directory becomes a small course of its own, with its own gradebook: nothing here touches a real one.
+"""
+
+import csv
+import hashlib
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import attention_course
+from attention_course.grader.stock import GradingError, check_lab, nbgrader
+
+
+class Score(NamedTuple):
+    """A student's score in a lab, in points."""
+
+    student: str
+    points: float
+    possible: float
+
+
+def prepare(course: Path, lab: str, into: Path) -> bytes:
+    """Make a course directory for one lab, and release the lab there.
+
+    Args:
+        course: where nbgrader_config.py and solutions/ are; nothing is written there.
+        lab: a name such as lab03_scoring.
+        into: an empty or missing directory.
+
+    Returns:
+        The released notebook.
+
+    Raises:
+        GradingError: no such lab, a corrupt notebook, or nbgrader failed.
+    """
+    check_lab(course, lab)
+    shutil.copytree(course / "solutions" / lab, into / "solutions" / lab)
+    shutil.copy(course / "nbgrader_config.py", into)
+    nbgrader(into, "generate_assignment", lab)
+    return (into / "labs" / lab / f"{lab}.ipynb").read_bytes()
+
+
+def grade(course: Path, lab: str, submissions: Mapping[str, bytes]) -> list[Score]:
+    """Autograde, give feedback and export, as an instructor would.
+
+    Args:
+        course: from `prepare`.
+        lab: the lab released there.
+        submissions: student -> notebook.
+
+    Returns:
+        One score per student, sorted by name; the export is grades.csv in the course directory.
+
+    Raises:
+        GradingError: nbgrader failed.
+    """
+    for student, notebook in submissions.items():
+        directory = course / "gradebook" / "submitted" / student / lab
+        directory.mkdir(parents=True)
+        (directory / f"{lab}.ipynb").write_bytes(notebook)
+    nbgrader(course, "autograde", lab)
+    nbgrader(course, "generate_feedback", lab)
+    nbgrader(course, "export", "--CsvExportPlugin.to=grades.csv")
+    with (course / "grades.csv").open(newline="") as file:
+        rows = [Score(row["student_id"], float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)]
+    return sorted(rows)
+
+
+def grade_samples(course: Path, lab: str, into: Path) -> tuple[list[Score], bool]:
+    """Grade the solution and the untouched release, unless nothing they depend on has changed since the last time.
+
+    Args:
+        course: where nbgrader_config.py and solutions/ are.
+        lab: a name such as lab03_scoring.
+        into: replaced if anything has changed.
+
+    Returns:
+        The scores, and whether they are those of an earlier run.
+
+    Raises:
+        GradingError: see `prepare` and `grade`.
+    """
+    check_lab(course, lab)
+    solution = (course / "solutions" / lab / f"{lab}.ipynb").read_bytes()
+    inputs = hashlib.sha256()
+    for content in ((course / "nbgrader_config.py").read_bytes(), solution, *_sources()):
+        inputs.update(content)
+    stamp, scores = into / "inputs.sha256", into / "scores.csv"
+    if stamp.is_file() and stamp.read_text() == inputs.hexdigest():
+        with scores.open(newline="") as file:
+            return [Score(row[0], float(row[1]), float(row[2])) for row in csv.reader(file)], True
+    shutil.rmtree(into, ignore_errors=True)
+    untouched = prepare(course, lab, into)
+    graded = grade(into, lab, {"solution": solution, "untouched": untouched})
+    with scores.open("w", newline="") as file:
+        csv.writer(file).writerows(graded)
+    stamp.write_text(inputs.hexdigest())
+    return graded, False
+
+
+def _sources() -> list[bytes]:
+    package = Path(attention_course.__file__).parent
+    return [path.read_bytes() for path in sorted(package.rglob("*.py"))]
+
+
+def main(arguments: list[str]) -> int:
+    """Grade the samples of one lab and print what they scored."""
+    lab, into = arguments
+    print(f"{lab}: grading two sample submissions with nbgrader (about half a minute) ...", flush=True)
+    try:
+        scores, reused = grade_samples(Path.cwd(), lab, Path(into))
+    except GradingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for score in scores:
+        print(f"{lab}: {score.student:10} {score.points:g} of {score.possible:g} points{' (reused)' if reused else ''}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,78 @@
+"""Feedback: the points of an answer, shown as a table that says what to look at."""
+
+from __future__ import annotations
+
+from html import escape
+
+from attention_course.questions.core import Question, Result
+
+# From labs/LAB/ to where `make book` puts the pages.
+BOOK = "../../_build/html/book/"
+
+
+class Grade(float):
+    """Points that a notebook shows as a table.
+
+    It has no `__repr__` of its own on purpose: nbgrader reads the plain text of a cell's value as the points.
+
+    Args:
+        question: what was asked.
+        results: one per property of it.
+    """
+
+    question: Question
+    results: list[Result]
+
+    def __new__(cls, question: Question, results: list[Result]) -> Grade:  # noqa: D102
+        grade = super().__new__(cls, sum(result.earned for result in results))
+        grade.question, grade.results = question, results
+        return grade
+
+    def as_text(self) -> str:
+        """Return the table as text."""
+        lines = [f"{self.question.name}: {float(self):g} of {self.question.points} points"]
+        for result in self.results:
+            mark = "held    " if result.finding is None else "NOT held"
+            lines.append(f"  {mark}  {result.earned}/{result.checked.points}  {result.checked.claim}")
+            if result.finding:
+                lines.append(f"            seen: {result.finding.seen}; wanted: {result.finding.wanted}")
+        for name, hint, section in self._mistakes():
+            lines.append(f"  This looks like: {name}. {hint} Read {section}.")
+        if self._gated():
+            lines.append(f"  {GATE}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for result in self.results:
+            seen, wanted = result.finding or ("", "")
+            mark = "✓ held" if result.finding is None else "✗ not held"
+            cells = (mark, f"{result.earned}/{result.checked.points}", result.checked.claim, seen, wanted)
+            rows.append(
+                "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in cells) + "</tr>"
+            )
+        head = "".join(
+            f'<th style="text-align:left">{name}</th>' for name in ("", "points", "checked", "seen", "wanted")
+        )
+        notes = [
+            f"<p>This looks like: <strong>{escape(name)}</strong>. {escape(hint)} "
+            f'<a href="{escape(BOOK + section)}">Read about it in the book</a>.</p>'
+            for name, hint, section in self._mistakes()
+        ]
+        if self._gated():
+            notes.append(f"<p>{GATE}</p>")
+        return (
+            f"<p><strong>{escape(self.question.name)}: {float(self):g} of {self.question.points} points</strong></p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{''.join(notes)}"
+        )
+
+    def _mistakes(self) -> list[tuple[str, str, str]]:
+        found = {result.misconception.name: result.misconception for result in self.results if result.misconception}
+        return [(mistake.name, mistake.hint, mistake.section) for mistake in found.values()]
+
+    def _gated(self) -> bool:
+        first, *others = self.results
+        return first.finding is not None and any(result.finding is None for result in others)
+
+
+GATE = "The other points count once the first line holds."

@@ -1,0 +1,76 @@
+"""Judges: how a reply is compared with the reference's. Each returns None if all is well."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from attention_course.questions.core import Finding, Reply, Request
+
+# Wrong by more than this share of the largest wanted entry is wrong: far above rounding in float32, far below any
+# mistake on unsaturated inputs.
+TOLERANCE = 1e-4
+
+
+def same_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Every output has the reference's shape and entries."""
+    if reply.error:
+        return Finding(reply.error, "no error")
+    if len(reply.outputs) != len(reference.outputs):
+        return Finding(f"{len(reply.outputs)} tensors returned", f"{len(reference.outputs)} tensors")
+    for output, wanted in zip(reply.outputs, reference.outputs):
+        if finding := _compare(output, wanted, "entries"):
+            return finding
+    return None
+
+
+def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Outputs are the reference's, and so is the gradient with respect to every input."""
+    if finding := same_numbers(request, reply, reference):
+        return finding
+    for gradient, wanted in zip(reply.gradients, reference.gradients):
+        if wanted is None:
+            continue
+        if gradient is None:
+            return Finding("an input got no gradient", "a gradient for every input")
+        if finding := _compare(gradient, wanted, "gradients"):
+            return finding
+    return None
+
+
+def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Inputs are left as they were; outputs have the inputs' dtype and device."""
+    if reply.error:
+        on = "" if request.device == "cpu" else f" on another device ({request.device})"
+        return Finding(f"{reply.error}{on}", "new tensors take dtype and device from an argument")
+    if reply.changed:
+        return Finding("an input was changed in place", "inputs stay as they were")
+    for output in reply.outputs:
+        if output.dtype != request.dtype:
+            return Finding(f"{output.dtype} out of {request.dtype}", f"{request.dtype}")
+        if output.device.type != request.device:
+            return Finding(f"device {output.device.type} out of {request.device}", request.device)
+    return None
+
+
+def manners(request: Request) -> Iterator[Request]:
+    """Ask the same again in other dtypes and on another device."""
+    for dtype in (torch.float32, torch.bfloat16):
+        yield Request(request.inputs, request.init, request.parameters, dtype=dtype)
+    yield Request(request.inputs, request.init, request.parameters, device="meta")
+
+
+def _compare(given: Tensor, wanted: Tensor, what: str) -> Finding | None:
+    if given.shape != wanted.shape:
+        return Finding(f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}")
+    given = given.to(torch.float64)
+    if not given.isfinite().all():
+        return Finding(
+            f"{int((~given.isfinite()).sum())} of {given.numel()} {what} are NaN or infinite", "finite numbers"
+        )
+    error, size = float((given - wanted).abs().max()), max(1.0, float(wanted.abs().max()))
+    return (
+        Finding(f"{what} wrong by up to {error:.2g}", f"wrong by at most {TOLERANCE * size:.2g}")
+        if error > TOLERANCE * size
+        else None
+    )

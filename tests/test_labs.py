@@ -1,0 +1,176 @@
+"""The labs: labs/ is what solutions/ gives, and nbgrader's stock commands grade it right."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from attention_course.grader.release import release
+from attention_course.grader.sample import grade, prepare
+from attention_course.grader.stock import lab_names
+from attention_course.questions import QUESTIONS
+
+ROOT = Path(__file__).parents[1]
+LABS = lab_names(ROOT)
+CHECK = re.compile(r'check\("(\w+)", (\w+)\)')
+
+
+def notebook(directory, lab):
+    return nbformat.read(ROOT / directory / lab / f"{lab}.ipynb", as_version=4)
+
+
+def solution_regions(cell):
+    return re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", cell.source, flags=re.DOTALL)
+
+
+def test_there_are_labs():
+    assert "lab03_scoring" in LABS
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_release_is_what_the_solution_gives(lab, tmp_path):
+    assert release(ROOT, lab, tmp_path)
+    made = {p.name: p.read_bytes() for p in (tmp_path / lab).iterdir()}
+    kept = {p.name: p.read_bytes() for p in (ROOT / "labs" / lab).iterdir() if p.is_file()}
+    assert made == kept, f"run `make labs` and commit labs/{lab}"
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_solution_carries_no_outputs(lab):
+    for cell in notebook("solutions", lab).cells:
+        assert not cell.get("outputs") and cell.get("execution_count") is None
+        assert not {"tags", "collapsed"} & set(cell.metadata)
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_release_holds_no_solution_text(lab):
+    released = (ROOT / "labs" / lab / f"{lab}.ipynb").read_text()
+    regions = [region for cell in notebook("solutions", lab).cells for region in solution_regions(cell)]
+    assert regions
+    for line in (line.strip() for region in regions for line in region.splitlines()):
+        if line and line != "return context, weights":  # what attend returns is said in its docstring
+            assert json.dumps(line)[1:-1] not in released
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_every_graded_cell_is_one_check_and_worth_its_question(lab):
+    graded = [c for c in notebook("solutions", lab).cells if c.metadata.get("nbgrader", {}).get("grade")]
+    asked = [CHECK.fullmatch(cell.source).group(1) for cell in graded]
+    assert len(set(asked)) == len(asked)
+    for name, cell in zip(asked, graded, strict=True):
+        assert cell.metadata.nbgrader.points == QUESTIONS[name].points
+        assert cell.metadata.nbgrader.locked and not cell.metadata.nbgrader.solution
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_an_answer_is_at_most_a_dozen_lines(lab):
+    for cell in notebook("solutions", lab).cells:
+        for region in solution_regions(cell):
+            assert len(region.strip().splitlines()) <= 12
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_no_answer_can_be_imported_by_accident(lab):
+    code = "\n".join(cell.source for cell in notebook("solutions", lab).cells if cell.cell_type == "code")
+    tree = ast.parse(code)
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import) for a in node.names}
+    assert defined and not defined & imported
+    assert not any("*" in name for name in imported)
+
+
+# --- graded with nbgrader's stock commands ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A course in which four students handed in lab03_scoring."""
+    directory = tmp_path_factory.mktemp("course") / "course"
+    untouched = prepare(ROOT, "lab03_scoring", directory)
+    solved = (ROOT / "solutions" / "lab03_scoring" / "lab03_scoring.ipynb").read_bytes()
+    right = b"return query @ projected.mT / math.sqrt(query.size(-1))"
+    assert solved.count(right) == 1
+    tagged = nbformat.reads(untouched.decode(), as_version=4)
+    for cell in tagged.cells:
+        cell.metadata["tags"] = ["skip-execution"]
+    submissions = {
+        "one_wrong": solved.replace(right, b"return query @ projected.mT"),
+        "solution": solved,
+        "tagged": nbformat.writes(tagged).encode(),
+        "untouched": untouched,
+    }
+    scores = grade(directory, "lab03_scoring", submissions)
+    return directory, {score.student: score for score in scores}
+
+
+def by_question(directory, student):
+    """Points per graded cell, as the gradebook has them."""
+    import sqlite3
+
+    query = """
+        select base_cell.name, grade.auto_score from grade
+        join base_cell on base_cell.id = grade.cell_id
+        join submitted_notebook on submitted_notebook.id = grade.notebook_id
+        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
+        where submitted_assignment.student_id = ?
+    """
+    with sqlite3.connect(directory / "gradebook" / "gradebook.db") as connection:
+        return dict(connection.execute(query, [student]))
+
+
+def test_the_solution_gets_everything_and_the_release_nothing(course):
+    _, scores = course
+    possible = sum(question.points for question in QUESTIONS.values())
+    assert scores["solution"].points == scores["solution"].possible == possible
+    assert scores["untouched"].points == 0
+
+
+def test_one_wrong_function_loses_its_points_and_no_others(course):
+    directory, scores = course
+    lost = {
+        name: points - by_question(directory, "one_wrong")[name]
+        for name, points in by_question(directory, "solution").items()
+    }
+    assert lost == {name: QUESTIONS["scaled_dot"].points if name == "check_scaled_dot" else 0 for name in lost}
+
+
+def test_a_tag_on_a_cell_earns_nothing(course):
+    _, scores = course
+    assert scores["tagged"].points == 0
+
+
+def test_feedback_shows_the_table_and_names_the_mistake(course):
+    directory, _ = course
+    feedback = (directory / "gradebook" / "feedback" / "one_wrong" / "lab03_scoring" / "lab03_scoring.html").read_text()
+    assert "scale missing" in feedback
+    assert "masked_softmax: 5 of 5 points" in feedback
+    assert "\r" not in feedback and "step/s" not in feedback  # no debris of a progress bar
+
+
+def test_the_solution_runs_without_an_error(course):
+    directory, _ = course
+    path = directory / "gradebook" / "autograded" / "solution" / "lab03_scoring" / "lab03_scoring.ipynb"
+    outputs = [o for cell in nbformat.read(path, as_version=4).cells for o in cell.get("outputs", [])]
+    assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
+    printed = "".join(o.text for o in outputs if o.get("name") == "stdout")
+    share = float(re.search(r"right in every character: ([\d.]+)", printed).group(1))
+    assert share >= 0.9, "the student's own score no longer learns dates"
+
+
+def test_nbgrader_validate_accepts_the_solution_and_not_the_release(course, tmp_path):
+    """Without the cells that only show something: they were run above."""
+    directory, _ = course
+    for kind, accepted in (("solutions", True), ("labs", False)):
+        shortened = notebook(kind, "lab03_scoring")
+        end = next(i for i, cell in enumerate(shortened.cells) if cell.id == "use_text")
+        shortened.cells = shortened.cells[:end]
+        path = tmp_path / f"{kind}.ipynb"
+        nbformat.write(shortened, path)
+        command = [sys.executable, "-m", "nbgrader", "validate", str(path)]
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+        assert ("Success! Your notebook passes all the tests." in done.stdout) is accepted, done.stdout + done.stderr

@@ -1,0 +1,69 @@
+"""`make`: what it refuses, it refuses in one line, and leaves nothing behind."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def clone(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def make(clone, *arguments):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    done = subprocess.run(["make", *arguments], cwd=clone, capture_output=True, text=True, env=environment)
+    return done.returncode, [line for line in done.stdout.splitlines() if line]
+
+
+def python(clone, version, modules_ok=True):
+    """Something that answers as a Python of this version would."""
+    fake = clone / f"python{version}"
+    comparison = 0 if tuple(map(int, version.split("."))) >= (3, 11) else 1
+    fake.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version*) echo "Python {version}.0";; *version_info*) exit {comparison};; '
+        f"*ensurepip*) exit {0 if modules_ok else 1};; *) exit 99;; esac\n"
+    )
+    fake.chmod(0o755)
+    return f"PYTHON={fake}"
+
+
+@pytest.mark.parametrize("verb", ["course", "test", "labs"])
+def test_a_too_old_python(clone, verb):
+    code, lines = make(clone, verb, python(clone, "3.9"))
+    assert code and len(lines) == 1
+    assert "Python 3.9.0 is too old; install Python 3.11 or newer" in lines[0]
+    assert not (clone / ".venv").exists()
+
+
+def test_no_python(clone):
+    code, lines = make(clone, "course", "PYTHON=no-such-python")
+    assert code and len(lines) == 1
+    assert "no-such-python does not run" in lines[0]
+
+
+def test_a_python_without_venv(clone):
+    code, lines = make(clone, "course", python(clone, "3.12", modules_ok=False))
+    assert code and len(lines) == 1
+    assert "install its venv package" in lines[0]
+    assert not (clone / ".venv").exists()
+
+
+def test_no_room_on_the_disk(clone):
+    code, lines = make(clone, "course", python(clone, "3.12"), "DISK_MB=999999999")
+    assert code and len(lines) == 1
+    assert "999999999 MB are needed; make room" in lines[0]
+    assert not (clone / ".venv").exists()
+
+
+def test_help_lists_every_verb(clone):
+    code, lines = make(clone, "help")
+    assert code == 0
+    assert [line.split()[1] for line in lines] == ["help", "course", "book", "labs", "lab", "readme", "test", "clean"]
