@@ -1,0 +1,106 @@
+"""What the course's book needs beyond Jupyter Book 1: pages that follow the code, and a site that needs no network."""
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def prepare_kernels(app, config):
+    """Give the kernels of all pages one environment: what they inherit is set before the first one starts."""
+    # One thread, so that the seconds that a page reports mean the same on every machine.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    # A progress bar is for someone who waits; on a page it would stand for ever at 100 %.
+    os.environ["TQDM_DISABLE"] = "1"
+    # "python3" is the interpreter that builds, also where the user has a kernel of that name.
+    os.environ["JUPYTER_PATH"] = str(Path(sys.prefix, "share", "jupyter"))
+
+
+def follow_the_code(app, config):
+    """Execute every page again when the package changes: the cache looks at the cells alone.
+
+    The name of the cache's folder holds a hash of all the code that a cell can import. Sphinx itself reads all
+    pages again when this value changes (myst-nb declares it with `rebuild="env"`), so nothing more is needed.
+    """
+    code = hashlib.sha256()
+    for path in [*sorted((ROOT / "src").rglob("*.py")), ROOT / "constraints.txt"]:
+        if path.exists():
+            code.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    caches = Path(app.outdir).parent / ".jupyter_cache"
+    current = caches / code.hexdigest()[:16]
+    for old in caches.iterdir() if caches.exists() else ():
+        if old != current:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    current.mkdir(parents=True, exist_ok=True)
+    config.nb_execution_cache_path = str(current)
+
+
+def copy_mathjax(app, exception):
+    """Put MathJax into the site, so that formulas need no network: one script and its fonts, of a package's 24 MB."""
+    if exception or app.builder.format != "html":
+        return
+    # The package's name has hyphens: it can be found, not written in an import statement.
+    package = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
+    source, target = Path(package, "static", "mathjax"), Path(app.outdir, "_static", "mathjax")
+    fonts = Path("output", "chtml", "fonts", "woff-v2")
+    shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
+    shutil.copy(source / "tex-chtml.js", target)
+
+
+def drop_thebe(app, pagename, templatename, context, doctree):
+    """Leave out the scripts for live cells, which the book has none of: loaded twice, they end in a SyntaxError."""
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", [])
+        if "THEBE_JS_URL" not in str(getattr(script, "attributes", {}).get("body", ""))
+        and "thebe" not in str(getattr(script, "filename", script))
+    ]
+
+
+# What the themes and extensions write -> what a screen reader can make sense of.
+ACCESSIBLE = (
+    # A name that differs from the visible text is not found by someone who speaks to the computer (WCAG 2.5.3).
+    (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+    (r'(<button[^>]*search-button-field[^>]*?) aria-label="Search"', r"\1"),
+    (
+        r'(<button[^>]*theme-switch-button[^>]*?) aria-label="Color mode"',
+        r'\1 aria-label="Light Dark System Settings color mode"',
+    ),
+    # The bibliography is a list, so its children must be list items (WCAG 1.3.1).
+    (r'(<div class="citation" id="[^"]*") role="doc-biblioentry"', r'\1 role="listitem"'),
+)
+
+
+def make_accessible(app, exception):
+    """Mend what only the finished pages show."""
+    if exception or app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        before = after = path.read_text(encoding="utf-8")
+        for pattern, replacement in ACCESSIBLE:
+            after = re.sub(pattern, replacement, after)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+
+
+def forget_after_warnings(app, exception):
+    """Read all pages again after a build with warnings: Sphinx would keep quiet about them the second time."""
+    if app._warncount:
+        Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
+
+
+def setup(app):
+    """Connect all of the above."""
+    app.config.mathjax_path = "mathjax/tex-chtml.js"
+    app.connect("config-inited", prepare_kernels)
+    app.connect("config-inited", follow_the_code)
+    app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add them
+    app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", make_accessible)
+    app.connect("build-finished", forget_after_warnings)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
