@@ -19,6 +19,7 @@ c.CourseDirectory.autograded_directory = "gradebook/autograded"
 c.CourseDirectory.feedback_directory = "gradebook/feedback"
 c.CourseDirectory.solution_directory = "gradebook/solution"
 c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook' / 'gradebook.db'}"
+c.CsvExportPlugin.to = str(root / "gradebook" / "grades.csv")
 (root / "gradebook").mkdir(exist_ok=True)  # SQLite makes the file, not its directory
 
 # A cell may train a model; the limit is per cell.

@@ -53,7 +53,7 @@ def grade(course: Path, lab: str, submissions: Mapping[str, bytes]) -> list[Scor
         submissions: student -> notebook.
 
     Returns:
-        One score per student, sorted by name; the export is grades.csv in the course directory.
+        One score per student, sorted by name; the export is gradebook/grades.csv in the course directory.
 
     Raises:
         GradingError: nbgrader failed.
@@ -64,8 +64,8 @@ def grade(course: Path, lab: str, submissions: Mapping[str, bytes]) -> list[Scor
         (directory / f"{lab}.ipynb").write_bytes(notebook)
     nbgrader(course, "autograde", lab)
     nbgrader(course, "generate_feedback", lab)
-    nbgrader(course, "export", "--CsvExportPlugin.to=grades.csv")
-    with (course / "grades.csv").open(newline="") as file:
+    nbgrader(course, "export")
+    with (course / "gradebook" / "grades.csv").open(newline="") as file:
         rows = [Score(row["student_id"], float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)]
     return sorted(rows)
 

@@ -8,6 +8,8 @@ from attention_course.questions.core import Question, Result
 
 # From labs/LAB/ to where `make book` puts the pages.
 BOOK = "../../_build/html/book/"
+# nbgrader's feedback pages do not style tables; JupyterLab aligns them to the right.
+CELL = "text-align: left; padding: 0.1em 0.6em"
 
 
 class Grade(float):
@@ -32,7 +34,7 @@ class Grade(float):
         """Return the table as text."""
         lines = [f"{self.question.name}: {float(self):g} of {self.question.points} points"]
         for result in self.results:
-            mark = "held    " if result.finding is None else "NOT held"
+            mark = "holds" if result.finding is None else "FAILS"
             lines.append(f"  {mark}  {result.earned}/{result.checked.points}  {result.checked.claim}")
             if result.finding:
                 lines.append(f"            seen: {result.finding.seen}; wanted: {result.finding.wanted}")
@@ -46,14 +48,10 @@ class Grade(float):
         rows = []
         for result in self.results:
             seen, wanted = result.finding or ("", "")
-            mark = "✓ held" if result.finding is None else "✗ not held"
+            mark = "✓ holds" if result.finding is None else "✗ fails"
             cells = (mark, f"{result.earned}/{result.checked.points}", result.checked.claim, seen, wanted)
-            rows.append(
-                "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in cells) + "</tr>"
-            )
-        head = "".join(
-            f'<th style="text-align:left">{name}</th>' for name in ("", "points", "checked", "seen", "wanted")
-        )
+            rows.append("<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in cells) + "</tr>")
+        head = "".join(f'<th style="{CELL}">{name}</th>' for name in ("", "points", "checked", "seen", "wanted"))
         notes = [
             f"<p>This looks like: <strong>{escape(name)}</strong>. {escape(hint)} "
             f'<a href="{escape(BOOK + section)}">Read about it in the book</a>.</p>'
