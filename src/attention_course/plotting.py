@@ -1,6 +1,7 @@
 """Figures: alignments as heat maps, scores as curves over length."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -63,7 +64,7 @@ def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = N
     """
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    for (name, curve), marker in zip(curves.items(), "osD^vPX*"):
+    for (name, curve), marker in zip(curves.items(), cycle("osD^vPX*")):
         ax.plot(list(curve), list(curve.values()), marker=marker, markersize=4, label=name)
     ax.set_xlabel("source length (tokens)")
     ax.set_ylabel("exact match")
