@@ -161,7 +161,12 @@ def shuffled_forever(task: Task, batch_size: int, seed: int, device: torch.devic
 
     Returns:
         An endless iterator.
+
+    Raises:
+        ValueError: the task has no training examples.
     """
+    if not task.train:
+        raise ValueError("training needs at least one example, got 0")
     order, rng = list(task.train), random.Random(seed)
     while True:
         rng.shuffle(order)
