@@ -60,9 +60,10 @@ def train(model: nn.Module, task: Task, config: TrainConfig | None = None) -> li
     config = config or TrainConfig()
     device = next(model.parameters()).device
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
-    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / config.warmup_steps, total_iters=config.warmup_steps)
-    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, config.steps - config.warmup_steps))
-    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], [config.warmup_steps])
+    warmup_steps = max(1, config.warmup_steps)  # one step of warm-up is none: it starts at the top
+    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / warmup_steps, total_iters=warmup_steps)
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, config.steps - warmup_steps))
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], [warmup_steps])
 
     model.train()
     losses: list[float] = []
