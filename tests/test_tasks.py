@@ -1,0 +1,501 @@
+import math
+import os
+import re
+import subprocess
+import sys
+from datetime import date, datetime, timedelta
+
+import pytest
+import torch
+import torch.nn.functional as F
+from babel import Locale
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+from attention_course.tasks.core import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIALS,
+    UNK,
+    Batch,
+    Example,
+    Vocabulary,
+    make_task,
+    shuffled_forever,
+)
+from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, write
+from attention_course.tasks.reversal import reversal
+
+# Vocabularies
+
+
+def test_ids_by_hand():
+    vocabulary = Vocabulary(["b", "a", "b", "c"])
+
+    assert (PAD, BOS, EOS, UNK) == (0, 1, 2, 3)
+    assert vocabulary.tokens == (*SPECIALS, "a", "b", "c")
+    assert len(vocabulary) == 7
+    assert vocabulary.encode("cab") == [6, 4, 5]
+
+
+def test_an_unknown_token_becomes_unk():
+    vocabulary = Vocabulary("abc")
+
+    assert vocabulary.encode("axc") == [4, UNK, 6]
+    assert vocabulary.decode([4, UNK, 6]) == ("a", "<unk>", "c")
+
+
+def test_decoding_stops_at_the_end_and_drops_what_is_no_text():
+    assert Vocabulary("abc").decode([BOS, 6, PAD, 4, EOS, 5, EOS]) == ("c", "a")
+    assert Vocabulary("abc").decode([EOS, 5]) == ()
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda token: token not in SPECIALS)))
+def test_what_is_encoded_can_be_decoded(tokens):
+    vocabulary = Vocabulary(tokens)
+
+    assert vocabulary.decode([BOS, *vocabulary.encode(tokens), EOS, PAD]) == tuple(tokens)
+
+
+# Batches and the loss
+
+
+def example(source, target):
+    return Example(tuple(source), tuple(target), tuple(frozenset() for _ in target))
+
+
+EXAMPLES = [example("abc", "xy"), example("b", "yxx"), example("ca", "z")]
+
+
+@pytest.fixture
+def task():
+    """Sources of a, b, c (ids 4, 5, 6); targets of x, y, z (ids 4, 5, 6)."""
+    return make_task("letters", [EXAMPLES, EXAMPLES[:1], EXAMPLES[1:]])
+
+
+def test_vocabularies_come_from_the_training_examples_alone():
+    task = make_task("letters", [[example("ab", "x")], [example("c", "y")], [example("d", "z")]])
+
+    assert task.source_vocabulary.tokens == (*SPECIALS, "a", "b")
+    assert task.target_vocabulary.tokens == (*SPECIALS, "x")
+    assert task.collate(task.test).source.tolist() == [[UNK]]
+
+
+def test_splits_keep_their_places(task):
+    assert (task.train, task.validation, task.test) == (EXAMPLES, EXAMPLES[:1], EXAMPLES[1:])
+
+
+def test_collate_by_hand(task):
+    batch = task.collate(EXAMPLES[:2])
+
+    assert batch.source.tolist() == [[4, 5, 6], [5, PAD, PAD]]
+    assert batch.lengths.tolist() == [3, 1]
+    assert batch.target_in.tolist() == [[BOS, 4, 5, PAD], [BOS, 5, 4, 4]]
+    assert batch.target_out.tolist() == [[4, 5, EOS, PAD], [5, 4, 4, EOS]]
+    assert all(part.dtype == torch.long for part in batch)
+
+
+def test_lengths_stay_on_the_cpu(task):
+    batch = task.collate(EXAMPLES, "meta")
+
+    assert batch.lengths.device.type == "cpu"
+    assert {part.device.type for part in (batch.source, batch.target_in, batch.target_out)} == {"meta"}
+
+
+def test_the_target_is_shifted_by_one(task):
+    batch = task.collate(EXAMPLES)
+    shifted = batch.target_in[:, 1:]
+    tokens = shifted != PAD
+
+    assert (batch.target_in[:, 0] == BOS).all()
+    assert torch.equal(shifted[tokens], batch.target_out[:, :-1][tokens])
+    assert ((batch.target_out == EOS).sum(dim=1) == 1).all()
+
+
+def test_batches_go_through_once_and_in_order(task):
+    batches = list(task.batches(EXAMPLES, batch_size=2))
+
+    assert [batch.source.tolist() for batch in batches] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+
+
+def test_an_empty_batch_is_refused(task):
+    with pytest.raises(ValueError, match="at least one example, got 0"):
+        task.collate([])
+
+
+def test_an_empty_source_is_refused_and_named(task):
+    with pytest.raises(ValueError, match="source of example 1 has 0 tokens.*at least 1"):
+        task.collate([EXAMPLES[0], example("", "x")])
+
+
+def test_an_empty_target_is_just_an_end(task):
+    batch = task.collate([example("a", "")])
+
+    assert (batch.target_in.tolist(), batch.target_out.tolist()) == ([[BOS]], [[EOS]])
+
+
+class HalfRight(nn.Module):
+    """Gives the right token 6 chances in 12, and each of the six others one; on padding it is sure of z."""
+
+    def __init__(self, target_out):
+        super().__init__()
+        right = F.one_hot(target_out, 7).bool()
+        self.logits = torch.where(right, math.log(6), 0.0)
+        self.logits[target_out == PAD] = torch.tensor([0.0] * 6 + [50.0])
+
+    def forward(self, source, lengths, target_in):
+        return self.logits, None
+
+
+def test_loss_by_hand(task):
+    batch = task.collate(EXAMPLES)
+    total, count = task.loss(HalfRight(batch.target_out), batch)
+
+    # ln 2 nats for each of the 2 + 3 + 1 tokens and 3 ends
+    assert count == 9
+    assert total.item() == pytest.approx(9 * math.log(2))
+
+
+def test_more_padding_does_not_change_the_loss(task, model):
+    batch = task.collate(EXAMPLES)
+    padded = Batch(F.pad(batch.source, (0, 2)), batch.lengths, *(F.pad(part, (0, 3)) for part in batch[2:]))
+    total, count = task.loss(model, batch)
+    padded_total, padded_count = task.loss(model, padded)
+
+    assert padded_count == count == 9
+    assert_close(padded_total, total)
+
+
+def test_the_loss_of_a_batch_is_the_sum_of_its_examples(task, model):
+    total, count = task.loss(model, task.collate(EXAMPLES))
+    alone = [task.loss(model, task.collate([one])) for one in EXAMPLES]
+
+    assert_close(total, sum(loss for loss, _ in alone))
+    assert count == sum(tokens for _, tokens in alone)
+
+
+# The order of training
+
+
+def passes(seed, number=3):
+    task = reversal(max_length=5, train_size=11, held_out_size=2)
+    batches = shuffled_forever(task, 4, seed)
+    return task, [[next(batches).source.tolist() for _ in range(3)] for _ in range(number)]
+
+
+def test_every_pass_has_every_example_once_and_its_own_order():
+    task, three = passes(seed=0)
+    orders = []
+    for batches in three:
+        assert [len(batch) for batch in batches] == [4, 4, 3]
+        orders.append([task.source_vocabulary.decode(row) for batch in batches for row in batch])
+        assert sorted(orders[-1]) == sorted(e.source for e in task.train)
+    assert orders[0] != orders[1] != orders[2] != orders[0]
+
+
+def test_the_order_is_the_seeds():
+    assert passes(seed=0)[1] == passes(seed=0)[1]
+    assert passes(seed=0)[1] != passes(seed=1)[1]
+
+
+def test_shuffling_leaves_the_task_alone():
+    task = reversal(max_length=5, train_size=11, held_out_size=2)
+    before = list(task.train)
+    next(shuffled_forever(task, 4, seed=0))
+
+    assert list(task.train) == before
+
+
+def test_no_training_examples_are_refused():
+    with pytest.raises(ValueError, match="got 0"):
+        next(shuffled_forever(make_task("nothing", [[], EXAMPLES, EXAMPLES]), 4, seed=0))
+
+
+# Reversal
+
+
+@pytest.fixture(scope="module")
+def reversals():
+    return reversal(max_length=7, train_size=500, held_out_size=50)
+
+
+def test_reversals_are_reversed_and_gold_says_from_where(reversals):
+    for split in (reversals.train, reversals.validation, reversals.test):
+        for source, target, gold in split:
+            assert target == source[::-1]
+            assert [{source[s] for s in positions} for positions in gold] == [{token} for token in target]
+            assert gold == tuple(frozenset({len(source) - 1 - t}) for t in range(len(source)))
+
+
+def test_reversals_have_the_sizes_and_lengths_asked_for(reversals):
+    assert list(map(len, (reversals.train, reversals.validation, reversals.test))) == [500, 50, 50]
+    lengths = [len(e.source) for e in reversals.train]
+    assert set(lengths) == set(range(1, 8))
+    # Of 500, each length should have 71; of the short ones there are not so many.
+    assert all(40 < lengths.count(n) < 110 for n in range(3, 8))
+
+
+def test_no_reversal_is_in_two_splits(reversals):
+    everything = [e.source for split in (reversals.train, reversals.validation, reversals.test) for e in split]
+
+    assert len(set(everything)) == len(everything) == 600
+
+
+def test_reversal_is_the_seeds():
+    def sources(seed):
+        task = reversal(max_length=7, train_size=20, held_out_size=5, seed=seed)
+        return [e.source for split in (task.train, task.validation, task.test) for e in split]
+
+    assert sources(0) == sources(0)
+    assert not set(sources(0)) & {source for source in sources(1) if len(source) > 4}
+
+
+def test_more_reversals_than_there_are_are_refused():
+    with pytest.raises(ValueError, match=r"40 different strings.*about 26\b"):
+        reversal(max_length=1, train_size=20, held_out_size=10)
+
+
+# Dates
+
+
+@pytest.fixture(scope="module")
+def some_dates():
+    return dates(train_size=2000, held_out_size=200)
+
+
+def all_examples(task):
+    return [*task.train, *task.validation, *task.test]
+
+
+def text_of(example):
+    return "".join(example.source)
+
+
+def day_of(example):
+    return date.fromisoformat("".join(example.target))
+
+
+@pytest.mark.parametrize(
+    ("locale", "pattern", "text"),
+    [
+        ("en", "EEEE, MMMM d, y", "Wednesday, May 9, 2018"),
+        ("en_GB", "d MMM y", "9 May 2018"),
+        ("de", "E, d. MMM y", "Mi., 9. Mai 2018"),
+        ("de", "dd.MM.yy", "09.05.18"),
+        ("fr", "EEEE d MMMM y", "mercredi 9 mai 2018"),
+        ("es", "d 'de' MMMM 'de' y", "9 de mayo de 2018"),
+        ("nl", "d-M-y", "9-5-2018"),
+        ("sv", "y-MM-dd", "2018-05-09"),
+    ],
+)
+def test_a_known_date_in_words_and_digits(locale, pattern, text):
+    written = write(date(2018, 5, 9), locale, pattern)
+
+    assert pattern in patterns(locale)
+    assert text_of(written) == text
+    assert "".join(written.target) == "2018-05-09"
+
+
+def test_gold_by_hand():
+    _, _, gold = write(date(2018, 5, 9), "en", "EEEE, MMMM d, y")  # Wednesday, May 9, 2018
+    year, month, day = set(range(18, 22)), set(range(11, 14)), {15}
+
+    assert list(gold) == [year] * 4 + [set()] + [month] * 2 + [set()] + [day] * 2
+
+
+def every_form():
+    return [(locale, pattern) for locale in LOCALES for pattern in patterns(locale)]
+
+
+@pytest.mark.parametrize("day", [date(2018, 5, 9), date(1969, 12, 31), date(2004, 10, 10), date(2068, 1, 1)])
+def test_gold_spans_spell_the_fields(day):
+    for form in every_form():
+        source, target, gold = write(day, *form)
+        spans = [sorted(positions) for positions in gold]
+        year, month, day_of_month = ("".join(source[s] for s in spans[t]) for t in (0, 5, 8))
+
+        assert (
+            [t for t, span in enumerate(spans) if not span] == [t for t, c in enumerate(target) if c == "-"] == [4, 7]
+        )
+        assert spans[0] == spans[1] == spans[2] == spans[3]
+        assert spans[5] == spans[6]
+        assert spans[8] == spans[9]
+        assert all(span == list(range(span[0], span[-1] + 1)) for span in (spans[0], spans[5], spans[8]))
+        assert year in (str(day.year), f"{day.year % 100:02}")
+        assert int(day_of_month) == day.day
+        assert int(month) == day.month if month.isdigit() else month.strip(".").isalpha()
+
+
+def test_no_date_is_in_two_splits(some_dates):
+    everything = [e.target for e in all_examples(some_dates)]
+
+    assert len(set(everything)) == len(everything) == 2400
+    assert list(map(len, (some_dates.train, some_dates.validation, some_dates.test))) == [2000, 200, 200]
+
+
+def test_examples_are_written_in_the_forms_listed(some_dates):
+    seen = set()
+    for e in some_dates.train[:500]:
+        fitting = {form for form in every_form() if write(day_of(e), *form) == e}
+        assert fitting
+        seen |= fitting
+    assert seen == set(every_form())
+
+
+def test_the_dates_span_the_hundred_years(some_dates):
+    days = sorted(map(day_of, all_examples(some_dates)))
+
+    assert FIRST <= days[0] < date(1970, 1, 1)
+    assert date(2068, 1, 1) <= days[-1] <= LAST
+
+
+def test_locales_can_be_chosen():
+    for e in dates(locales=("sv",), train_size=50, held_out_size=5).train:
+        assert any(write(day_of(e), "sv", pattern) == e for pattern in patterns("sv"))
+
+
+def test_dates_are_the_seeds():
+    def examples(seed):
+        return all_examples(dates(train_size=50, held_out_size=5, seed=seed))
+
+    assert examples(0) == examples(0)
+    assert len(set(examples(0)) & set(examples(1))) < 5
+
+
+def test_no_locale_gives_two_dates_the_same_text(some_dates):
+    """All days of seven years, whose last two digits are also days, months, or neither, in all forms."""
+    read = {}
+    for year in (1969, 1999, 2001, 2005, 2012, 2031, 2068):
+        for day in (date(year, 1, 1) + timedelta(n) for n in range(366)):
+            if day.year == year:
+                for form in every_form():
+                    text = text_of(write(day, *form))
+                    assert read.setdefault(text, day) == day, f"{text!r} is {day} and {read[text]}"
+
+
+# A reader of digits that knows CLDR's patterns, but none of the code under test.
+
+FIELDS = {"d": r"(?P<d>\d{1,2})", "M": r"(?P<M>\d{1,2})", "y": r"(?P<y>\d{4})", "yy": r"(?P<y>\d\d)"}
+FIELDS |= {"dd": FIELDS["d"], "MM": FIELDS["M"], "L": FIELDS["M"], "LL": FIELDS["M"]}
+FIELDS |= {"E" * n: r"\D+?" for n in (1, 2, 3, 4)}
+
+
+def reader(pattern):
+    """Turn a CLDR pattern into a regular expression, or None if it is not a date in digits."""
+    expression = ""
+    for quoted, field, _, sign in re.findall(r"'([^']*)'|(([A-Za-z])\3*)|([^'A-Za-z])", pattern):
+        if field and field not in FIELDS:
+            return None
+        expression += FIELDS.get(field, "") + re.escape(quoted + sign)
+    once = all(expression.count(f"(?P<{letter}>") == 1 for letter in "yMd")
+    return re.compile(expression) if once else None
+
+
+def numeric_readers(locales):
+    found = set()
+    for cldr in map(Locale.parse, locales):
+        formats = [*cldr.date_formats.values(), *cldr.datetime_skeletons.values()]
+        found |= {reader(getattr(form, "pattern", form)) for form in formats}
+    return found - {None}
+
+
+def readings(text, readers):
+    dates_read = set()
+    for expression in readers:
+        if match := expression.fullmatch(text):
+            year, month, day = (int(match[letter]) for letter in "yMd")
+            if len(match["y"]) == 2:
+                year += 1900 if year >= 69 else 2000
+            try:
+                dates_read.add(date(year, month, day))
+            except ValueError:
+                pass  # there is no such day
+    return dates_read
+
+
+def test_the_reader_sees_what_is_ambiguous():
+    readers = numeric_readers(LOCALES)
+
+    assert readings("9/5/2018", readers) == {date(2018, 5, 9), date(2018, 9, 5)}
+    assert readings("09/05/18", readers) == {date(2018, 5, 9), date(2018, 9, 5)}
+    assert readings("9/13/2018", readers) == {date(2018, 9, 13)}
+    assert readings("Mi., 9.5.2018", readers) == {date(2018, 5, 9)}
+    assert readings("9 May 2018", readers) == set()
+
+
+# Not of LOCALES, but patterns() promises the same for them; "ky" has year-day-month, "eo" has yy-MM-dd.
+@pytest.mark.parametrize("locales", [LOCALES, ("da",), ("en_ZA",), ("ky",), ("eo",), ("ko",)], ids="-".join)
+def test_no_locale_reads_digits_as_another_date(locales):
+    readers = numeric_readers({*LOCALES, *locales})
+    days = [date(year, 1, 1) + timedelta(n) for year in (1969, 2005, 2012, 2031) for n in range(0, 365)]
+    in_digits = 0
+    for locale in locales:
+        for pattern in patterns(locale):
+            read_by = {
+                expression for expression in readers if expression.fullmatch(text_of(write(days[0], locale, pattern)))
+            }
+            if reader(pattern) is None:
+                assert not read_by
+                continue
+            in_digits += 1
+            for day in days:
+                text = text_of(write(day, locale, pattern))
+                assert readings(text, readers) == {day}, text
+    assert in_digits
+
+
+@pytest.mark.parametrize(
+    ("locale", "pattern"), [("en", "M/d/y"), ("en_GB", "dd/MM/y"), ("es", "d/M/yy"), ("en", "M/d/yy")]
+)
+def test_what_london_and_new_york_read_differently_is_left_out(locale, pattern):
+    known = [str(form) for form in Locale.parse(locale).datetime_skeletons.values()]
+    known += [form.pattern for form in Locale.parse(locale).date_formats.values()]
+
+    assert pattern in known
+    assert pattern not in patterns(locale)
+
+
+def test_two_digit_years_are_those_of_posix():
+    short = [form for form in every_form() if re.search(r"(?<!y)yy(?!y)", form[1])]
+    assert ("de", "dd.MM.yy") in short
+    for year in range(FIRST.year, LAST.year + 1):
+        text = text_of(write(date(year, 5, 9), "de", "dd.MM.yy"))
+        assert text == f"09.05.{year % 100:02}"
+        assert datetime.strptime(text, "%d.%m.%y").year == year
+    assert (FIRST, LAST) == (date(1969, 1, 1), date(2068, 12, 31))
+
+
+@pytest.mark.parametrize("locale", ["xx", "not a locale", "en-GB"])
+def test_a_locale_that_is_not_known_is_refused(locale):
+    with pytest.raises(ValueError, match=f"{locale!r} is not known.*en_GB"):
+        patterns(locale)
+    with pytest.raises(ValueError, match=f"{locale!r} is not known"):
+        dates(locales=("en", locale), train_size=5, held_out_size=5)
+
+
+def test_more_examples_than_dates_are_refused():
+    days = (LAST - FIRST).days + 1
+    with pytest.raises(ValueError, match=f"{days + 1} examples.*{days} dates"):
+        dates(train_size=days - 9, held_out_size=5)
+
+
+def test_a_seed_means_the_same_in_every_process():
+    """Neither task may depend on the order of a set, which differs from process to process."""
+    code = (
+        "from attention_course.tasks.dates import dates; from attention_course.tasks.reversal import reversal; "
+        "tasks = dates(train_size=50, held_out_size=5), reversal(train_size=50, held_out_size=5); "
+        "print([(t.source_vocabulary.tokens, [e.source for e in t.train]) for t in tasks])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1

@@ -1,0 +1,260 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from attention_course import models, training
+from attention_course.scores import AdditiveScore
+from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
+from attention_course.tasks.core import EOS, Batch, Example, make_task
+from attention_course.tasks.reversal import reversal
+from attention_course.training import TrainConfig, evaluate, train, train_step
+
+HIDDEN = 24
+
+
+@pytest.fixture(scope="module")
+def task():
+    return reversal(max_length=3, train_size=2000, held_out_size=100)
+
+
+def build(task, name="bahdanau"):
+    score = [AdditiveScore(HIDDEN, 2 * HIDDEN, 16)] if name in ("bahdanau", "luong") else []
+    return getattr(models, name)(len(task.source_vocabulary), len(task.target_vocabulary), 16, HIDDEN, *score)
+
+
+# One step
+
+
+def test_the_loss_is_in_nats_per_token(task):
+    model = build(task)
+    nn.init.zeros_(model.decoder.head.weight)
+    nn.init.zeros_(model.decoder.head.bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+
+    # Who knows nothing pays ln V for every token.
+    loss = train_step(model, task, task.collate(task.train[:7]), optimizer, clip_norm=1.0)
+    assert loss == pytest.approx(math.log(len(task.target_vocabulary)))
+
+
+def test_padding_is_not_counted(task):
+    batch = task.collate(task.train[:7])
+    padded = Batch(F.pad(batch.source, (0, 2)), batch.lengths, *(F.pad(part, (0, 3)) for part in batch[2:]))
+    losses, updates = [], []
+    for given in (batch, padded):
+        torch.manual_seed(0)
+        model = build(task)
+        before = nn.utils.parameters_to_vector(model.parameters())
+        losses.append(train_step(model, task, given, torch.optim.SGD(model.parameters(), lr=1.0), clip_norm=1.0))
+        updates.append(nn.utils.parameters_to_vector(model.parameters()) - before)
+
+    assert losses[0] == pytest.approx(losses[1])
+    assert_close(updates[0], updates[1])
+
+
+def test_a_long_gradient_is_clipped(task):
+    model = build(task)
+    before = nn.utils.parameters_to_vector(model.parameters()).detach()
+    train_step(model, task, task.collate(task.train[:7]), torch.optim.SGD(model.parameters(), lr=1.0), clip_norm=0.01)
+
+    step = nn.utils.parameters_to_vector(model.parameters()).detach() - before
+    assert step.norm().item() == pytest.approx(0.01, rel=1e-2)
+
+
+def test_gradients_do_not_add_up_over_steps(task):
+    model, batch = build(task), task.collate(task.train[:7])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    gradients = []
+    for _ in range(2):
+        train_step(model, task, batch, optimizer, clip_norm=1e9)
+        gradients.append(model.decoder.head.weight.grad.clone())
+
+    assert_close(gradients[0], gradients[1])
+
+
+# Training
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong"])
+def test_the_loss_falls(task, name, device):
+    model = build(task, name).to(device)
+    losses = train(model, task, TrainConfig(steps=40, batch_size=32, learning_rate=1e-2, warmup_steps=5))
+
+    assert len(losses) == 40
+    assert losses[0] == pytest.approx(math.log(len(task.target_vocabulary)), abs=0.5)
+    assert sum(losses[-5:]) / 5 < 0.75 * losses[0]
+    assert not model.training
+
+
+def test_reversal_is_learnt(task):
+    model = build(task)
+    # All strings of one letter are in the test split, and were never seen: look at the others.
+    examples = [e for e in task.test if len(e.source) > 1]
+    before = evaluate(model, task, examples)
+    train(model, task, TrainConfig(steps=200, learning_rate=1e-2, warmup_steps=20))
+    after = evaluate(model, task, examples)
+
+    assert before.exact_match < 0.1
+    assert after.exact_match > 0.9
+    assert before.hit_rate < 0.9
+    assert after.hit_rate > 0.95
+
+
+def losses_of(task, weights_seed=0, **settings):
+    torch.manual_seed(weights_seed)
+    return train(build(task), task, TrainConfig(steps=5, batch_size=8, **settings))
+
+
+def test_training_is_the_seeds(task):
+    assert losses_of(task) == pytest.approx(losses_of(task), rel=1e-6)
+    assert losses_of(task) != pytest.approx(losses_of(task, seed=1), rel=1e-3)
+    assert losses_of(task) != pytest.approx(losses_of(task, weights_seed=1), rel=1e-3)
+
+
+def learning_rates(task, monkeypatch, config):
+    trace = []
+
+    def spy(model, task, batch, optimizer, clip_norm):
+        trace.append((optimizer.param_groups[0]["lr"], len(batch.source), clip_norm))
+        return train_step(model, task, batch, optimizer, clip_norm)
+
+    monkeypatch.setattr(training, "train_step", spy)
+    train(build(task), task, config)
+    rates, sizes, norms = zip(*trace)
+    assert set(sizes) == {config.batch_size}
+    assert set(norms) == {config.clip_norm}
+    return list(rates)
+
+
+def test_the_learning_rate_warms_up_and_falls_to_zero(task, monkeypatch):
+    config = TrainConfig(steps=10, batch_size=3, learning_rate=0.1, warmup_steps=4, clip_norm=0.7)
+    rates = learning_rates(task, monkeypatch, config)
+
+    # A quarter, and in four equal parts up to the whole; then half a cosine over the six steps that are left.
+    warmup = [0.1 * (1 / 4 + 3 / 4 * i / 4) for i in range(4)]
+    decay = [0.1 * (1 + math.cos(math.pi * i / 6)) / 2 for i in range(6)]
+    assert rates == pytest.approx(warmup + decay)
+
+
+def test_without_warm_up_the_learning_rate_starts_at_the_top(task, monkeypatch):
+    rates = learning_rates(task, monkeypatch, TrainConfig(steps=5, batch_size=3, learning_rate=0.1, warmup_steps=0))
+
+    assert rates[0] == pytest.approx(0.1)
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.03
+
+
+def test_the_learning_rate_moves_the_weights(task):
+    before = build(task).state_dict()
+    model = build(task)
+    model.load_state_dict(before)
+    train(model, task, TrainConfig(steps=1, batch_size=3, learning_rate=0.1, warmup_steps=5))
+
+    # Adam's first step is as long as its learning rate, which is a fifth of the highest.
+    moved = (model.decoder.head.bias - before["decoder.head.bias"]).abs().max().item()
+    assert moved == pytest.approx(0.02, rel=1e-2)
+
+
+def test_nothing_goes_to_stderr(task, capfd):
+    """In a graded cell nbgrader takes anything on stderr for an error."""
+    model = build(task)
+    train(model, task, TrainConfig(steps=3, batch_size=8, warmup_steps=2))
+    evaluate(model, task, task.test[:5])
+
+    assert capfd.readouterr().err == ""
+
+
+# Evaluation
+
+
+class Rigged(nn.Module):
+    """Knows each sentence by its first token; says and looks at what it is told to."""
+
+    def __init__(self, answers, looks):
+        super().__init__()
+        self.answers, self.looks = answers, looks
+        self.somewhere = nn.Parameter(torch.zeros(()))  # evaluate() asks where the model is
+
+    def forward(self, source, lengths):
+        mask = (torch.arange(source.size(1)) < lengths[:, None])[:, None]
+        return Encoded(source[..., None].float(), source[:, :1].float(), mask)
+
+    def remember(self, encoded):
+        state = torch.cat([encoded.final, torch.zeros_like(encoded.final)], dim=-1)  # which sentence, which step
+        return Memory(encoded.states, encoded.states, encoded.mask, state)
+
+    def start(self, memory):
+        return memory.state
+
+    def step(self, token, memory, cache):
+        ids = [[*self.answers[int(name)], EOS, EOS, EOS][int(t)] for name, t in cache]
+        logits = F.one_hot(torch.tensor(ids), 8)[:, None].float()
+        return logits, memory.mask.float(), cache + torch.tensor([0.0, 1.0])
+
+    def decode(self, target, memory):
+        slots = memory.mask.size(-1)
+        weights = torch.zeros(*target.shape, slots)
+        for b, name in enumerate(memory.state[:, 0].int().tolist()):
+            for t, s in enumerate(self.looks[name]):
+                weights[b, t, s] = 1.0
+        return torch.zeros(*target.shape, 8), weights
+
+
+@pytest.fixture
+def letters():
+    """Reversals of a, b, c, d, whose ids are 4, 5, 6, 7."""
+    examples = [
+        Example(tuple(text), tuple(text[::-1]), tuple(frozenset({s}) for s in reversed(range(len(text)))))
+        for text in ("abc", "bd", "c")
+    ]
+    return make_task("letters", [[*examples, Example(("d",), ("d",), (frozenset({0}),))], examples, examples])
+
+
+ANSWERS = {4: [6, 5, 4], 5: [7, 7], 6: [6]}  # "cba" is right, "dd" should be "db", "c" is right
+LOOKS = {4: [2, 1, 2], 5: [1, 0], 6: [0]}  # the third row of "abc" should look at 0
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 256])
+def test_evaluation_by_hand(letters, batch_size):
+    rigged = Rigged(ANSWERS, LOOKS)
+    model = EncoderDecoder(rigged, rigged).train()
+    evaluation = evaluate(model, letters, letters.test, batch_size)
+
+    assert evaluation.predictions == [("c", "b", "a"), ("d", "d"), ("c",)]
+    assert evaluation.exact_match == pytest.approx(2 / 3)
+    assert evaluation.hit_rate == pytest.approx(5 / 6)
+    for name, rows in zip((4, 5, 6), evaluation.weights):
+        assert [row.index(1.0) for row in rows[: len(LOOKS[name])]] == LOOKS[name]
+    assert not model.training
+
+
+def test_a_prediction_may_be_too_long(letters):
+    rigged = Rigged(ANSWERS | {6: [6, 6, 6, 6, 6, 6]}, LOOKS)
+    evaluation = evaluate(EncoderDecoder(rigged, rigged), letters, letters.test)
+
+    # Decoding stops after the longest target and its end, which is enough to know that this one is wrong.
+    assert evaluation.predictions[2] == ("c",) * 4
+    assert evaluation.exact_match == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step"])
+def test_one_slot_has_no_alignment(task, name):
+    evaluation = evaluate(build(task, name), task, task.test[:11])
+
+    assert evaluation.hit_rate is None
+    assert len(evaluation.weights) == len(evaluation.predictions) == 11
+
+
+def test_weights_are_those_of_the_right_target(task, device):
+    """A wrong prediction must not change what is plotted and scored as alignment."""
+    model = build(task).to(device)
+    evaluation = evaluate(model, task, task.test[:7], batch_size=3)
+    for e, weights in zip(task.test[:7], evaluation.weights):
+        batch = task.collate([e], device)
+        with torch.no_grad():
+            _, forced = model(batch.source, batch.lengths, batch.target_in)
+        t, s = forced.shape[1:]
+        assert_close(torch.tensor(weights)[:t, :s], forced[0].cpu())
