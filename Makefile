@@ -28,7 +28,7 @@ labs: environment  ## make the students' notebooks in labs/ from solutions/
 	@$(BIN)/python -m attention_course.grader.release
 
 lab: environment  ## open JupyterLab on the labs
-	@$(BIN)/jupyter lab labs
+	@$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
 
 readme: environment  ## draw the README's picture anew
 	@$(BIN)/python tests/measure/readme.py

@@ -39,7 +39,7 @@ class Grade(float):
             if result.finding:
                 lines.append(f"            seen: {result.finding.seen}; wanted: {result.finding.wanted}")
         for name, hint, section in self._mistakes():
-            lines.append(f"  This looks like: {name}. {hint} Read {section}.")
+            lines.append(f"  This looks like: {name}. {hint} Read {section} in the book.")
         if self._gated():
             lines.append(f"  {GATE}")
         return "\n".join(lines)
@@ -54,7 +54,7 @@ class Grade(float):
         head = "".join(f'<th style="{CELL}">{name}</th>' for name in ("", "points", "checked", "seen", "wanted"))
         notes = [
             f"<p>This looks like: <strong>{escape(name)}</strong>. {escape(hint)} "
-            f'<a href="{escape(BOOK + section)}">Read about it in the book</a>.</p>'
+            f'Read <a href="{escape(BOOK + section)}">{escape(section)}</a> in the book.</p>'
             for name, hint, section in self._mistakes()
         ]
         if self._gated():
