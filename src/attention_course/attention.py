@@ -25,7 +25,7 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | 
     if mask is None:
         return scores.softmax(dim=-1)
     _check_mask(mask, scores)
-    # The lowest finite number, not -inf: a row of -inf has no softmax and would put NaN into every gradient.
+    # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN would go through the backward pass.
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
