@@ -32,9 +32,9 @@ def test_hit_rate_by_hand():
         [0.4, 0.0, 0.6],  # largest at 2, one of two gold positions: hit
     ]
     first_gold = [{1}, {1, 2}, set(), {0, 2}]
-    second, second_gold = [[0.2, 0.8]], [frozenset({0})]  # miss
+    second, second_gold = [[0.2, 0.8]], [frozenset({1})]  # hit
 
-    assert alignment_hit_rate([first, second], [first_gold, second_gold]) == pytest.approx(2 / 4)
+    assert alignment_hit_rate([first, second], [first_gold, second_gold]) == pytest.approx(3 / 4)
 
 
 def test_hit_rate_ignores_rows_beyond_the_gold_alignment():
