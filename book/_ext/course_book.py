@@ -17,6 +17,8 @@ def prepare_kernels(app, config):
     os.environ["OMP_NUM_THREADS"] = "1"
     # A progress bar is for someone who waits; on a page it would stand for ever at 100 %.
     os.environ["TQDM_DISABLE"] = "1"
+    # Figures that are sharp on a dense screen: the file `matplotlibrc` beside this one.
+    os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent)
     # "python3" is the interpreter that builds, also where the user has a kernel of that name.
     os.environ["JUPYTER_PATH"] = str(Path(sys.prefix, "share", "jupyter"))
 
@@ -24,11 +26,12 @@ def prepare_kernels(app, config):
 def follow_the_code(app, config):
     """Execute every page again when the package changes: the cache looks at the cells alone.
 
-    The name of the cache's folder holds a hash of all the code that a cell can import. Sphinx itself reads all
+    The name of the cache's folder holds a hash of all that the cells import and of its versions. Sphinx itself reads all
     pages again when this value changes (myst-nb declares it with `rebuild="env"`), so nothing more is needed.
     """
     code = hashlib.sha256()
-    for path in [*sorted((ROOT / "src").rglob("*.py")), ROOT / "constraints.txt"]:
+    others = [ROOT / "constraints.txt", Path(__file__).with_name("matplotlibrc")]
+    for path in [*sorted((ROOT / "src").rglob("*.py")), *others]:
         if path.exists():
             code.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
     caches = Path(app.outdir).parent / ".jupyter_cache"
