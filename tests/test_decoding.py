@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
@@ -95,3 +96,8 @@ def test_greedy_is_an_argmax_loop_over_teacher_forcing(model, device):
 
 def test_no_gradient_is_kept(model):
     assert not greedy(model, SOURCE, LENGTHS, BOS, EOS, 3).weights.requires_grad
+
+
+def test_no_steps_at_all_are_refused():
+    with pytest.raises(ValueError, match="max_length 0"):
+        decode_script([[EOS], [EOS]], max_length=0)

@@ -499,3 +499,20 @@ def test_a_seed_means_the_same_in_every_process():
         for seed in ("1", "2")
     }
     assert len(printed) == 1
+
+
+def test_dates_need_a_locale():
+    with pytest.raises(ValueError, match="at least one locale"):
+        dates(locales=())
+
+
+def test_locales_from_outside_are_compared_with_one_another():
+    """Esperanto and Western Frisian write the same digits in another order; alone, either is unambiguous."""
+    alone, together = patterns("eo"), patterns("eo", (*LOCALES, "fy"))
+    assert set(together) < set(alone)
+
+
+def test_the_shortest_strings_are_there_to_learn_from():
+    task = reversal(max_length=3, train_size=2_000, held_out_size=100)
+    assert {len(example.source) for example in task.train} == {1, 2, 3}
+    assert min(len(example.source) for example in task.test) > 1

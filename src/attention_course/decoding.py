@@ -42,7 +42,12 @@ def greedy(
 
     Returns:
         Tokens and weights, T <= `max_length` steps of them.
+
+    Raises:
+        ValueError: `max_length` is below 1.
     """
+    if max_length < 1:
+        raise ValueError(f"decoding takes at least 1 step, got max_length {max_length}")
     memory = model.encode(source, lengths)
     cache = model.start(memory)
     token = source.new_full((source.size(0), 1), bos)

@@ -1,5 +1,6 @@
 """Training and evaluation."""
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +36,14 @@ class TrainConfig:
     seed: int = 0
 
 
+def warmup_and_decay(step: int, config: TrainConfig) -> float:
+    """Return the share of the highest learning rate to use at a step: up along a line, down along a cosine."""
+    if step < config.warmup_steps:
+        return (step + 1) / config.warmup_steps
+    progress = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+    return (1 + math.cos(math.pi * progress)) / 2
+
+
 def train_step(model: nn.Module, task: Task, batch: Batch, optimizer: torch.optim.Optimizer, clip_norm: float) -> float:
     """Update the model once; return the loss in nats per token."""
     total, count = task.loss(model, batch)
@@ -60,10 +69,7 @@ def train(model: nn.Module, task: Task, config: TrainConfig | None = None) -> li
     config = config or TrainConfig()
     device = next(model.parameters()).device
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
-    warmup_steps = max(1, config.warmup_steps)  # one step of warm-up is none: it starts at the top
-    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / warmup_steps, total_iters=warmup_steps)
-    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, config.steps - warmup_steps))
-    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], [warmup_steps])
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_and_decay(step, config))
 
     model.train()
     losses: list[float] = []
@@ -89,7 +95,7 @@ class Evaluation:
         predictions: greedily decoded targets.
         exact_match: share of predictions that are right in every token.
         weights: per example (T, S) attention weights, with the right target given (teacher forcing).
-        hit_rate: share of target tokens whose largest weight is on a gold position; None if the memory has one slot.
+        hit_rate: share of target tokens whose largest weight is on a gold position; None for a memory of one slot.
     """
 
     predictions: list[tuple[str, ...]]
@@ -116,16 +122,17 @@ def evaluate(model: EncoderDecoder, task: Task, examples: Sequence[Example], bat
     longest = max(len(example.target) for example in examples) + 1
     predictions: list[tuple[str, ...]] = []
     weights: list[list[list[float]]] = []
+    one_slot_per_token = True
     for batch in task.batches(examples, batch_size, device):
         decoded = greedy(model, batch.source, batch.lengths, BOS, EOS, longest)
         predictions += [task.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
         _, forced = model(batch.source, batch.lengths, batch.target_in)
         weights += forced.tolist()
-    one_slot = all(len(row) == 1 for rows in weights for row in rows)
+        one_slot_per_token = one_slot_per_token and forced.size(-1) == batch.source.size(-1)
     gold = [example.gold for example in examples]
     return Evaluation(
         predictions=predictions,
         exact_match=exact_match(predictions, [example.target for example in examples]),
         weights=weights,
-        hit_rate=None if one_slot else alignment_hit_rate(weights, gold),
+        hit_rate=alignment_hit_rate(weights, gold) if one_slot_per_token else None,
     )

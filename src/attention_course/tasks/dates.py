@@ -23,8 +23,8 @@ ISO_FIELDS = ("y", "y", "y", "y", None, "M", "M", None, "d", "d")
 def dates(locales: Sequence[str] = LOCALES, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0) -> Task:
     """Write random dates in the formats that CLDR gives for the locales; the target is the ISO form.
 
-    Both sides are characters. No *date* is in two splits. Formats that some locale would read as another date
-    ("1/2/05") are left out.
+    Both sides are characters. No *date* is in two splits. Formats that one of the locales, or of `LOCALES`,
+    would read as another date ("1/2/05") are left out.
 
     Args:
         locales: CLDR names, as Babel takes them.
@@ -36,13 +36,15 @@ def dates(locales: Sequence[str] = LOCALES, train_size: int = 10_000, held_out_s
         The task; a year's, month's or day's digits came from all characters of that field.
 
     Raises:
-        ValueError: a locale that Babel does not know, or more examples than there are dates.
+        ValueError: no locale, one that Babel does not know, or more examples than there are dates.
     """
+    if not locales:
+        raise ValueError("dates need at least one locale, got 0")
     days = (LAST - FIRST).days + 1
     sizes = (held_out_size, held_out_size, train_size)
     if sum(sizes) > days:
         raise ValueError(f"{sum(sizes)} examples were asked for, of {days} dates that there are")
-    forms = [(locale, pattern) for locale in locales for pattern in patterns(locale)]
+    forms = [(locale, pattern) for locale in locales for pattern in patterns(locale, (*LOCALES, *locales))]
     rng = random.Random(seed)
     drawn = (FIRST + timedelta(days=offset) for offset in rng.sample(range(days), sum(sizes)))
     test, validation, train = ([write(next(drawn), *rng.choice(forms)) for _ in range(size)] for size in sizes)
@@ -65,14 +67,15 @@ def write(day: date, locale: str, pattern: str) -> Example:
 
 
 @cache
-def patterns(locale: str) -> tuple[str, ...]:
-    """List the date patterns that CLDR gives for a locale and that no locale of `LOCALES` reads otherwise.
+def patterns(locale: str, others: tuple[str, ...] = LOCALES) -> tuple[str, ...]:
+    """List the date patterns that CLDR gives for a locale and that no other locale reads otherwise.
 
     A pattern whose month is a word has one reading. One in digits is left out if the digits and signs of another
     look the same and stand for other fields: "9/5/2018" is in May in London and in September in New York.
 
     Args:
         locale: a CLDR name.
+        others: the locales whose readings count.
 
     Returns:
         Patterns in CLDR's notation: "EEEE, MMMM d, y".
@@ -81,7 +84,7 @@ def patterns(locale: str) -> tuple[str, ...]:
         ValueError: Babel does not know the locale.
     """
     orders: dict[str, set[str]] = {}
-    for pattern in (p for known in {*LOCALES, locale} for p in _cldr_patterns(known)):
+    for pattern in (p for known in {*others, locale} for p in _cldr_patterns(known)):
         shape, order = _shape_and_order(pattern)
         orders.setdefault(shape, set()).add(order)
     return tuple(p for p in _cldr_patterns(locale) if len(orders[_shape_and_order(p)[0]]) == 1)

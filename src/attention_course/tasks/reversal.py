@@ -9,7 +9,8 @@ from attention_course.tasks.core import Example, Task, make_task
 def reversal(max_length: int = 20, train_size: int = 20_000, held_out_size: int = 1_000, seed: int = 0) -> Task:
     """Make random strings of 1 to `max_length` letters, each length equally likely, and their reversals.
 
-    No string is in two splits, so the shortest ones are all in one of them: there are only 26 strings of one letter.
+    No string is in two splits. The training examples are drawn first: of the shortest strings, 26 of one letter and
+    676 of two, all or most are among them.
 
     Args:
         max_length: letters in the longest string.
@@ -23,7 +24,7 @@ def reversal(max_length: int = 20, train_size: int = 20_000, held_out_size: int 
     Raises:
         ValueError: there are not that many different strings.
     """
-    wanted = [held_out_size, held_out_size, train_size]
+    wanted = [train_size, held_out_size, held_out_size]
     if (available := sum(26**n for n in range(1, min(max_length, 6) + 1))) < 2 * sum(wanted):
         raise ValueError(f"{sum(wanted)} different strings were asked for, of about {available} that there are")
     rng = random.Random(seed)
@@ -37,8 +38,7 @@ def reversal(max_length: int = 20, train_size: int = 20_000, held_out_size: int 
                 seen.add(text)
                 split.append(_example(text))
         splits.append(split)
-    test, validation, train = splits
-    return make_task("reversal", [train, validation, test])
+    return make_task("reversal", splits)
 
 
 def _example(text: str) -> Example:
