@@ -1,0 +1,144 @@
+"""The book as a reader gets it: built without a warning, every page executed, nothing fetched, no link broken."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from jupyter_cache import get_cache
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "_build" / "html"
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+# A page promises 30 s on one CPU thread; a busy machine may take a few times that.
+SECONDS = 100
+
+
+def toc_files(entry):
+    return [entry[key] for key in ("root", "file") if key in entry] + [
+        name for key in ("parts", "chapters", "sections") for child in entry.get(key, []) for name in toc_files(child)
+    ]
+
+
+SOURCES = [ROOT / f"{name}.md" for name in toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
+EXECUTED = [path for path in SOURCES if CELL.search(path.read_text())]
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Build as `make book` does; what has not changed since the last build is reused."""
+    jupyter_book = shutil.which("jupyter-book", path=Path(sys.executable).parent)
+    command = [jupyter_book, "build", str(ROOT), "-W", "-n", "--keep-going"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    pages = [path for path in sorted(SITE.rglob("*.html")) if "_static" not in path.parts]  # templates are there
+    return {path: BeautifulSoup(path.read_text(), "html.parser") for path in pages}
+
+
+def test_every_source_is_in_the_table_of_contents():
+    assert set(SOURCES) == set((ROOT / "book").glob("*.md"))
+
+
+def test_every_source_became_a_page(site):
+    assert {SITE / path.relative_to(ROOT).with_suffix(".html") for path in SOURCES} <= set(site)
+
+
+def test_every_page_with_cells_was_executed_within_its_budget(site):
+    (cache_path,) = (ROOT / "_build" / ".jupyter_cache").iterdir()
+    records = get_cache(cache_path).list_cache_records()
+    seconds = {Path(record.uri).name: record.data["execution_seconds"] for record in records}
+    assert EXECUTED
+    for path in EXECUTED:
+        assert seconds[path.name] <= SECONDS, f"{path.name} took {seconds[path.name]:.0f} s"
+
+
+def test_no_page_shows_an_error(site):
+    for path, page in site.items():
+        assert not page.select(".cell_output .traceback, .cell_output .stderr, .merror"), path
+
+
+def resources(page):
+    for tag, attribute in (("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")):
+        for element in page.find_all(tag, **{attribute: True}):
+            if tag != "link" or set(element.get("rel", [])) - {"canonical", "next", "prev", "search", "index"}:
+                yield element[attribute]
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    for path, page in site.items():
+        for address in resources(page):
+            assert not re.match(r"(https?:)?//", address), f"{path.name} loads {address}"
+    for path in SITE.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"'](https?:)?//", path.read_text()), path
+
+
+def test_no_link_within_the_site_is_broken(site):
+    ids = {path: {e["id"] for e in page.find_all(id=True)} for path, page in site.items()}
+    for path, page in site.items():
+        links = [element["href"] for element in page.find_all("a", href=True)]
+        for address in [*links, *resources(page)]:
+            if re.match(r"[a-z]+:|//", address):
+                continue
+            name, fragment = urldefrag(unquote(address))
+            target = (path.parent / name.split("?")[0]).resolve() if name else path
+            assert target.exists(), f"{path.name} links to {address}"
+            if fragment and target in ids:
+                assert fragment in ids[target], f"{path.name} links to {address}"
+
+
+def test_formulas_need_no_network(site):
+    scripts = {src for page in site.values() for src in resources(page) if "mathjax" in src}
+    assert scripts
+    assert (SITE / "_static" / "mathjax" / "tex-chtml.js").exists()
+    assert list((SITE / "_static" / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2").glob("*.woff"))
+    size = sum(path.stat().st_size for path in (SITE / "_static" / "mathjax").rglob("*") if path.is_file())
+    assert size < 2e6
+
+
+def test_every_figure_says_what_it_shows(site):
+    figures = 0
+    for path, page in site.items():
+        for image in page.select("main img"):
+            figures += 1
+            assert len(image.get("alt", "")) >= 20 and image["alt"] not in image["src"], f"{path.name}: {image}"
+    assert figures >= len(EXECUTED)
+
+
+def test_edit_and_launch_links_lead_to_files_that_exist(site):
+    repository, branch = CONFIG["repository"]["url"], CONFIG["repository"]["branch"]
+    pattern = re.compile(rf"{re.escape(repository)}/(?:edit|blob|tree)/{branch}/([^?#]+)")
+    linked = {
+        match.group(1)
+        for page in site.values()
+        for element in page.find_all("a", href=True)
+        if (match := pattern.match(element["href"]))
+    }
+    assert {str(path.relative_to(ROOT)) for path in SOURCES} <= linked
+    assert not [name for name in linked if not (ROOT / name).exists()]
+    assert not [e for page in site.values() for e in page.select("a[href*='colab.'], a[href*='mybinder']")]
+
+
+def test_no_cell_defines_what_the_package_defines():
+    package = {
+        node.name
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    for path in SOURCES:
+        for cell in CELL.findall(path.read_text()):
+            code = re.sub(r"\A---\n.*?^---\n", "", cell, flags=re.MULTILINE | re.DOTALL)
+            code = "\n".join(line for line in code.splitlines() if not re.match(r":[\w-]+:", line))
+            defined = {n.name for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+            assert not defined & package, f"{path.name} defines {defined & package} again"
+
+
+def test_the_site_is_small(site):
+    assert sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) < 25e6
