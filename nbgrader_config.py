@@ -5,6 +5,7 @@ nbgrader generate_assignment, validate, autograde, generate_feedback, export, fo
 
 import os
 import secrets
+import sys
 from pathlib import Path
 
 c = get_config()
@@ -28,6 +29,8 @@ c.Execute.shutdown_kernel = "immediate"
 # A cell tagged with this is not executed, and an unexecuted test cell has full marks: nobody may know the tag.
 c.Execute.skip_cells_with_tag = secrets.token_hex(16)
 
+# nbgrader calls alembic by name, also when it is called by its path and the environment is not active.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 # No progress bars in feedback; one thread is fastest for models of this size.
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,5 +1,6 @@
 """Run nbgrader's commands in a course directory, and say in one line what went wrong."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,9 +24,11 @@ def nbgrader(course: Path, *arguments: str) -> None:
     command = [sys.executable, "-m", "nbgrader", *arguments]
     done = subprocess.run(command, cwd=course, capture_output=True, text=True)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in lines if "ERROR" in line] or lines or ["no message"]
-        raise GradingError(f"nbgrader {' '.join(arguments[:2])} failed: {errors[-1].strip()}")
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+        logged = [line.partition("ERROR] ")[2] for line in lines if "ERROR] " in line]
+        reason = (raised or logged or lines or ["no message"])[-1]
+        raise GradingError(f"nbgrader {' '.join(arguments[:2])} failed: {reason}")
 
 
 def lab_names(course: Path) -> list[str]:
