@@ -8,7 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from sphinx.util import logging
+
 ROOT = Path(__file__).parents[2]
+logger = logging.getLogger(__name__)
 
 
 def prepare_kernels(app, config):
@@ -41,6 +44,19 @@ def follow_the_code(app, config):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
     current.mkdir(parents=True, exist_ok=True)
     config.nb_execution_cache_path = str(current)
+    app.reusable_pages = executed_pages(current)
+
+
+def executed_pages(cache):
+    """Count the executed pages that a cache's folder holds."""
+    return len(list(Path(cache, "executed").glob("*")))
+
+
+def say_what_was_reused(app, exception):
+    """Tell a reader who waits why it was quick, or was not."""
+    if not exception:
+        new = executed_pages(app.config.nb_execution_cache_path) - app.reusable_pages
+        logger.info("book: %d pages executed, %d reused from an earlier build", new, app.reusable_pages)
 
 
 def copy_mathjax(app, exception):
@@ -106,4 +122,5 @@ def setup(app):
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", make_accessible)
     app.connect("build-finished", forget_after_warnings)
+    app.connect("build-finished", say_what_was_reused)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
