@@ -93,11 +93,12 @@ def grade_samples(course: Path, lab: str, into: Path) -> tuple[list[Score], bool
     if stamp.is_file() and stamp.read_text() == inputs.hexdigest():
         with scores.open(newline="") as file:
             return [Score(row[0], float(row[1]), float(row[2])) for row in csv.reader(file)], True
+    print(f"{lab}: grading two sample submissions with nbgrader (about half a minute) ...", flush=True)
     shutil.rmtree(into, ignore_errors=True)
     untouched = prepare(course, lab, into)
     graded = grade(into, lab, {"solution": solution, "untouched": untouched})
     with scores.open("w", newline="") as file:
-        csv.writer(file).writerows(graded)
+        csv.writer(file, lineterminator="\n").writerows(graded)
     stamp.write_text(inputs.hexdigest())
     return graded, False
 
@@ -110,7 +111,6 @@ def _sources() -> list[bytes]:
 def main(arguments: list[str]) -> int:
     """Grade the samples of one lab and print what they scored."""
     lab, into = arguments
-    print(f"{lab}: grading two sample submissions with nbgrader (about half a minute) ...", flush=True)
     try:
         scores, reused = grade_samples(Path.cwd(), lab, Path(into))
     except GradingError as error:
