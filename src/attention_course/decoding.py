@@ -14,11 +14,11 @@ class Decoded(NamedTuple):
 
     Attributes:
         tokens: (B, T), token ids; after a sentence's EOS come EOS.
-        weights: (B, T, S), what each step attended to.
+        weights: (B, T, S), what each step attended to; None from a model that gives weights on request only.
     """
 
     tokens: Int[Tensor, "B T"]
-    weights: Float[Tensor, "B T S"]
+    weights: Float[Tensor, "B T S"] | None
 
 
 @torch.no_grad()
@@ -57,8 +57,9 @@ def greedy(
         logits, step_weights, cache = model.step(token, memory, cache)
         token = logits.argmax(dim=-1).masked_fill(ended, eos)  # (B, 1)
         tokens.append(token)
-        weights.append(step_weights)
+        if step_weights is not None:
+            weights.append(step_weights)
         ended = ended | (token == eos)
         if ended.all():
             break
-    return Decoded(torch.cat(tokens, dim=1), torch.cat(weights, dim=1))
+    return Decoded(torch.cat(tokens, dim=1), torch.cat(weights, dim=1) if weights else None)
