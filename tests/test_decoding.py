@@ -283,14 +283,16 @@ def test_beams_keep_to_their_own_past(any_model, beam_size, alpha):
             assert_close(float(score), expected_score, rtol=1e-4, atol=1e-4)
 
 
-def test_a_beams_weights_are_those_of_its_sentence():
-    model = recurrent()
-    decoded = beam_search(model, SOURCE, LENGTHS, BOS, EOS, 5, 3)
+@pytest.mark.parametrize("eos", [2, 3, 4, 5])
+@pytest.mark.parametrize("order", [models.bahdanau, models.luong])
+def test_a_beams_weights_are_those_of_its_sentence(order, eos):
+    model = shaken(order(17, V, 7, 11, AdditiveScore(11, 22, 13)))
+    decoded = beam_search(model, SOURCE, LENGTHS, BOS, eos, 7, 5, 1.0)
     target = torch.cat([torch.full((B, 1), BOS), decoded.tokens[:, :-1]], dim=1)
     _, weights = model(SOURCE, LENGTHS, target)
 
     for row, given, expected in zip(decoded.tokens.tolist(), decoded.weights, weights):
-        assert_close(given[: len(cut(row))], expected[: len(cut(row))])
+        assert_close(given[: len(cut(row, eos))], expected[: len(cut(row, eos))])
 
 
 def test_the_search_may_begin_with_what_is_less_likely():
