@@ -1,10 +1,16 @@
+import itertools
+import math
+
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course.decoding import greedy
+from attention_course import models
+from attention_course.decoding import beam_search, gnmt_length_penalty, greedy, sample
+from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
+from attention_course.transformer import SinusoidalPositions, TransformerDecoder, TransformerEncoder, TransformerLM
 
 BOS, EOS = 1, 2
 B, S, V = 2, 5, 11
@@ -95,9 +101,240 @@ def test_greedy_is_an_argmax_loop_over_teacher_forcing(model, device):
 
 
 def test_no_gradient_is_kept(model):
-    assert not greedy(model, SOURCE, LENGTHS, BOS, EOS, 3).weights.requires_grad
+    for decoded in (
+        greedy(model, SOURCE, LENGTHS, BOS, EOS, 3),
+        sample(model, SOURCE, LENGTHS, BOS, EOS, 3),
+        beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, beam_size=2),
+    ):
+        assert not decoded.weights.requires_grad
+        assert not decoded.scores.requires_grad
 
 
 def test_no_steps_at_all_are_refused():
     with pytest.raises(ValueError, match="max_length 0"):
         decode_script([[EOS], [EOS]], max_length=0)
+
+
+def shaken(model):
+    """Weights far from torch's own, so that likelihoods differ."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    return model.eval()
+
+
+def transformer(target_size=V, num_layers=2, pre_norm=True):
+    sizes = (12, 3, 13, num_layers, SinusoidalPositions(12), 0.0, pre_norm)
+    return shaken(EncoderDecoder(TransformerEncoder(17, *sizes), TransformerDecoder(target_size, *sizes)))
+
+
+def language_model(target_size=V):
+    return shaken(TransformerLM(target_size, 12, 3, 13, 2, SinusoidalPositions(12)))
+
+
+def recurrent(target_size=V):
+    return shaken(models.bahdanau(17, target_size, 7, 11, AdditiveScore(11, 22, 13)))
+
+
+TRANSFORMERS = {f"{n} layers": lambda n=n: transformer(num_layers=n) for n in (1, 2, 3)} | {
+    "post-norm": lambda: transformer(pre_norm=False)
+}
+BOTH_KINDS = TRANSFORMERS | {"language model": language_model, "recurrent": recurrent}
+
+
+@pytest.fixture(params=list(BOTH_KINDS))
+def any_model(request):
+    return BOTH_KINDS[request.param]()
+
+
+def log_probability(model, source, tokens):
+    """Score one sentence without cache or batch: its first token is predicted from BOS."""
+    memory = model.encode(source[None], torch.tensor([len(source)], device="cpu"))
+    logits, _ = model.decode(torch.tensor([[BOS, *tokens[:-1]]]), memory)
+    return logits[0].log_softmax(dim=-1)[range(len(tokens)), tokens].sum()
+
+
+def unpadded():
+    return [row[:length] for row, length in zip(SOURCE, LENGTHS.tolist())]
+
+
+def cut(tokens, eos=EOS):
+    return tokens[: tokens.index(eos) + 1] if eos in tokens else tokens
+
+
+def test_greedy_with_a_cache_is_greedy_without(any_model):
+    decoded = greedy(any_model, SOURCE, LENGTHS, BOS, EOS, 7)
+
+    for source, row, score in zip(unpadded(), decoded.tokens.tolist(), decoded.scores):
+        memory = any_model.encode(source[None], torch.tensor([len(source)], device="cpu"))
+        prefix = [BOS]
+        while len(prefix) <= 7 and prefix[-1] != EOS:
+            prefix.append(int(any_model.decode(torch.tensor([prefix]), memory)[0][0, -1].argmax()))
+        assert cut(row) == prefix[1:]
+        assert_close(score, log_probability(any_model, source, cut(row)))
+
+
+# Sampling
+
+
+def test_a_sample_of_one_candidate_is_greedy(any_model):
+    expected = greedy(any_model, SOURCE, LENGTHS, BOS, EOS, 7)
+
+    assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, top_k=1), expected)
+    assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, temperature=1e-4), expected)
+
+
+@pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (2.0, 3)])
+def test_tokens_come_as_often_as_they_should(temperature, top_k):
+    model, n = transformer(target_size=5), 4000
+    source, lengths = SOURCE[:1].expand(n, -1), LENGTHS[:1].expand(n)
+    decoded = sample(model, source, lengths, BOS, EOS, 1, temperature, top_k, torch.Generator().manual_seed(3))
+
+    memory = model.encode(SOURCE[:1], LENGTHS[:1])
+    logits = model.decode(torch.tensor([[BOS]]), memory)[0][0, 0]
+    odds = (logits / temperature).exp()
+    if top_k:
+        odds[logits.argsort()[:-top_k]] = 0
+    shares = decoded.tokens[:, 0].bincount(minlength=5) / n
+    assert_close(shares, odds / odds.sum(), rtol=0, atol=4 * math.sqrt(0.25 / n))
+
+
+def test_a_generator_makes_samples_repeat(any_model):
+    def draw(seed):
+        return sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, 3.0, None, torch.Generator().manual_seed(seed))
+
+    assert_close(draw(5), draw(5))
+    assert len({str(draw(seed).tokens.tolist()) for seed in range(5)}) > 1
+
+
+def test_an_end_is_an_end_of_a_sample_too():
+    decoded = sample(transformer(target_size=5), SOURCE, LENGTHS, BOS, EOS, 11, temperature=3.0)
+
+    rows = decoded.tokens.tolist()
+    assert all(set(row[len(cut(row)) :]) <= {EOS} for row in rows)
+    assert decoded.tokens.size(1) == max(len(cut(row)) for row in rows)
+
+
+# Beam search
+
+
+def test_the_length_penalty_by_hand():
+    assert_close(gnmt_length_penalty(torch.tensor([1, 7, 13]), 1.0), torch.tensor([1.0, 2.0, 3.0]))
+    assert_close(gnmt_length_penalty(torch.tensor([1, 19]), 0.5), torch.tensor([1.0, 2.0]))
+    assert_close(gnmt_length_penalty(torch.tensor([1, 7]), 0.0), torch.ones(2))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_a_beam_of_one_is_greedy(any_model, alpha):
+    expected = greedy(any_model, SOURCE, LENGTHS, BOS, EOS, 7)
+    decoded = beam_search(any_model, SOURCE, LENGTHS, BOS, EOS, 7, 1, alpha)
+
+    assert_close(decoded[:2], expected[:2])
+    length = torch.tensor([len(cut(row)) for row in expected.tokens.tolist()])
+    assert_close(decoded.scores, expected.scores / gnmt_length_penalty(length, alpha))
+
+
+def penalised(model, source, tokens, alpha):
+    return float(log_probability(model, source, tokens)) / ((5 + len(tokens)) / 6) ** alpha
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("build", [transformer, language_model, recurrent])
+def test_a_beam_that_holds_everything_finds_the_best(build, alpha):
+    model, vocab_size, steps = build(target_size=5), 5, 3
+    decoded = beam_search(model, SOURCE, LENGTHS, BOS, EOS, steps, vocab_size**steps, alpha)
+
+    everything = {tuple(cut(list(tokens))) for tokens in itertools.product(range(vocab_size), repeat=steps)}
+    for source, row, score in zip(unpadded(), decoded.tokens.tolist(), decoded.scores):
+        best = max(everything, key=lambda tokens: penalised(model, source, list(tokens), alpha))
+        assert cut(row) == list(best)
+        assert_close(float(score), penalised(model, source, list(best), alpha), rtol=1e-4, atol=1e-4)
+
+
+def beam_by_lists(model, source, steps, beam_size, alpha, eos):
+    """Search for one sentence with lists: no batch, no cache, the whole prefix anew for every token."""
+    memory = model.encode(source[None], torch.tensor([len(source)], device="cpu"))
+    beam = [([], 0.0)]
+    for _ in range(steps):
+        candidates = []
+        for tokens, total in beam:
+            if tokens and tokens[-1] == eos:
+                candidates.append((tokens, total))
+                continue
+            logits, _ = model.decode(torch.tensor([[BOS, *tokens]]), memory)
+            gains = logits[0, -1].log_softmax(dim=-1).tolist()
+            candidates += [([*tokens, token], total + gain) for token, gain in enumerate(gains)]
+        candidates.sort(key=lambda c: c[1] / ((5 + len(c[0])) / 6) ** alpha, reverse=True)
+        beam = candidates[:beam_size]
+    return beam[0][0], beam[0][1] / ((5 + len(beam[0][0])) / 6) ** alpha
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("beam_size", "alpha"), [(2, 0.0), (3, 1.0), (5, 2.0)])
+def test_beams_keep_to_their_own_past(any_model, beam_size, alpha):
+    """Whatever token is declared the end. If memory, cache or ends were not reordered with the beams, scores differ."""
+    for eos in (2, 3, 4, 5):
+        decoded = beam_search(any_model, SOURCE, LENGTHS, BOS, eos, 5, beam_size, alpha)
+        for source, row, score in zip(unpadded(), decoded.tokens.tolist(), decoded.scores):
+            expected, expected_score = beam_by_lists(any_model, source, 5, beam_size, alpha, eos)
+            assert cut(row, eos) == expected
+            assert set(row[len(expected) :]) <= {eos}
+            assert_close(float(score), expected_score, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("eos", [2, 3, 4, 5])
+@pytest.mark.parametrize("order", [models.bahdanau, models.luong])
+def test_a_beams_weights_are_those_of_its_sentence(order, eos):
+    model = shaken(order(17, V, 7, 11, AdditiveScore(11, 22, 13)))
+    decoded = beam_search(model, SOURCE, LENGTHS, BOS, eos, 7, 5, 1.0)
+    target = torch.cat([torch.full((B, 1), BOS), decoded.tokens[:, :-1]], dim=1)
+    _, weights = model(SOURCE, LENGTHS, target)
+
+    for row, given, expected in zip(decoded.tokens.tolist(), decoded.weights, weights):
+        assert_close(given[: len(cut(row, eos))], expected[: len(cut(row, eos))])
+
+
+def test_the_search_may_begin_with_what_is_less_likely():
+    """Greedy takes the likelier first token and loses; a beam of two keeps the other one."""
+    a, b, never = 3, 4, -1e9
+    log = math.log
+    tables = {  # after BOS: a 0.6, b 0.4; after a: four tokens alike; after b: EOS almost surely
+        BOS: {a: log(0.6), b: log(0.4)},
+        a: {t: log(0.25) for t in (5, 6, 7, EOS)},
+        b: {EOS: log(0.9), 5: log(0.1)},
+    }
+
+    class Table(Scripted):
+        def step(self, token, memory, cache):
+            rows = [[tables.get(t, {EOS: 0.0}).get(v, never) for v in range(V)] for t in token[:, 0].tolist()]
+            return torch.tensor(rows)[:, None], None, cache
+
+    model = EncoderDecoder(Table([[0]]), Table([[0]]))
+    assert greedy(model, SOURCE, LENGTHS, BOS, EOS, 3).tokens[0, 0] == a
+    decoded = beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, 2)
+    assert [cut(row) for row in decoded.tokens.tolist()] == [[b, EOS]] * B
+    assert_close(decoded.scores, torch.full((B,), log(0.36)))
+    assert decoded.weights is None
+
+
+# What follows is about our own errors.
+
+
+@pytest.mark.plain
+def test_what_cannot_be_searched_is_refused():
+    model = transformer()
+    with pytest.raises(ValueError, match="max_length 0"):
+        beam_search(model, SOURCE, LENGTHS, BOS, EOS, 0, 2)
+    with pytest.raises(ValueError, match="at least 1 .*beam_size 0"):
+        beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, 0)
+
+
+@pytest.mark.plain
+def test_what_cannot_be_drawn_is_refused():
+    model = transformer()
+    with pytest.raises(ValueError, match="above 0, got 0.0"):
+        sample(model, SOURCE, LENGTHS, BOS, EOS, 3, temperature=0.0)
+    for top_k in (0, V + 1):
+        with pytest.raises(ValueError, match=f"the {top_k} likeliest of {V} tokens"):
+            sample(model, SOURCE, LENGTHS, BOS, EOS, 3, top_k=top_k)

@@ -63,3 +63,21 @@ def test_runs_without_data(model):
     assert {tensor.device.type for tensor in made} == {"meta"}
     assert (logits.shape, step_logits.shape, cache.shape) == ((B, T, 19), (B, 1, 19), (B, 11))
     assert weights.shape == (B, T, memory.key.size(1))
+
+
+def test_transformers_are_built_as_asked():
+    sizes = {"dim": 6, "num_heads": 3, "hidden_dim": 13, "num_layers": 2}
+    translator = models.transformer(17, 19, **sizes, dropout=0.25, pre_norm=False, tied=True)
+    writer = models.decoder_only(19, **sizes, dropout=0.25, pre_norm=False, tied=True)
+    reader = models.encoder_only(17, **sizes, dropout=0.25, pre_norm=False)
+
+    assert translator(SOURCE, LENGTHS, TARGET)[0].shape == writer(TARGET).shape == (B, T, 19)
+    assert reader(SOURCE, LENGTHS).states.shape == (B, S, 6)
+    assert translator.decoder.head.weight is translator.decoder.embedding.weight
+    assert writer.head.weight is writer.embedding.weight
+    for part in (translator.encoder, translator.decoder, writer, reader):
+        assert len(part.blocks) == 2
+        for block in part.blocks:
+            around = block.around_self
+            assert (block.self_attention.num_heads, around.dropout.p, around.pre_norm) == (3, 0.25, False)
+            assert block.feed_forward.inner.out_features == 13

@@ -1,8 +1,10 @@
+from typing import NamedTuple
+
 import torch
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course.seq2seq import Decoder, Encoded, EncoderDecoder, Memory
+from attention_course.seq2seq import Decoder, Encoded, EncoderDecoder, Memory, select
 
 B, T, S = 2, 3, 5
 SOURCE = torch.tensor([[4, 5, 6, 7, 8], [9, 10, 11, 0, 0]])
@@ -75,8 +77,7 @@ def test_batch_is_the_first_axis_of_all_that_is_remembered(model):
     _, _, cache = model.step(TARGET[:, :1], memory, model.start(memory))
     logits, weights, _ = model.step(TARGET[:, 1:2], memory, cache)
 
-    chosen = Memory(*(part[rows] for part in memory))
-    chosen_logits, chosen_weights, _ = model.step(TARGET[rows, 1:2], chosen, cache[rows])
+    chosen_logits, chosen_weights, _ = model.step(TARGET[rows, 1:2], select(memory, rows), select(cache, rows))
     assert_close(chosen_logits, logits[rows])
     assert_close(chosen_weights, weights[rows])
 
@@ -92,3 +93,42 @@ def test_nothing_is_stashed_between_calls(model):
     assert_close(again, first)
     assert_close(model.step(TARGET[:, 1:2], memory, cache_again)[0], second)
     assert_close(model.step(TARGET[:, 1:2], memory, cache)[0], second)
+
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
+
+
+def test_select_reaches_every_tensor_of_a_tree():
+    rows, tensor = torch.tensor([2, 0, 2]), torch.randn(3, 5, 7)
+    tree = (Pair(tensor, tensor + 1), None, (tensor + 2, Pair(tensor + 3, tensor + 4)))
+    (left, right), none, (third, pair) = chosen = select(tree, rows)
+
+    assert none is None
+    assert type(chosen[0]) is type(pair) is Pair
+    assert type(chosen) is type(chosen[2]) is tuple
+    for offset, part in enumerate([left, right, third, pair.left, pair.right]):
+        assert_close(part, torch.stack([tensor[2], tensor[0], tensor[2]]) + offset)
+    assert select(None, rows) is None
+
+
+def test_only_a_decoder_that_gives_weights_on_request_is_asked():
+    class Shy(Echo):
+        weights_on_request = True
+
+        def decode(self, target, memory, need_weights=False):
+            logits, weights = super().decode(target, memory)
+            return logits, weights if need_weights else None
+
+        def step(self, token, memory, cache, need_weights=False):
+            logits, weights, cache = super().step(token, memory, cache)
+            return logits, weights if need_weights else None, cache
+
+    eager, shy = EncoderDecoder(Sum(), Echo()), EncoderDecoder(Sum(), Shy())
+    memory = eager.encode(SOURCE, LENGTHS)
+    for asked in (True, False):
+        answers = [model.decode(TARGET, memory, asked)[1] for model in (eager, shy)]
+        answers += [model(SOURCE, LENGTHS, TARGET, asked)[1] for model in (eager, shy)]
+        answers += [model.step(TARGET[:, :1], memory, memory.state, asked)[1] for model in (eager, shy)]
+        assert [weights is not None for weights in answers] == [True, asked] * 3

@@ -11,7 +11,7 @@ from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
 from attention_course.tasks.core import EOS, Batch, Example, make_task
 from attention_course.tasks.reversal import reversal
-from attention_course.training import TrainConfig, evaluate, train, train_step
+from attention_course.training import TrainConfig, alignment, evaluate, train, train_step
 
 HIDDEN = 24
 
@@ -256,3 +256,25 @@ def test_weights_are_those_of_the_right_target(task, device):
             _, forced = model(batch.source, batch.lengths, batch.target_in)
         t, s = forced.shape[1:]
         assert_close(torch.tensor(weights)[:t, :s], forced[0].cpu())
+
+
+def test_a_transformers_alignment_is_the_mean_of_its_last_layers_heads():
+    first, last = torch.full((1, 2, 1, 2), 0.5), torch.tensor([[[[1.0, 0.0]], [[0.5, 0.5]]]])
+    assert_close(alignment(torch.stack([first, last], dim=1)), torch.tensor([[[0.75, 0.25]]]))
+    assert_close(alignment(last[:, 0]), last[:, 0])
+    with pytest.raises(ValueError, match="no weights"):
+        alignment(None)
+
+
+def test_a_transformer_learns_to_reverse_and_looks_where_it_should():
+    task = reversal(max_length=5, train_size=4000, held_out_size=100)
+    vocabularies = len(task.source_vocabulary), len(task.target_vocabulary)
+    model = models.transformer(*vocabularies, dim=32, num_heads=2, hidden_dim=64, num_layers=2)
+    train(model, task, TrainConfig(steps=200))
+    evaluation = evaluate(model, task, task.test)
+
+    assert evaluation.exact_match >= 0.9
+    assert evaluation.hit_rate >= 0.8
+    for e, rows in zip(task.test, evaluation.weights):
+        assert sum(rows[0]) == pytest.approx(1, abs=1e-4)
+        assert not any(rows[0][len(e.source) :])

@@ -1,8 +1,14 @@
 """Attention: scores become weights, weights become a context. Every model in the course calls `attend`."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+from attention_course.scores import ScaledDotScore
 
 
 def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*B T S"]:
@@ -24,7 +30,7 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | 
     """
     if mask is None:
         return scores.softmax(dim=-1)
-    _check_mask(mask, scores)
+    _check_mask(mask, scores.shape)
     # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN would go through the backward pass.
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
@@ -61,9 +67,129 @@ def attend(
     return context, weights
 
 
-def _check_mask(mask: Tensor, scores: Tensor) -> None:
+class KeyValue(NamedTuple):
+    """What multi-head attention looks things up in, already projected: a source, or the tokens so far.
+
+    Attributes:
+        key: (B, H, S, Dh), what queries are compared with.
+        value: (B, H, S, Dh), what is looked up.
+    """
+
+    key: Tensor
+    value: Tensor
+
+    def extend(self, new: "KeyValue") -> "KeyValue":
+        """Append positions: a cache is a memory that grows."""
+        return KeyValue(torch.cat([self.key, new.key], dim=2), torch.cat([self.value, new.value], dim=2))
+
+
+class MultiHeadAttention(nn.Module):
+    r"""H attentions side by side, each in a narrow space of its own, so that a query can look for H things at once.
+
+    .. math::
+
+        \mathrm{head}_h = \mathrm{attend}(\mathrm{score}(Q W^Q_h, K W^K_h), V W^V_h), \quad
+        \mathrm{MultiHead}(Q, K, V) = [\mathrm{head}_1; \ldots; \mathrm{head}_H] W^O
+
+    Vaswani et al. (2017), Section 3.2.2, where H is h, Dh is d_k = d_v, D is d_model; all four maps have a bias.
+    The maps of all heads are kept in one matrix of width D = H Dh. Heads exist only in here.
+
+    Args:
+        dim: D, width of queries, keys, values and contexts.
+        num_heads: H; it divides D.
+        dropout: share of the weights that training drops.
+
+    Raises:
+        ValueError: `num_heads` does not divide `dim`.
+    """
+
+    def __init__(self, dim: int, num_heads: int, dropout: float = 0.0):
+        super().__init__()
+        if num_heads < 1 or dim % num_heads:
+            raise ValueError(f"width {dim} cannot be divided among {num_heads} heads")
+        self.num_heads = num_heads
+        self.query_proj = nn.Linear(dim, dim)
+        self.key_proj = nn.Linear(dim, dim)
+        self.value_proj = nn.Linear(dim, dim)
+        self.output_proj = nn.Linear(dim, dim)
+        self.score = ScaledDotScore()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B T D"],
+        key: Float[Tensor, "B S D"],
+        value: Float[Tensor, "B S D"],
+        mask: Bool[Tensor, "..."] | None = None,
+        need_weights: bool = True,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
+        """Remember keys and values, then ask: see `remember` and `ask`."""
+        return self.ask(query, self.remember(key, value), mask, need_weights)
+
+    def remember(self, key: Float[Tensor, "B S D"], value: Float[Tensor, "B S D"]) -> KeyValue:
+        """Do once per source what does not depend on the query.
+
+        Args:
+            key: one vector per source position.
+            value: one vector per source position.
+
+        Returns:
+            Projected keys and values, by heads.
+
+        Raises:
+            ValueError: not one value per key, or not of width D.
+        """
+        if key.size(1) != value.size(1):
+            raise ValueError(f"there are {key.size(1)} keys, but {value.size(1)} values")
+        _check_width(self.key_proj, key)
+        _check_width(self.value_proj, value)
+        return KeyValue(self._split(self.key_proj(key)), self._split(self.value_proj(value)))
+
+    def ask(
+        self,
+        query: Float[Tensor, "B T D"],
+        memory: KeyValue,
+        mask: Bool[Tensor, "..."] | None = None,
+        need_weights: bool = True,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
+        """Look up each query in what was remembered.
+
+        Args:
+            query: what is looked for.
+            memory: from `remember`.
+            mask: True = may attend, broadcastable to (B, T, S); None allows everything.
+            need_weights: if not, a fused kernel computes the same contexts and keeps no weights.
+
+        Returns:
+            The context of each query, and the weights of each head before dropout, or None.
+
+        Raises:
+            ValueError: queries are not of width D, or the mask is wrong (see `masked_softmax`).
+        """
+        _check_width(self.query_proj, query)
+        q, (k, v) = self._split(self.query_proj(query)), memory
+        if mask is not None:
+            _check_mask(mask, (query.size(0), query.size(1), k.size(2)))
+            mask = mask[:, None] if mask.dim() == 3 else mask  # (B, 1, T, S)
+        if need_weights:
+            context, weights = attend(self.score(q, k), v, mask, self.dropout)
+        else:
+            share = self.dropout.p if self.training else 0.0
+            context, weights = F.scaled_dot_product_attention(q, k, v, mask, share), None
+        return self.output_proj(context.transpose(1, 2).flatten(2)), weights  # (B, T, D)
+
+    def _split(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T Dh"]:
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, H, T, Dh)
+
+
+def _check_width(projection: nn.Linear, x: Tensor) -> None:
+    if x.size(-1) != projection.in_features:
+        raise ValueError(f"expected vectors of width {projection.in_features}, got width {x.size(-1)}")
+
+
+def _check_mask(mask: Tensor, shape: Sequence[int]) -> None:
     if mask.dtype != torch.bool:
         raise ValueError(f"a mask has dtype torch.bool (True = may attend), got {mask.dtype}")
-    trailing = scores.shape[scores.dim() - mask.dim() :]
-    if mask.dim() > scores.dim() or any(m not in (1, s) for m, s in zip(mask.shape, trailing)):
-        raise ValueError(f"a mask of shape {tuple(mask.shape)} does not broadcast to scores of {tuple(scores.shape)}")
+    trailing = shape[len(shape) - mask.dim() :]
+    if mask.dim() > len(shape) or any(m not in (1, s) for m, s in zip(mask.shape, trailing)):
+        raise ValueError(f"a mask of shape {tuple(mask.shape)} does not broadcast to scores of {tuple(shape)}")

@@ -1,12 +1,28 @@
-"""Decoding: from a trained model to a sentence, over `start` and `step`."""
+"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`. Any model that has them will do."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attention_course.seq2seq import EncoderDecoder
+from attention_course.seq2seq import select
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which has no source."""
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Any:
+        """Read the source once."""
+
+    def start(self, memory: Any) -> Any:
+        """Return the cache before the first step."""
+
+    def step(self, token: Tensor, memory: Any, cache: Any) -> tuple[Tensor, Tensor | None, Any]:
+        """Predict one token."""
 
 
 class Decoded(NamedTuple):
@@ -14,21 +30,17 @@ class Decoded(NamedTuple):
 
     Attributes:
         tokens: (B, T), token ids; after a sentence's EOS come EOS.
-        weights: (B, T, S), what each step attended to.
+        weights: (B, T, S), what each step attended to; None from a model that gives weights on request only.
+        scores: (B,), the log-probability of each sentence, in nats; `beam_search` divides it by its length penalty.
     """
 
     tokens: Int[Tensor, "B T"]
-    weights: Float[Tensor, "B T S"]
+    weights: Float[Tensor, "B T S"] | None
+    scores: Float[Tensor, " B"]
 
 
-@torch.no_grad()
 def greedy(
-    model: EncoderDecoder,
-    source: Int[Tensor, "B S"],
-    lengths: Int[Tensor, " B"],
-    bos: int,
-    eos: int,
-    max_length: int,
+    model: Model, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"], bos: int, eos: int, max_length: int
 ) -> Decoded:
     """Take the likeliest token at every step, for a batch of sources at once.
 
@@ -41,24 +53,182 @@ def greedy(
         max_length: steps after which decoding stops also without EOS.
 
     Returns:
-        Tokens and weights, T <= `max_length` steps of them.
+        Tokens, weights and scores, T <= `max_length` steps of them.
 
     Raises:
         ValueError: `max_length` is below 1.
     """
-    if max_length < 1:
-        raise ValueError(f"decoding takes at least 1 step, got max_length {max_length}")
+    return _one_by_one(model, source, lengths, bos, eos, max_length, lambda logits: logits.argmax(dim=-1))
+
+
+def sample(
+    model: Model,
+    source: Int[Tensor, "B S"],
+    lengths: Int[Tensor, " B"],
+    bos: int,
+    eos: int,
+    max_length: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    generator: torch.Generator | None = None,
+) -> Decoded:
+    r"""Draw every token at random, a likely one more often.
+
+    .. math:: P(y_t = v) = \mathrm{softmax}_v(z_{tv} / \tau)
+
+    Args:
+        model: switch it to `eval()` first.
+        source: token ids, padded.
+        lengths: tokens in each source, on the CPU.
+        bos: id of the token that starts a target.
+        eos: id of the token that ends it.
+        max_length: steps after which decoding stops also without EOS.
+        temperature: tau; towards 0 it becomes `greedy`, above 1 unlikely tokens come more often.
+        top_k: draw among that many likeliest tokens only (Fan et al., 2018, Section 5.2); None = among all.
+        generator: where the chance comes from, on the model's device.
+
+    Returns:
+        Tokens, weights and scores (of the model as it is, at temperature 1), T <= `max_length` steps of them.
+
+    Raises:
+        ValueError: `max_length` is below 1, `temperature` is not above 0, or `top_k` is not between 1 and V.
+    """
+    if temperature <= 0:
+        raise ValueError(f"a temperature is above 0, got {temperature}")
+
+    def draw(logits: Tensor) -> Tensor:
+        if top_k is not None:
+            if not 1 <= top_k <= logits.size(-1):
+                raise ValueError(f"cannot draw among the {top_k} likeliest of {logits.size(-1)} tokens")
+            logits = logits.masked_fill(logits < logits.topk(top_k).values[..., -1:], -math.inf)
+        return torch.multinomial((logits[:, 0] / temperature).softmax(dim=-1), 1, generator=generator)  # (B, 1)
+
+    return _one_by_one(model, source, lengths, bos, eos, max_length, draw)
+
+
+def gnmt_length_penalty(length: Int[Tensor, "..."], alpha: float) -> Float[Tensor, "..."]:
+    r"""Make up for what every further token costs: without it the shortest sentence would be the likeliest.
+
+    .. math:: lp(Y) = (5 + |Y|)^\alpha / (5 + 1)^\alpha
+
+    Wu et al. (2016), Eq. 14, where Y is the sentence, log P(Y) / lp(Y) its score.
+
+    Args:
+        length: |Y|, in tokens, EOS counted.
+        alpha: 0 = no penalty; the paper found 0.2 best.
+
+    Returns:
+        What to divide a log-probability by; 1 for a sentence of one token.
+    """
+    return ((5 + length) / 6) ** alpha
+
+
+@torch.no_grad()
+def beam_search(
+    model: Model,
+    source: Int[Tensor, "B S"],
+    lengths: Int[Tensor, " B"],
+    bos: int,
+    eos: int,
+    max_length: int,
+    beam_size: int,
+    length_penalty: float = 0.0,
+) -> Decoded:
+    """Keep the `beam_size` best beginnings of each sentence, for a batch of sources at once.
+
+    A sentence that has ended keeps its place in the beam as long as no other beginning has a better score, so that
+    a beam of one is `greedy`. Graves (2012), Section 2.5; Sutskever et al. (2014), Section 3.2.
+
+    Args:
+        model: switch it to `eval()` first.
+        source: token ids, padded.
+        lengths: tokens in each source, on the CPU.
+        bos: id of the token that starts a target.
+        eos: id of the token that ends it.
+        max_length: steps after which decoding stops also without EOS.
+        beam_size: K, beginnings per sentence.
+        length_penalty: alpha, see `gnmt_length_penalty`.
+
+    Returns:
+        The tokens, weights and score of each source's best sentence, T <= `max_length` steps of them.
+
+    Raises:
+        ValueError: `max_length` or `beam_size` is below 1.
+    """
+    _check_steps(max_length)
+    if beam_size < 1:
+        raise ValueError(f"a beam holds at least 1 sentence, got beam_size {beam_size}")
+    batch = torch.arange(source.size(0), device=source.device)
+    # Row b K + k of memory, cache and tokens is beam k of sentence b.
+    memory = select(model.encode(source, lengths), batch.repeat_interleave(beam_size))
+    cache = model.start(memory)
+    token = source.new_full((len(batch) * beam_size, 1), bos)
+    log_probs = torch.zeros(len(batch), beam_size, device=source.device)
+    log_probs[:, 1:] = -math.inf  # all beams begin alike: one of them is enough
+    length = torch.zeros(log_probs.shape, dtype=torch.long, device=source.device)
+    ended = torch.zeros(log_probs.shape, dtype=torch.bool, device=source.device)
+
+    steps = []
+    for _ in range(max_length):
+        logits, weights, cache = model.step(token, memory, cache)
+        gains = logits[:, 0].log_softmax(dim=-1).unflatten(0, (-1, beam_size))  # (B, K, V)
+        gains = gains.masked_fill(ended[..., None], -math.inf)
+        gains[..., eos].masked_fill_(ended, 0.0)  # what has ended goes on with EOS, at no cost
+        length = length + ~ended
+        candidates = log_probs[..., None] + gains
+        scores, best = (candidates / gnmt_length_penalty(length, length_penalty)[..., None]).flatten(1).topk(beam_size)
+        beam, token = best // gains.size(-1), best % gains.size(-1)  # (B, K)
+
+        log_probs, length = candidates.flatten(1).gather(1, best), length.gather(1, beam)
+        ended = ended.gather(1, beam) | (token == eos)
+        parent, token = (batch[:, None] * beam_size + beam).flatten(), token.view(-1, 1)  # (B K), (B K, 1)
+        cache = select(cache, parent)
+        steps.append((parent, token, weights))
+        if ended.all():
+            break
+
+    row, tokens, looked = batch * beam_size, [], []
+    for parent, token, weights in reversed(steps):  # from the best sentence's last token back to its first
+        tokens.append(token[row])
+        row = parent[row]
+        looked.append(select(weights, row))
+    return _joined(tokens[::-1], looked[::-1], scores[:, 0])
+
+
+@torch.no_grad()
+def _one_by_one(
+    model: Model,
+    source: Tensor,
+    lengths: Tensor,
+    bos: int,
+    eos: int,
+    max_length: int,
+    choose: Callable[[Tensor], Tensor],
+) -> Decoded:
+    """Let `choose` make a token (B, 1) of the logits (B, 1, V) at every step, until all sentences have ended."""
+    _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)
     token = source.new_full((source.size(0), 1), bos)
     ended = torch.zeros_like(token, dtype=torch.bool)
-    tokens, weights = [], []
+    tokens, weights, gains = [], [], []
     for _ in range(max_length):
         logits, step_weights, cache = model.step(token, memory, cache)
-        token = logits.argmax(dim=-1).masked_fill(ended, eos)  # (B, 1)
+        token = choose(logits).masked_fill(ended, eos)  # (B, 1)
         tokens.append(token)
         weights.append(step_weights)
+        gains.append(logits[:, 0].log_softmax(dim=-1).gather(1, token).masked_fill(ended, 0.0))
         ended = ended | (token == eos)
         if ended.all():
             break
-    return Decoded(torch.cat(tokens, dim=1), torch.cat(weights, dim=1))
+    return _joined(tokens, weights, torch.cat(gains, dim=1).sum(dim=1))
+
+
+def _joined(tokens: list[Tensor], weights: list[Tensor | None], scores: Tensor) -> Decoded:
+    looked = [step for step in weights if step is not None]
+    return Decoded(torch.cat(tokens, dim=1), torch.cat(looked, dim=-2) if looked else None, scores)
+
+
+def _check_steps(max_length: int) -> None:
+    if max_length < 1:
+        raise ValueError(f"decoding takes at least 1 step, got max_length {max_length}")

@@ -30,3 +30,25 @@ def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "
         True on and below the diagonal.
     """
     return torch.ones(size, size, dtype=torch.bool, device=device).tril()
+
+
+def sliding_window_mask(size: int, width: int, device: torch.device | None = None) -> Bool[Tensor, "T T"]:
+    """Allow every position to attend to those at most `width` tokens away, on either side.
+
+    Beltagy et al. (2020), Section 3.1, where w is 2 `width`. With `& causal_mask(size)` it looks back only.
+
+    Args:
+        size: T, in tokens.
+        width: largest distance, in tokens; 0 leaves a position only itself.
+        device: where the mask is made.
+
+    Returns:
+        True where |t - s| <= width.
+
+    Raises:
+        ValueError: `width` is below 0.
+    """
+    if width < 0:
+        raise ValueError(f"a window reaches 0 tokens or more to each side, got width {width}")
+    positions = torch.arange(size, device=device)
+    return (positions[:, None] - positions).abs() <= width

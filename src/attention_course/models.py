@@ -1,8 +1,9 @@
-"""Builders: sizes in, an `EncoderDecoder` out. All share the bidirectional encoder and its sizes."""
+"""Builders: sizes in, a model out. All recurrent ones share the bidirectional encoder and its sizes."""
 
 from attention_course.rnn import BahdanauDecoder, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
+from attention_course.transformer import SinusoidalPositions, TransformerDecoder, TransformerEncoder, TransformerLM
 
 
 def final_state(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int) -> EncoderDecoder:
@@ -48,3 +49,65 @@ def luong(source_size: int, target_size: int, embedding_dim: int, hidden_dim: in
     """Build a decoder that updates before it asks. Arguments as in `bahdanau`."""
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
     return EncoderDecoder(encoder, LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
+
+
+def transformer(
+    source_size: int,
+    target_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+    tied: bool = False,
+) -> EncoderDecoder:
+    """Build a Transformer with sinusoidal positions.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        dim: width of embeddings and states, on both sides.
+        num_heads: attention heads; they divide `dim`.
+        hidden_dim: width inside the feed-forward networks.
+        num_layers: blocks, on each side.
+        dropout: share that training drops of embeddings and of what a sub-layer adds.
+        pre_norm: normalise what a sub-layer reads, instead of the sum.
+        tied: use the target's table as embedding and as output map.
+
+    Returns:
+        An untrained model.
+    """
+    sizes = (dim, num_heads, hidden_dim, num_layers)
+    encoder = TransformerEncoder(source_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm)
+    decoder = TransformerDecoder(target_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm, tied)
+    return EncoderDecoder(encoder, decoder)
+
+
+def decoder_only(
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+    tied: bool = False,
+) -> TransformerLM:
+    """Build a language model with sinusoidal positions. Arguments as in `transformer`, with one vocabulary."""
+    positions = SinusoidalPositions(dim)
+    return TransformerLM(vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm, tied)
+
+
+def encoder_only(
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+) -> TransformerEncoder:
+    """Build an encoder with sinusoidal positions. Arguments as in `transformer`, with one vocabulary."""
+    positions = SinusoidalPositions(dim)
+    return TransformerEncoder(vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm)

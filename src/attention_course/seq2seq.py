@@ -5,10 +5,10 @@
     logits, weights = decoder.decode(target, memory)              all target tokens at once (training)
     logits, weights, cache = decoder.step(token, memory, cache)   one token at a time (inference)
 
-In every tensor of `Encoded`, `Memory` and a cache the batch is axis 0.
+In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so that `select` can reorder them.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ class Encoded(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All that a decoder needs of the source, computed once per source.
+    """All that a recurrent decoder needs of the source, computed once per source.
 
     Attributes:
         key: (B, S, A), what queries are compared with, projected for the decoder's score.
@@ -46,19 +46,42 @@ class Memory(NamedTuple):
 
 @runtime_checkable
 class Decoder(Protocol):
-    """What `EncoderDecoder` and the decoding methods ask of a decoder."""
+    """What `EncoderDecoder` and the decoding methods ask of a decoder.
 
-    def remember(self, encoded: Encoded) -> Memory:
+    Its memory and its cache are its own affair: a tensor, None, or a tuple of such. Weights are (B, T, S); a decoder
+    with many layers and heads has (B, L, H, T, S). One that computes them only if it must answers None, sets
+    `weights_on_request = True`, and takes `need_weights` in `decode` and `step`.
+    """
+
+    def remember(self, encoded: Encoded) -> Any:
         """Compute what depends on the source alone."""
 
-    def decode(self, target: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def decode(self, target: Tensor, memory: Any) -> tuple[Tensor, Tensor | None]:
         """Predict every next token, given the right tokens before it (teacher forcing)."""
 
-    def start(self, memory: Memory) -> Tensor:
+    def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
 
-    def step(self, token: Tensor, memory: Memory, cache: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def step(self, token: Tensor, memory: Any, cache: Any) -> tuple[Tensor, Tensor | None, Any]:
         """Predict the token after `token`."""
+
+
+def select(tree: Any, rows: Int[Tensor, " N"]) -> Any:
+    """Pick sentences from a memory or a cache.
+
+    Args:
+        tree: a tensor with the batch on axis 0, None, or a tuple (named or not) of such.
+        rows: which sentences, in which order; one may come more than once.
+
+    Returns:
+        The same tree, with tensor[rows] in place of each tensor.
+    """
+    if tree is None:
+        return None
+    if isinstance(tree, Tensor):
+        return tree.index_select(0, rows)
+    parts = [select(part, rows) for part in tree]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
 class EncoderDecoder(nn.Module):
@@ -76,7 +99,7 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
 
-    def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Memory:
+    def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Any:
         """Read the source once.
 
         Args:
@@ -89,40 +112,51 @@ class EncoderDecoder(nn.Module):
         return self.decoder.remember(self.encoder(source, lengths))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
+        self, target: Int[Tensor, "B T"], memory: Any, need_weights: bool = False
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B *LH T slots"] | None]:
         """Predict every next token from the right ones before it (teacher forcing).
 
         Args:
             target: token ids, the first one BOS.
             memory: from `encode`.
+            need_weights: return weights even where they cost extra, as a Transformer's do.
 
         Returns:
-            Logits of the token after each target token, and the weights over the memory's slots.
+            Logits of the token after each target token, and the weights over the memory's slots, or None.
         """
-        return self.decoder.decode(target, memory)
+        return self.decoder.decode(target, memory, **self._ask(need_weights))
 
-    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+    def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
         return self.decoder.start(memory)
 
     def step(
-        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B H"]]:
+        self, token: Int[Tensor, "B 1"], memory: Any, cache: Any, need_weights: bool = False
+    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B *LH 1 slots"] | None, Any]:
         """Predict one token.
 
         Args:
             token: the token before it; BOS at first.
             memory: from `encode`.
             cache: from `start`, then from the step before.
+            need_weights: return weights even where they cost extra, as a Transformer's do.
 
         Returns:
-            Logits of the next token, the weights over the memory's slots, and the next cache.
+            Logits of the next token, the weights over the memory's slots, or None, and the next cache.
         """
-        return self.decoder.step(token, memory, cache)
+        return self.decoder.step(token, memory, cache, **self._ask(need_weights))
 
     def forward(
-        self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"], target: Int[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T slots"]]:
+        self,
+        source: Int[Tensor, "B S"],
+        lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+        need_weights: bool = False,
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B *LH T slots"] | None]:
         """Encode, then decode with teacher forcing."""
-        return self.decode(target, self.encode(source, lengths))
+        return self.decode(target, self.encode(source, lengths), need_weights)
+
+    def _ask(self, need_weights: bool) -> dict[str, bool]:
+        # A decoder whose weights cost nothing always returns them, and takes no such word.
+        on_request = getattr(self.decoder, "weights_on_request", False)
+        return {"need_weights": need_weights} if on_request else {}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from attention_course.decoding import greedy
@@ -94,7 +95,7 @@ class Evaluation:
     Attributes:
         predictions: greedily decoded targets.
         exact_match: share of predictions that are right in every token.
-        weights: per example (T, S) attention weights, with the right target given (teacher forcing).
+        weights: per example (T, S) attention weights, with the right target given (teacher forcing); see `alignment`.
         hit_rate: share of target tokens whose largest weight is on a gold position; None for a memory of one slot.
     """
 
@@ -102,6 +103,23 @@ class Evaluation:
     exact_match: float
     weights: list[list[list[float]]]
     hit_rate: float | None
+
+
+def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T S"]:
+    """Return one map per sentence: the weights themselves, or the mean over the heads of a Transformer's last layer.
+
+    Args:
+        weights: (B, T, S), or by layers and heads, (B, L, H, T, S).
+
+    Returns:
+        Weights of each target token over the source.
+
+    Raises:
+        ValueError: there are no weights.
+    """
+    if weights is None:
+        raise ValueError("the model gave no weights, although it was asked for them")
+    return weights if weights.dim() == 3 else weights[:, -1].mean(dim=1)  # (B, T, S)
 
 
 @torch.no_grad()
@@ -126,7 +144,7 @@ def evaluate(model: EncoderDecoder, task: Task, examples: Sequence[Example], bat
     for batch in task.batches(examples, batch_size, device):
         decoded = greedy(model, batch.source, batch.lengths, BOS, EOS, longest)
         predictions += [task.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
-        _, forced = model(batch.source, batch.lengths, batch.target_in)
+        forced = alignment(model(batch.source, batch.lengths, batch.target_in, need_weights=True)[1])
         weights += forced.tolist()
         one_slot_per_token = one_slot_per_token and forced.size(-1) == batch.source.size(-1)
     gold = [example.gold for example in examples]
