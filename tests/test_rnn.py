@@ -65,35 +65,42 @@ def test_at_end_by_hand(device):
     assert_close(at_end(x, LENGTHS), torch.tensor([[8.0, 9.0], [14.0, 15.0]], device=device))
 
 
-def as_torch_gru(encoder, embedding_dim, num_layers, bidirectional):
-    """Build torch's own GRU with the encoder's weights."""
-    gru = nn.GRU(embedding_dim, H, num_layers, batch_first=True, bidirectional=bidirectional)
+def as_torchs(encoder, cell, num_layers, bidirectional):
+    """Build torch's own stack with the encoder's weights."""
+    stack = cell(D, H, num_layers, batch_first=True, bidirectional=bidirectional)
     weights = {}
     for layers, suffix in ((encoder.forwards, ""), (encoder.backwards, "_reverse")):
         for i, layer in enumerate(layers):
             for name, weight in layer.state_dict().items():
                 weights[name.replace("_l0", f"_l{i}{suffix}")] = weight
-    gru.load_state_dict(weights)
-    return gru
+    stack.load_state_dict(weights)
+    return stack
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_the_encoder_is_torchs_gru_on_packed_sequences(num_layers, bidirectional, device):
-    encoder = RNNEncoder(17, D, H, num_layers, bidirectional).to(device)
-    gru = as_torch_gru(encoder, D, num_layers, bidirectional).to(device)
+@pytest.mark.parametrize("cell", [nn.RNN, nn.GRU, nn.LSTM])
+def test_the_encoder_is_torchs_stack_on_packed_sequences(cell, num_layers, bidirectional, device):
+    encoder = RNNEncoder(17, D, H, num_layers, bidirectional, cell).to(device)
+    stack = as_torchs(encoder, cell, num_layers, bidirectional).to(device)
     directions = 2 if bidirectional else 1
     source = SOURCE.to(device)
     states, final, mask = encoder(source, LENGTHS)
 
     packed = pack_padded_sequence(encoder.embedding(source), LENGTHS, batch_first=True, enforce_sorted=False)
-    packed_states, h_n = gru(packed)
+    packed_states, h_n = stack(packed)
+    if cell is nn.LSTM:
+        h_n, _ = h_n
     expected, _ = pad_packed_sequence(packed_states, batch_first=True)
     assert encoder.output_dim == states.size(-1) == directions * H
     assert_close(states[0], expected[0])
     assert_close(states[1, :3], expected[1, :3])
     assert_close(final, torch.cat(list(h_n[-directions:]), dim=-1))
     assert mask.tolist() == [[[True] * 5], [[True, True, True, False, False]]]
+
+
+def test_an_encoder_reads_with_grus_unless_told_otherwise():
+    assert type(RNNEncoder(17, D, H).forwards[0]) is nn.GRU
 
 
 def test_padding_does_not_reach_states_on_tokens():

@@ -9,6 +9,8 @@ from attention_course.masks import padding_mask
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
 
+Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
+
 
 def reverse_padded(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B S D"]:
     """Turn each sentence around within its own length; padding stays where it is.
@@ -41,13 +43,13 @@ def at_end(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
 
 
 class RNNEncoder(nn.Module):
-    r"""Stacked GRUs over the source, in one direction or in both.
+    r"""A stack of recurrent layers over the source, in one direction or in both.
 
     .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
 
-    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it. Padding changes neither the
-    states on tokens nor the final one: reading forwards, it comes after them; reading backwards, each sentence is
-    turned around within its own length.
+    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it; of an LSTM these are h, its
+    cells c stay inside. Padding changes neither the states on tokens nor the final one: reading forwards, it comes
+    after them; reading backwards, each sentence is turned around within its own length.
 
     Args:
         vocab_size: V, tokens in the source vocabulary.
@@ -55,17 +57,24 @@ class RNNEncoder(nn.Module):
         hidden_dim: width of a state, per direction.
         num_layers: layers.
         bidirectional: read backwards as well; states are then twice as wide.
+        cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
     """
 
     def __init__(
-        self, vocab_size: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, bidirectional: bool = True
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        cell: Cell = nn.GRU,
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
-        self.backwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
+        self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
+        self.backwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
 
     def forward(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Encoded:
         """Read a padded batch of sources.
