@@ -17,6 +17,7 @@ from attention_course.rnn import (
 )
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded
+from attention_course.windows import LocalM
 
 B, T, S, D = 2, 3, 5, 7
 H, E, A, V = 11, 17, 13, 19
@@ -190,6 +191,57 @@ def test_luong_updates_then_asks():
             assert_close(weights[b, t, : LENGTHS[b]], alphas)
 
 
+def test_input_feeding_attaches_the_last_attentional_vector_to_the_next_input():
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=True)
+    cell = nn.GRUCell(D + H, H)
+    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in decoder.rnn.state_dict().items()})
+    given = encoded()
+    logits, weights = decoder.decode(TARGET, decoder.remember(given))
+
+    for b in range(B):
+        annotations = given.states[b, : LENGTHS[b]]
+        h, attentional = torch.tanh(decoder.bridge(given.final[b])), torch.zeros(H)
+        for t in range(T):
+            h = cell(torch.cat([decoder.embedding.weight[TARGET[b, t]], attentional]), h)
+            context, alphas = look_up(decoder.score, h, annotations)
+            attentional = torch.tanh(torch.cat([context, h]) @ decoder.attentional_proj.weight.T)
+            assert_close(logits[b, t], decoder.head(attentional))
+            assert_close(weights[b, t, : LENGTHS[b]], alphas)
+
+
+def test_without_input_feeding_all_steps_are_one_pass():
+    passes = []
+    for input_feeding in (False, True):
+        decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=input_feeding)
+        calls = []
+        decoder.rnn.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+        decoder.decode(TARGET, decoder.remember(encoded()))
+        passes.append(len(calls))
+
+    assert passes == [1, T]
+
+
+def test_a_luong_decoder_attends_where_its_window_says():
+    """The same scores as without a window, and of each step the positions t - 1, t and t + 1."""
+    score, given = AdditiveScore(H, E, A), encoded()
+    everywhere = LuongDecoder(V, D, H, E, score)
+    within = LuongDecoder(V, D, H, E, score, window=LocalM(half_width=1))
+    within.load_state_dict(everywhere.state_dict())
+    (_, all_weights), (_, weights) = (d.decode(TARGET, d.remember(given)) for d in (everywhere, within))
+
+    near = (torch.arange(S) - torch.arange(T)[:, None]).abs() <= 1
+    expected = all_weights * near
+    assert_close(weights, expected / expected.sum(dim=-1, keepdim=True))
+
+
+def test_a_luong_decoder_outlives_its_source_under_a_moving_window():
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), window=LocalM(half_width=1))
+    logits, weights = decoder.decode(torch.randint(V, (B, 11)), decoder.remember(encoded()))
+
+    assert (weights.sum(dim=-1) > 0).sum(dim=-1).tolist() == [6, 4]  # one step more than the lengths, by the half-width
+    assert logits.isfinite().all()
+
+
 def first_step_gradients(decoder, given):
     """How the first step's weights depend on the decoder's first state and on its first token."""
     memory = decoder.remember(given)
@@ -249,7 +301,7 @@ def test_keys_are_projected_once_per_source(kind):
     assert decoder.score.projections == 1
 
 
-# What holds for every model: the fixture `model` builds each of the four
+# What holds for every model: the fixture `model` builds one of each kind
 
 
 @pytest.mark.parametrize(("b", "t", "s"), [(2, 3, 5), (3, 5, 2), (1, 2, 7), (2, 1, 3), (2, 3, 1), (1, 1, 1)])
@@ -266,7 +318,6 @@ def test_decode_is_the_stacked_steps(model, b, t, s, device):
         stacked.append(answers)
     assert_close(logits, torch.cat([step_logits for step_logits, _ in stacked], dim=1))
     assert_close(weights, torch.cat([step_weights for _, step_weights in stacked], dim=1))
-    assert_close(weights.sum(dim=-1), torch.ones(b, t, device=device))
 
 
 def test_the_target_reaches_the_logits(model):

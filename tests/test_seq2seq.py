@@ -1,6 +1,7 @@
 import torch
 from torch import nn
 from torch.testing import assert_close
+from torch.utils._pytree import tree_map
 
 from attention_course.seq2seq import Decoder, Encoded, EncoderDecoder, Memory
 
@@ -75,8 +76,8 @@ def test_batch_is_the_first_axis_of_all_that_is_remembered(model):
     _, _, cache = model.step(TARGET[:, :1], memory, model.start(memory))
     logits, weights, _ = model.step(TARGET[:, 1:2], memory, cache)
 
-    chosen = Memory(*(part[rows] for part in memory))
-    chosen_logits, chosen_weights, _ = model.step(TARGET[rows, 1:2], chosen, cache[rows])
+    chosen, chosen_cache = tree_map(lambda part: part[rows], (memory, cache))
+    chosen_logits, chosen_weights, _ = model.step(TARGET[rows, 1:2], chosen, chosen_cache)
     assert_close(chosen_logits, logits[rows])
     assert_close(chosen_weights, weights[rows])
 

@@ -3,6 +3,7 @@
 from attention_course.rnn import BahdanauDecoder, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
+from attention_course.windows import LocalM, LocalP
 
 
 def final_state(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int) -> EncoderDecoder:
@@ -44,7 +45,29 @@ def bahdanau(source_size: int, target_size: int, embedding_dim: int, hidden_dim:
     return EncoderDecoder(encoder, BahdanauDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
 
 
-def luong(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score) -> EncoderDecoder:
-    """Build a decoder that updates before it asks. Arguments as in `bahdanau`."""
+def luong(
+    source_size: int,
+    target_size: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    score: Score,
+    window: LocalM | LocalP | None = None,
+    input_feeding: bool = False,
+) -> EncoderDecoder:
+    """Build a decoder that updates before it asks.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of a decoder state, and of an encoder state per direction.
+        score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        window: which source positions a query may attend to; None: all of them.
+        input_feeding: attach the last attentional vector to the next input.
+
+    Returns:
+        An untrained model.
+    """
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
-    return EncoderDecoder(encoder, LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
+    decoder = LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, window, input_feeding)
+    return EncoderDecoder(encoder, decoder)

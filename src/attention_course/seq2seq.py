@@ -8,7 +8,7 @@
 In every tensor of `Encoded`, `Memory` and a cache the batch is axis 0.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -44,6 +44,10 @@ class Memory(NamedTuple):
     state: Tensor
 
 
+Cache = Tensor | tuple[Any, ...]
+"""What a decoder hands from step to step: a tensor, or a tuple of caches."""
+
+
 @runtime_checkable
 class Decoder(Protocol):
     """What `EncoderDecoder` and the decoding methods ask of a decoder."""
@@ -54,10 +58,10 @@ class Decoder(Protocol):
     def decode(self, target: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Predict every next token, given the right tokens before it (teacher forcing)."""
 
-    def start(self, memory: Memory) -> Tensor:
+    def start(self, memory: Memory) -> Cache:
         """Return the cache before the first step."""
 
-    def step(self, token: Tensor, memory: Memory, cache: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def step(self, token: Tensor, memory: Memory, cache: Any) -> tuple[Tensor, Tensor, Cache]:
         """Predict the token after `token`."""
 
 
@@ -102,13 +106,13 @@ class EncoderDecoder(nn.Module):
         """
         return self.decoder.decode(target, memory)
 
-    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+    def start(self, memory: Memory) -> Cache:
         """Return the cache before the first step."""
         return self.decoder.start(memory)
 
     def step(
-        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B H"]]:
+        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Cache
+    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Cache]:
         """Predict one token.
 
         Args:
