@@ -34,8 +34,8 @@ def device(request):
 SIZES = {"source_size": 17, "target_size": 19, "embedding_dim": 7, "hidden_dim": 11}
 
 
-def additive():
-    return AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)
+def additive(key_dim=22):
+    return AdditiveScore(query_dim=11, key_dim=key_dim, hidden_dim=13)
 
 
 ONE_SLOT = {
@@ -46,6 +46,7 @@ GLOBAL = {
     "bahdanau": lambda: models.bahdanau(**SIZES, score=additive()),
     "luong": lambda: models.luong(**SIZES, score=additive()),
     "luong_fed": lambda: models.luong(**SIZES, score=additive(), input_feeding=True),
+    "gnmt": lambda: models.gnmt(**SIZES, score=additive(key_dim=11), num_layers=4),
 }
 LOCAL = {
     "luong_local_m": lambda: models.luong(**SIZES, score=additive(), window=LocalM(half_width=1)),

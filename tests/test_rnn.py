@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
+from attention_course.gnmt import GNMTDecoder
 from attention_course.rnn import (
     BahdanauDecoder,
     ContextDecoder,
@@ -289,7 +290,7 @@ class CountingScore(AdditiveScore):
         return super().project_keys(key)
 
 
-@pytest.mark.parametrize("kind", [BahdanauDecoder, LuongDecoder])
+@pytest.mark.parametrize("kind", [BahdanauDecoder, LuongDecoder, GNMTDecoder])
 def test_keys_are_projected_once_per_source(kind):
     decoder = kind(V, D, H, E, CountingScore(H, E, A))
     memory = decoder.remember(encoded())

@@ -1,5 +1,6 @@
-"""Builders: sizes in, an `EncoderDecoder` out. All share the bidirectional encoder and its sizes."""
+"""Builders: sizes in, an `EncoderDecoder` out. All but `gnmt` share the bidirectional encoder and its sizes."""
 
+from attention_course.gnmt import GNMTDecoder, GNMTEncoder
 from attention_course.rnn import BahdanauDecoder, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
@@ -70,4 +71,25 @@ def luong(
     """
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
     decoder = LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, window, input_feeding)
+    return EncoderDecoder(encoder, decoder)
+
+
+def gnmt(
+    source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score, num_layers: int = 3
+) -> EncoderDecoder:
+    """Build deep stacks with one attention, asked by the decoder's bottom layer.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of a state, in the encoder and in the decoder.
+        score: compares queries of width `hidden_dim` with keys of the same width.
+        num_layers: layers of the encoder, and of the decoder; at least 2.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = GNMTEncoder(source_size, embedding_dim, hidden_dim, num_layers)
+    decoder = GNMTDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, num_layers)
     return EncoderDecoder(encoder, decoder)
