@@ -6,6 +6,7 @@ import matplotlib
 import pytest
 import torch
 from hypothesis import settings
+from torch import nn
 
 from attention_course import models
 from attention_course.scores import AdditiveScore
@@ -40,12 +41,12 @@ def additive(key_dim=22):
 
 ONE_SLOT = {
     "final_state": lambda: models.final_state(**SIZES),
-    "context_every_step": lambda: models.context_every_step(**SIZES),
+    "context_every_step": lambda: models.context_every_step(**SIZES, num_layers=2, cell=nn.LSTM),
 }
 GLOBAL = {
     "bahdanau": lambda: models.bahdanau(**SIZES, score=additive()),
     "luong": lambda: models.luong(**SIZES, score=additive()),
-    "luong_fed": lambda: models.luong(**SIZES, score=additive(), input_feeding=True),
+    "luong_fed": lambda: models.luong(**SIZES, score=additive(), input_feeding=True, num_layers=2, cell=nn.RNN),
     "gnmt": lambda: models.gnmt(**SIZES, score=additive(key_dim=11), num_layers=4),
 }
 LOCAL = {

@@ -235,6 +235,18 @@ def test_a_luong_decoder_attends_where_its_window_says():
     assert_close(weights, expected / expected.sum(dim=-1, keepdim=True))
 
 
+@pytest.mark.parametrize("window", [None, LocalM(half_width=1)])
+def test_a_target_may_come_in_parts(window):
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), window)
+    memory = decoder.remember(encoded())
+    expected = decoder.decode(TARGET, memory)
+    *first, cache = decoder.step(TARGET[:, :2], memory, decoder.start(memory))
+    *second, _ = decoder.step(TARGET[:, 2:], memory, cache)
+
+    for whole, parts in zip(expected, zip(first, second)):
+        assert_close(whole, torch.cat(parts, dim=1))
+
+
 def test_a_luong_decoder_outlives_its_source_under_a_moving_window():
     decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), window=LocalM(half_width=1))
     logits, weights = decoder.decode(torch.randint(V, (B, 11)), decoder.remember(encoded()))
