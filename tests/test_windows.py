@@ -175,3 +175,11 @@ def test_runs_without_data(window):
 def test_a_window_has_a_width(build, least, given):
     with pytest.raises(ValueError, match=f"at least {least} .*half_width {given}"):
         build(given)
+
+
+@pytest.mark.plain
+def test_compiles_as_one_graph(window):
+    scores, query = asked()
+    position, memory = at(0, 1), remembered()
+    compiled = torch.compile(window, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(scores, query, position, memory), window(scores, query, position, memory))

@@ -60,7 +60,7 @@ class LocalP(nn.Module):
         \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right)
 
     Luong et al. (2015), Eqs. 9-10, "local-p", where W is W_p, v is v_p, D / 2 is sigma. S is the length of the sentence
-    itself, without padding. The Gaussian comes after the softmax, so the weights sum to less than one; through it
+    itself, without padding. The Gaussian comes after the softmax, so the weights sum to at most one; through it
     the predicted position, which moves the window in no differentiable way, gets its gradient.
 
     Args:
