@@ -1,4 +1,4 @@
-"""What all tests share: one seed, one thread, no window, and the four recurrent models."""
+"""What all tests share: one seed, one thread, no window, and one model of each kind."""
 
 import random
 
@@ -6,9 +6,11 @@ import matplotlib
 import pytest
 import torch
 from hypothesis import settings
+from torch import nn
 
 from attention_course import models
 from attention_course.scores import AdditiveScore
+from attention_course.windows import LocalM, LocalP
 
 matplotlib.use("Agg")
 torch.set_num_threads(1)
@@ -31,12 +33,28 @@ def device(request):
 
 # The sizes are distinct primes, apart from the key width, which is twice the hidden width.
 SIZES = {"source_size": 17, "target_size": 19, "embedding_dim": 7, "hidden_dim": 11}
-BUILDERS = {
+
+
+def additive(key_dim=22):
+    return AdditiveScore(query_dim=11, key_dim=key_dim, hidden_dim=13)
+
+
+ONE_SLOT = {
     "final_state": lambda: models.final_state(**SIZES),
-    "context_every_step": lambda: models.context_every_step(**SIZES),
-    "bahdanau": lambda: models.bahdanau(**SIZES, score=AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)),
-    "luong": lambda: models.luong(**SIZES, score=AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)),
+    "context_every_step": lambda: models.context_every_step(**SIZES, num_layers=2, cell=nn.LSTM),
 }
+GLOBAL = {
+    "bahdanau": lambda: models.bahdanau(**SIZES, score=additive()),
+    "luong": lambda: models.luong(**SIZES, score=additive()),
+    "luong_fed": lambda: models.luong(**SIZES, score=additive(), input_feeding=True, num_layers=2, cell=nn.RNN),
+    "gnmt": lambda: models.gnmt(**SIZES, score=additive(key_dim=11), num_layers=4),
+}
+LOCAL = {
+    "luong_local_m": lambda: models.luong(**SIZES, score=additive(), window=LocalM(half_width=1)),
+    "luong_local_m_fed": lambda: models.luong(**SIZES, score=additive(), window=LocalM(1), input_feeding=True),
+    "luong_local_p": lambda: models.luong(**SIZES, score=additive(), window=LocalP(11, 5, half_width=2)),
+}
+BUILDERS = {**ONE_SLOT, **GLOBAL, **LOCAL}
 
 
 def _build(name):
@@ -49,17 +67,23 @@ def _build(name):
 
 @pytest.fixture(params=list(BUILDERS))
 def model(request):
-    """Each of the four models, with weights that are far from uniform."""
+    """Each of the models, with weights that are far from uniform."""
     return _build(request.param)
 
 
-@pytest.fixture(params=["bahdanau", "luong"])
+@pytest.fixture(params=list(GLOBAL))
 def attentive_model(request):
-    """The two models whose memory has one slot per source token."""
+    """The models whose every query may attend to every source token."""
     return _build(request.param)
 
 
-@pytest.fixture(params=["final_state", "context_every_step"])
+@pytest.fixture(params=list(LOCAL))
+def local_model(request):
+    """The models whose queries attend within a window."""
+    return _build(request.param)
+
+
+@pytest.fixture(params=list(ONE_SLOT))
 def one_slot_model(request):
-    """The two models whose memory has one slot."""
+    """The models whose memory has one slot."""
     return _build(request.param)

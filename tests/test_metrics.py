@@ -67,3 +67,8 @@ def test_too_few_rows_of_weights_are_refused():
 def test_nothing_to_count_is_refused():
     with pytest.raises(ValueError, match="no target position has a gold position"):
         alignment_hit_rate([[[0.5, 0.5]]], [[set()]])
+
+
+def test_a_row_of_zeros_points_nowhere():
+    weights = [[[0.0, 0.0], [0.0, 1.0]]]
+    assert alignment_hit_rate(weights, [[{0}, {1}]]) == pytest.approx(0.5)

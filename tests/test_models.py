@@ -1,9 +1,11 @@
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves
 
 from attention_course import models
-from attention_course.scores import AdditiveScore, GeneralScore
+from attention_course.scores import AdditiveScore, DotScore, GeneralScore, LocationScore
 
 B, T, S = 2, 3, 5
 SOURCE = torch.tensor([[4, 5, 6, 7, 8], [9, 10, 11, 0, 0]])
@@ -23,11 +25,31 @@ def test_the_two_vocabularies_are_not_mixed_up(model):
 
 def test_a_decoder_can_use_any_score():
     for build in (models.bahdanau, models.luong):
-        for score in (GeneralScore(query_dim=11, key_dim=22), AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13)):
+        for score in (
+            GeneralScore(query_dim=11, key_dim=22),
+            AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13),
+            LocationScore(query_dim=11, max_length=7),
+        ):
             model = build(17, 19, embedding_dim=7, hidden_dim=11, score=score)
             _, weights = model(SOURCE, LENGTHS, TARGET)
             assert model.decoder.score is score
             assert_close(weights.sum(dim=-1), torch.ones(B, T))
+
+
+@pytest.mark.parametrize("build", [models.final_state, models.context_every_step, models.bahdanau, models.luong])
+def test_an_encoder_is_what_was_asked_for(build):
+    score = [DotScore()] if build in (models.bahdanau, models.luong) else []
+    for kinds, model in (
+        ([nn.LSTM] * 3, build(17, 19, 7, 11, *score, num_layers=3, cell=nn.LSTM)),
+        ([nn.GRU], build(17, 19, 7, 11, *score)),
+    ):
+        encoder = model.encoder
+        assert [type(layer) for layer in encoder.forwards] == [type(layer) for layer in encoder.backwards] == kinds
+
+
+def test_the_depth_of_gnmt_is_that_of_both_stacks():
+    model = models.gnmt(17, 19, 7, 11, DotScore(), num_layers=4)
+    assert len(model.encoder.upper) == len(model.decoder.upper) == 3
 
 
 def test_a_bottleneck_has_one_slot_and_its_weight_is_one(one_slot_model):
@@ -49,6 +71,17 @@ def test_an_attentive_memory_has_a_slot_for_every_token(attentive_model):
     assert (weights[1, :, :3] > 0).all()
     assert not weights[1, :, 3:].any()
     assert weights.std(dim=-1).min() > 1e-3  # it prefers some tokens to others
+    assert_close(weights.sum(dim=-1), torch.ones(B, T))
+
+
+def test_a_local_memory_has_a_slot_for_every_token_and_weights_for_some(local_model):
+    _, weights = local_model(SOURCE, LENGTHS, TARGET)
+
+    assert weights.shape == (B, T, S)
+    assert (weights[0].count_nonzero(dim=-1) < S).all()
+    assert not weights[1, :, 3:].any()
+    assert (weights.sum(dim=-1) > 0.1).all()
+    assert (weights.sum(dim=-1) < 1 + 1e-5).all()
 
 
 def test_runs_without_data(model):
@@ -59,9 +92,9 @@ def test_runs_without_data(model):
     logits, weights = model.decode(target, memory)
     step_logits, step_weights, cache = model.step(target[:, :1], memory, model.start(memory))
 
-    made = [*memory, logits, weights, step_logits, step_weights, cache]
+    made = [*memory, logits, weights, step_logits, step_weights, *tree_leaves(cache)]
     assert {tensor.device.type for tensor in made} == {"meta"}
-    assert (logits.shape, step_logits.shape, cache.shape) == ((B, T, 19), (B, 1, 19), (B, 11))
+    assert (logits.shape, step_logits.shape) == ((B, T, 19), (B, 1, 19))
     assert weights.shape == (B, T, memory.key.size(1))
 
 

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
+from attention_course.gnmt import GNMTDecoder
 from attention_course.rnn import (
     BahdanauDecoder,
     ContextDecoder,
@@ -17,6 +18,7 @@ from attention_course.rnn import (
 )
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded
+from attention_course.windows import LocalM
 
 B, T, S, D = 2, 3, 5, 7
 H, E, A, V = 11, 17, 13, 19
@@ -65,35 +67,42 @@ def test_at_end_by_hand(device):
     assert_close(at_end(x, LENGTHS), torch.tensor([[8.0, 9.0], [14.0, 15.0]], device=device))
 
 
-def as_torch_gru(encoder, embedding_dim, num_layers, bidirectional):
-    """Build torch's own GRU with the encoder's weights."""
-    gru = nn.GRU(embedding_dim, H, num_layers, batch_first=True, bidirectional=bidirectional)
+def as_torchs(encoder, cell, num_layers, bidirectional):
+    """Build torch's own stack with the encoder's weights."""
+    stack = cell(D, H, num_layers, batch_first=True, bidirectional=bidirectional)
     weights = {}
     for layers, suffix in ((encoder.forwards, ""), (encoder.backwards, "_reverse")):
         for i, layer in enumerate(layers):
             for name, weight in layer.state_dict().items():
                 weights[name.replace("_l0", f"_l{i}{suffix}")] = weight
-    gru.load_state_dict(weights)
-    return gru
+    stack.load_state_dict(weights)
+    return stack
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_the_encoder_is_torchs_gru_on_packed_sequences(num_layers, bidirectional, device):
-    encoder = RNNEncoder(17, D, H, num_layers, bidirectional).to(device)
-    gru = as_torch_gru(encoder, D, num_layers, bidirectional).to(device)
+@pytest.mark.parametrize("cell", [nn.RNN, nn.GRU, nn.LSTM])
+def test_the_encoder_is_torchs_stack_on_packed_sequences(cell, num_layers, bidirectional, device):
+    encoder = RNNEncoder(17, D, H, num_layers, bidirectional, cell).to(device)
+    stack = as_torchs(encoder, cell, num_layers, bidirectional).to(device)
     directions = 2 if bidirectional else 1
     source = SOURCE.to(device)
     states, final, mask = encoder(source, LENGTHS)
 
     packed = pack_padded_sequence(encoder.embedding(source), LENGTHS, batch_first=True, enforce_sorted=False)
-    packed_states, h_n = gru(packed)
+    packed_states, h_n = stack(packed)
+    if cell is nn.LSTM:
+        h_n, _ = h_n
     expected, _ = pad_packed_sequence(packed_states, batch_first=True)
     assert encoder.output_dim == states.size(-1) == directions * H
     assert_close(states[0], expected[0])
     assert_close(states[1, :3], expected[1, :3])
     assert_close(final, torch.cat(list(h_n[-directions:]), dim=-1))
     assert mask.tolist() == [[[True] * 5], [[True, True, True, False, False]]]
+
+
+def test_an_encoder_reads_with_grus_unless_told_otherwise():
+    assert type(RNNEncoder(17, D, H).forwards[0]) is nn.GRU
 
 
 def test_padding_does_not_reach_states_on_tokens():
@@ -183,6 +192,69 @@ def test_luong_updates_then_asks():
             assert_close(weights[b, t, : LENGTHS[b]], alphas)
 
 
+def test_input_feeding_attaches_the_last_attentional_vector_to_the_next_input():
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=True)
+    cell = nn.GRUCell(D + H, H)
+    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in decoder.rnn.state_dict().items()})
+    given = encoded()
+    logits, weights = decoder.decode(TARGET, decoder.remember(given))
+
+    for b in range(B):
+        annotations = given.states[b, : LENGTHS[b]]
+        h, attentional = torch.tanh(decoder.bridge(given.final[b])), torch.zeros(H)
+        for t in range(T):
+            h = cell(torch.cat([decoder.embedding.weight[TARGET[b, t]], attentional]), h)
+            context, alphas = look_up(decoder.score, h, annotations)
+            attentional = torch.tanh(torch.cat([context, h]) @ decoder.attentional_proj.weight.T)
+            assert_close(logits[b, t], decoder.head(attentional))
+            assert_close(weights[b, t, : LENGTHS[b]], alphas)
+
+
+def test_without_input_feeding_all_steps_are_one_pass():
+    passes = []
+    for input_feeding in (False, True):
+        decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=input_feeding)
+        calls = []
+        decoder.rnn.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+        decoder.decode(TARGET, decoder.remember(encoded()))
+        passes.append(len(calls))
+
+    assert passes == [1, T]
+
+
+def test_a_luong_decoder_attends_where_its_window_says():
+    """The same scores as without a window, and of each step the positions t - 1, t and t + 1."""
+    score, given = AdditiveScore(H, E, A), encoded()
+    everywhere = LuongDecoder(V, D, H, E, score)
+    within = LuongDecoder(V, D, H, E, score, window=LocalM(half_width=1))
+    within.load_state_dict(everywhere.state_dict())
+    (_, all_weights), (_, weights) = (d.decode(TARGET, d.remember(given)) for d in (everywhere, within))
+
+    near = (torch.arange(S) - torch.arange(T)[:, None]).abs() <= 1
+    expected = all_weights * near
+    assert_close(weights, expected / expected.sum(dim=-1, keepdim=True))
+
+
+@pytest.mark.parametrize("window", [None, LocalM(half_width=1)])
+def test_a_target_may_come_in_parts(window):
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), window)
+    memory = decoder.remember(encoded())
+    expected = decoder.decode(TARGET, memory)
+    *first, cache = decoder.step(TARGET[:, :2], memory, decoder.start(memory))
+    *second, _ = decoder.step(TARGET[:, 2:], memory, cache)
+
+    for whole, parts in zip(expected, zip(first, second)):
+        assert_close(whole, torch.cat(parts, dim=1))
+
+
+def test_a_luong_decoder_outlives_its_source_under_a_moving_window():
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), window=LocalM(half_width=1))
+    logits, weights = decoder.decode(torch.randint(V, (B, 11)), decoder.remember(encoded()))
+
+    assert (weights.sum(dim=-1) > 0).sum(dim=-1).tolist() == [6, 4]  # one step more than the lengths, by the half-width
+    assert logits.isfinite().all()
+
+
 def first_step_gradients(decoder, given):
     """How the first step's weights depend on the decoder's first state and on its first token."""
     memory = decoder.remember(given)
@@ -230,7 +302,7 @@ class CountingScore(AdditiveScore):
         return super().project_keys(key)
 
 
-@pytest.mark.parametrize("kind", [BahdanauDecoder, LuongDecoder])
+@pytest.mark.parametrize("kind", [BahdanauDecoder, LuongDecoder, GNMTDecoder])
 def test_keys_are_projected_once_per_source(kind):
     decoder = kind(V, D, H, E, CountingScore(H, E, A))
     memory = decoder.remember(encoded())
@@ -242,7 +314,7 @@ def test_keys_are_projected_once_per_source(kind):
     assert decoder.score.projections == 1
 
 
-# What holds for every model: the fixture `model` builds each of the four
+# What holds for every model: the fixture `model` builds one of each kind
 
 
 @pytest.mark.parametrize(("b", "t", "s"), [(2, 3, 5), (3, 5, 2), (1, 2, 7), (2, 1, 3), (2, 3, 1), (1, 1, 1)])
@@ -259,7 +331,6 @@ def test_decode_is_the_stacked_steps(model, b, t, s, device):
         stacked.append(answers)
     assert_close(logits, torch.cat([step_logits for step_logits, _ in stacked], dim=1))
     assert_close(weights, torch.cat([step_weights for _, step_weights in stacked], dim=1))
-    assert_close(weights.sum(dim=-1), torch.ones(b, t, device=device))
 
 
 def test_the_target_reaches_the_logits(model):

@@ -9,7 +9,16 @@ from torch.testing import assert_close
 
 from attention_course.attention import attend
 from attention_course.masks import causal_mask, padding_mask
-from attention_course.scores import AdditiveScore, DotScore, GeneralScore, ScaledDotScore, Score
+from attention_course.scores import (
+    AdditiveScore,
+    CosineScore,
+    DotScore,
+    GaussianScore,
+    GeneralScore,
+    LocationScore,
+    ScaledDotScore,
+    Score,
+)
 
 B, T, S, D = 2, 3, 5, 7
 DK, A, H = 11, 13, 4
@@ -18,14 +27,24 @@ DK, A, H = 11, 13, 4
 KINDS = {
     "dot": lambda dq, dk: DotScore(),
     "scaled": lambda dq, dk: ScaledDotScore(),
+    "cosine": lambda dq, dk: CosineScore(),
     "general": GeneralScore,
     "additive": lambda dq, dk: AdditiveScore(dq, dk, A),
+    "location": lambda dq, dk: LocationScore(dq, max_length=S),
+    "gaussian": lambda dq, dk: GaussianScore(bandwidth=1.5),
 }
+CONTENT = sorted(KINDS.keys() - {"location"})  # the kinds that look at the keys
 
 
 @pytest.fixture(params=list(KINDS))
 def score(request):
     """One of each kind, for queries and keys of width D."""
+    return KINDS[request.param](D, D)
+
+
+@pytest.fixture(params=CONTENT)
+def content_score(request):
+    """One of each kind that looks at the keys."""
     return KINDS[request.param](D, D)
 
 
@@ -74,7 +93,56 @@ def test_additive_by_hand():
     assert_close(score_all(score, QUERY, keys), torch.tensor([[expected]]))
 
 
-def test_rows_are_queries_and_columns_are_keys(score):
+def test_cosine_by_hand():
+    # (3, 4) and (6, 8) have one direction, (-4, 3) is at a right angle to it, and zeros have none
+    query = torch.tensor([[[3.0, 4.0], [0.0, -2.0]]])
+    keys = torch.tensor([[[6.0, 8.0], [-4.0, 3.0], [0.0, 0.0]]])
+
+    assert_close(CosineScore().project_keys(keys), torch.tensor([[[0.6, 0.8], [-0.8, 0.6], [0.0, 0.0]]]))
+    assert_close(score_all(CosineScore(), query, keys), torch.tensor([[[1.0, 0.0, 0.0], [-0.8, -0.6, 0.0]]]))
+
+
+def test_location_by_hand():
+    score = LocationScore(query_dim=2, max_length=4)
+    set_weight(score.query_proj, [[1.0, 0.0], [0.0, 3.0], [2.0, -1.0], [100.0, 100.0]])
+
+    # with q = (1, 2) the rows of W say 1, 6, 0 and 300; three keys leave the fourth row out
+    assert_close(score_all(score, QUERY, KEYS), torch.tensor([[[1.0, 6.0, 0.0]]]))
+    assert_close(score_all(score, QUERY, torch.randn(1, 4, 5)), torch.tensor([[[1.0, 6.0, 0.0, 300.0]]]))
+
+
+def test_gaussian_by_hand():
+    # (1, 2) is at the squared distances 4 + 4, 16 + 64 and 1 + 4; twice the squared bandwidth is 8
+    scores = score_all(GaussianScore(bandwidth=2.0), QUERY, KEYS)
+    assert_close(scores, torch.tensor([[[-1.0, -10.0, -5 / 8]]]))
+
+
+def test_gaussian_attention_is_nadaraya_watson():
+    x, y = [-1.0, 0.0, 2.0, 3.5], [5.0, -1.0, 2.0, 4.0]
+    where, bandwidth = [-2.0, 0.3, 1.0], 0.7
+    expected = []
+    for x_0 in where:
+        kernel = [math.exp(-((x_0 - x_i) ** 2) / (2 * bandwidth**2)) for x_i in x]
+        expected.append(sum(k * y_i for k, y_i in zip(kernel, y)) / sum(kernel))
+
+    query, key, value = (torch.tensor(numbers)[None, :, None] for numbers in (where, x, y))
+    context, _ = attend(score_all(GaussianScore(bandwidth), query, key), value)
+    assert_close(context[0, :, 0], torch.tensor(expected))
+
+
+def test_gaussian_is_minus_the_squared_distance():
+    query, key = torch.randn(B, T, D), torch.randn(B, S, D)
+    assert_close(score_all(GaussianScore(0.5), query, key), -2 * torch.cdist(query, key).square())
+
+
+def test_cosine_is_torchs():
+    query, key = torch.randn(B, T, D), torch.randn(B, S, D)
+    expected = F.cosine_similarity(query[:, :, None], key[:, None], dim=-1)
+    assert_close(score_all(CosineScore(), query, key), expected)
+
+
+def test_rows_are_queries_and_columns_are_keys(content_score):
+    score = content_score
     query, key = torch.randn(B, T, D), torch.randn(B, S, D)
     scores = score_all(score, query, key)
 
@@ -83,6 +151,11 @@ def test_rows_are_queries_and_columns_are_keys(score):
             for s in range(S):
                 alone = score_all(score, query[b : b + 1, t : t + 1], key[b : b + 1, s : s + 1])
                 assert_close(scores[b, t, s], alone[0, 0, 0])
+
+
+def test_location_does_not_look_at_the_keys():
+    score, query = LocationScore(D, max_length=S), torch.randn(B, T, D)
+    assert_close(score_all(score, query, torch.randn(B, S, D)), score_all(score, query, torch.randn(B, S, DK)))
 
 
 @pytest.mark.parametrize("kind", [Score, DotScore, ScaledDotScore])
@@ -155,6 +228,15 @@ def test_gradients(kind):
     assert torch.autograd.gradcheck(lambda q, k, *_: score_all(score, q, k), (query, key, *parameters))
 
 
+@pytest.mark.parametrize("kind", ["cosine", "gaussian"])
+def test_second_derivatives(kind):
+    score = KINDS[kind](3, 3)
+    query = torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True)
+    key = torch.randn(1, 3, 3, dtype=torch.float64, requires_grad=True)
+
+    assert torch.autograd.gradgradcheck(lambda q, k: score_all(score, q, k), (query, key))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_close_to_single(score, dtype, device):
     score = score.to(device)
@@ -173,6 +255,26 @@ def test_scaled_dot_survives_float16_where_the_plain_product_overflows():
 
     assert DotScore()(query, key).isinf().all()
     assert_close(ScaledDotScore()(query, key).item(), 3200.0, rtol=1e-2, atol=0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_vector_of_zeros_has_a_cosine_and_a_gradient(dtype):
+    query = torch.zeros(1, 2, 3, dtype=dtype, requires_grad=True)
+    scores = score_all(CosineScore(), query, torch.cat([query, query + 1], dim=1))
+    scores.sum().backward()
+
+    assert not scores.any()
+    assert query.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_small_distances_between_long_vectors_survive_half_precision(dtype):
+    """In half precision the squared lengths, 102400 each, would be infinite or rounded to a multiple of 512."""
+    query = torch.full((1, 1, 1024), 10.0, dtype=dtype)
+    key = torch.cat([query, query], dim=1)
+    key[0, 1, :8] = 12.0
+
+    assert_close(score_all(GaussianScore(1.0), query, key), torch.tensor([[[0.0, -16.0]]], dtype=dtype))
 
 
 def test_runs_without_data(score):
@@ -195,7 +297,7 @@ def test_inputs_are_not_changed(score):
 sizes = st.integers(min_value=1, max_value=6)
 
 
-@given(t=sizes, s=sizes, d=sizes, seed=st.integers(0, 2**31), kind=st.sampled_from(sorted(KINDS)))
+@given(t=sizes, s=sizes, d=sizes, seed=st.integers(0, 2**31), kind=st.sampled_from(CONTENT))
 def test_permuting_keys_permutes_scores(t, s, d, seed, kind):
     torch.manual_seed(seed)
     score = KINDS[kind](d, d)
@@ -214,6 +316,26 @@ def test_products_are_linear_in_the_query(d, factor, seed, kind):
     assert_close(score_all(score, one + factor * two, key), expected, rtol=1e-4, atol=1e-4)
 
 
+@given(factor=st.floats(0.1, 100), seed=st.integers(0, 2**31))
+def test_cosine_is_bounded_and_knows_no_length(factor, seed):
+    torch.manual_seed(seed)
+    query, key = torch.randn(1, 2, 3), torch.randn(1, 4, 3)
+    scores = score_all(CosineScore(), query, key)
+
+    assert scores.abs().max() <= 1 + 1e-5
+    assert_close(score_all(CosineScore(), factor * query, key / factor), scores)
+
+
+@given(shift=st.floats(-3, 3), seed=st.integers(0, 2**31))
+def test_gaussian_knows_no_origin_and_no_direction(shift, seed):
+    torch.manual_seed(seed)
+    score, query, key = GaussianScore(0.7), torch.randn(1, 2, 3), torch.randn(1, 4, 3)
+    expected = score_all(score, query, key)
+
+    assert_close(score_all(score, query + shift, key + shift), expected, rtol=1e-4, atol=1e-3)
+    assert_close(score_all(score, key, query), expected.mT)
+
+
 @given(scale=st.floats(-100, 100), seed=st.integers(0, 2**31))
 def test_additive_is_bounded_by_its_last_layer(scale, seed):
     torch.manual_seed(seed)
@@ -227,7 +349,7 @@ def test_additive_is_bounded_by_its_last_layer(scale, seed):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("kind", [DotScore, ScaledDotScore])
+@pytest.mark.parametrize("kind", [DotScore, ScaledDotScore, CosineScore])
 def test_query_and_key_of_different_widths_are_refused(kind):
     with pytest.raises(ValueError, match=r"width 7\b.*width 11\b"):
         kind()(torch.randn(B, T, 7), torch.randn(B, S, 11))
@@ -255,6 +377,31 @@ def test_queries_of_the_wrong_width_are_refused():
 def test_unprojected_keys_are_refused():
     with pytest.raises(ValueError, match=r"width 13\b.*width 11\b.*project_keys"):
         AdditiveScore(7, 11, 13)(torch.randn(B, T, 7), torch.randn(B, S, 11))
+
+
+@pytest.mark.plain
+def test_unprojected_keys_of_a_gaussian_are_refused():
+    with pytest.raises(ValueError, match=r"width 8\b.*width 7\b.*project_keys"):
+        GaussianScore(1.0)(torch.randn(B, T, 7), torch.randn(B, S, 7))
+
+
+@pytest.mark.plain
+def test_queries_of_the_wrong_width_have_no_location():
+    with pytest.raises(ValueError, match=r"width 7\b.*width 11\b"):
+        LocationScore(7, max_length=S)(torch.randn(B, T, 11), torch.randn(B, S, 7))
+
+
+@pytest.mark.plain
+def test_a_source_longer_than_the_table_of_locations_is_refused():
+    with pytest.raises(ValueError, match=r"\b5 tokens.*max_length 3\b"):
+        LocationScore(7, max_length=3)(torch.randn(B, T, 7), torch.randn(B, 5, 7))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, float("nan")])
+def test_a_bandwidth_is_positive(bandwidth):
+    with pytest.raises(ValueError, match=f"0.*{bandwidth}"):
+        GaussianScore(bandwidth)
 
 
 @pytest.mark.plain

@@ -22,7 +22,8 @@ def task():
 
 
 def build(task, name="bahdanau"):
-    score = [AdditiveScore(HIDDEN, 2 * HIDDEN, 16)] if name in ("bahdanau", "luong") else []
+    key_dim = {"bahdanau": 2 * HIDDEN, "luong": 2 * HIDDEN, "gnmt": HIDDEN}
+    score = [AdditiveScore(HIDDEN, key_dim[name], 16)] if name in key_dim else []
     return getattr(models, name)(len(task.source_vocabulary), len(task.target_vocabulary), 16, HIDDEN, *score)
 
 
@@ -78,7 +79,7 @@ def test_gradients_do_not_add_up_over_steps(task):
 # Training
 
 
-@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong"])
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
 def test_the_loss_falls(task, name, device):
     model = build(task, name).to(device)
     losses = train(model, task, TrainConfig(steps=40, batch_size=32, learning_rate=1e-2, warmup_steps=5))

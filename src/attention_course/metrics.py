@@ -67,10 +67,16 @@ def alignment_hit_rate(
     for rows, positions in zip(weights, gold):
         if len(rows) < len(positions):
             raise ValueError(f"{len(rows)} rows of weights for {len(positions)} target tokens")
-        hits += [max(range(len(row)), key=row.__getitem__) in p for row, p in zip(rows, positions) if p]
+        hits += [_points_into(row, p) for row, p in zip(rows, positions) if p]
     if not hits:
         raise ValueError("no target position has a gold position: there is no alignment to score")
     return sum(hits) / len(hits)
+
+
+def _points_into(row: Sequence[float], positions: Collection[int]) -> bool:
+    """Whether the largest weight is on one of the positions; a row of zeros points nowhere."""
+    largest = max(range(len(row)), key=row.__getitem__)
+    return row[largest] > 0 and largest in positions
 
 
 def _check_counts(given: int, expected: int) -> None:

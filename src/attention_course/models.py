@@ -1,12 +1,23 @@
-"""Builders: sizes in, a model out. All recurrent ones share the bidirectional encoder and its sizes."""
+"""Builders: sizes in, an untrained model out. All recurrent ones but `gnmt` share one encoder and its arguments."""
 
-from attention_course.rnn import BahdanauDecoder, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
+from torch import nn
+
+from attention_course.gnmt import GNMTDecoder, GNMTEncoder
+from attention_course.rnn import BahdanauDecoder, Cell, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.transformer import SinusoidalPositions, TransformerDecoder, TransformerEncoder, TransformerLM
+from attention_course.windows import LocalM, LocalP
 
 
-def final_state(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int) -> EncoderDecoder:
+def final_state(
+    source_size: int,
+    target_size: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    num_layers: int = 1,
+    cell: Cell = nn.GRU,
+) -> EncoderDecoder:
     """Build the bottleneck: a decoder that is started with the source's final state.
 
     Args:
@@ -14,21 +25,38 @@ def final_state(source_size: int, target_size: int, embedding_dim: int, hidden_d
         target_size: tokens in the target vocabulary.
         embedding_dim: width of an embedding.
         hidden_dim: width of a decoder state, and of an encoder state per direction.
+        num_layers: layers of the encoder.
+        cell: kind of the encoder's layers; the decoder has GRUs.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
     return EncoderDecoder(encoder, FinalStateDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim))
 
 
-def context_every_step(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int) -> EncoderDecoder:
+def context_every_step(
+    source_size: int,
+    target_size: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    num_layers: int = 1,
+    cell: Cell = nn.GRU,
+) -> EncoderDecoder:
     """Build a decoder that is handed the source's final state at every step. Arguments as in `final_state`."""
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
     return EncoderDecoder(encoder, ContextDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim))
 
 
-def bahdanau(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score) -> EncoderDecoder:
+def bahdanau(
+    source_size: int,
+    target_size: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    score: Score,
+    num_layers: int = 1,
+    cell: Cell = nn.GRU,
+) -> EncoderDecoder:
     """Build a decoder that asks before it updates.
 
     Args:
@@ -37,18 +65,67 @@ def bahdanau(source_size: int, target_size: int, embedding_dim: int, hidden_dim:
         embedding_dim: width of an embedding.
         hidden_dim: width of a decoder state, and of an encoder state per direction.
         score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        num_layers: layers of the encoder.
+        cell: kind of the encoder's layers; the decoder has GRUs.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
     return EncoderDecoder(encoder, BahdanauDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
 
 
-def luong(source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score) -> EncoderDecoder:
-    """Build a decoder that updates before it asks. Arguments as in `bahdanau`."""
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim)
-    return EncoderDecoder(encoder, LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
+def luong(
+    source_size: int,
+    target_size: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    score: Score,
+    window: LocalM | LocalP | None = None,
+    input_feeding: bool = False,
+    num_layers: int = 1,
+    cell: Cell = nn.GRU,
+) -> EncoderDecoder:
+    """Build a decoder that updates before it asks.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of a decoder state, and of an encoder state per direction.
+        score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        window: which source positions a query may attend to; None: all of them.
+        input_feeding: attach the last attentional vector to the next input.
+        num_layers: layers of the encoder.
+        cell: kind of the encoder's layers; the decoder has GRUs.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
+    decoder = LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, window, input_feeding)
+    return EncoderDecoder(encoder, decoder)
+
+
+def gnmt(
+    source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score, num_layers: int = 3
+) -> EncoderDecoder:
+    """Build deep stacks with one attention, asked by the decoder's bottom layer.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        target_size: tokens in the target vocabulary.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of a state, in the encoder and in the decoder.
+        score: compares queries of width `hidden_dim` with keys of the same width.
+        num_layers: layers of the encoder, and of the decoder; at least 2.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = GNMTEncoder(source_size, embedding_dim, hidden_dim, num_layers)
+    decoder = GNMTDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, num_layers)
+    return EncoderDecoder(encoder, decoder)
 
 
 def transformer(

@@ -1,5 +1,7 @@
 """Recurrent encoders and decoders: the bottleneck, and two ways of asking a memory."""
 
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -8,6 +10,9 @@ from attention_course.attention import attend
 from attention_course.masks import padding_mask
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
+from attention_course.windows import LocalM, LocalP
+
+Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
 
 
 def reverse_padded(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B S D"]:
@@ -41,13 +46,13 @@ def at_end(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
 
 
 class RNNEncoder(nn.Module):
-    r"""Stacked GRUs over the source, in one direction or in both.
+    r"""A stack of recurrent layers over the source, in one direction or in both.
 
     .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
 
-    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it. Padding changes neither the
-    states on tokens nor the final one: reading forwards, it comes after them; reading backwards, each sentence is
-    turned around within its own length.
+    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it; of an LSTM these are h, its
+    cells c stay inside. Padding changes neither the states on tokens nor the final one: reading forwards, it comes
+    after them; reading backwards, each sentence is turned around within its own length.
 
     Args:
         vocab_size: V, tokens in the source vocabulary.
@@ -55,17 +60,24 @@ class RNNEncoder(nn.Module):
         hidden_dim: width of a state, per direction.
         num_layers: layers.
         bidirectional: read backwards as well; states are then twice as wide.
+        cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
     """
 
     def __init__(
-        self, vocab_size: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, bidirectional: bool = True
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        cell: Cell = nn.GRU,
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
-        self.backwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
+        self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
+        self.backwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
 
     def forward(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Encoded:
         """Read a padded batch of sources.
@@ -250,6 +262,20 @@ class BahdanauDecoder(nn.Module):
         return state, context, weights
 
 
+class LuongCache(NamedTuple):
+    """What a Luong decoder hands from step to step.
+
+    Attributes:
+        state: (B, H), the recurrent state.
+        attentional: (B, 1, H), the last attentional vector, for input feeding.
+        position: (B,), how many tokens have been read, for a window that moves with them.
+    """
+
+    state: Tensor
+    attentional: Tensor
+    position: Tensor
+
+
 class LuongDecoder(nn.Module):
     r"""Update, then ask: the state *after* the update looks for what the prediction needs.
 
@@ -261,8 +287,10 @@ class LuongDecoder(nn.Module):
         c_t = \sum_s a_{ts} v_s, \quad
         \tilde{h}_t = \tanh(W_c [c_t; h_t])
 
-    Luong et al. (2015), Eqs. 5-7, global attention without input feeding; k and v are the source states.
-    No state depends on a context, so all queries of a target are asked at once.
+    Luong et al. (2015), Eqs. 5-7; k and v are the source states. Without a window this is their global attention,
+    with one their local attention (Section 3.2). Without input feeding no state depends on a context, so all queries
+    of a target are asked at once. With it (Section 3.3) the GRU reads :math:`[y_{t-1}; \tilde{h}_{t-1}]`, zeros for the
+    first h~, and the steps wait for one another.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
@@ -270,14 +298,27 @@ class LuongDecoder(nn.Module):
         hidden_dim: width H of a state, and so of a query and of the attentional vector.
         memory_dim: width E of the encoder's states, and so of keys and values.
         score: compares queries of width H with keys of width E.
+        window: which source positions a query may attend to; None: all of them.
+        input_feeding: attach the last attentional vector to the next input.
     """
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, score: Score):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        memory_dim: int,
+        score: Score,
+        window: LocalM | LocalP | None = None,
+        input_feeding: bool = False,
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
+        self.rnn = nn.GRU(embedding_dim + hidden_dim * input_feeding, hidden_dim, batch_first=True)
         self.score = score
+        self.window = window
+        self.input_feeding = input_feeding
         self.attentional_proj = nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False)
         self.head = nn.Linear(hidden_dim, vocab_size)
 
@@ -288,22 +329,40 @@ class LuongDecoder(nn.Module):
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
-        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
-        logits, weights, _ = self.step(target, memory, self.start(memory))
-        return logits, weights
+        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
-    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
-        """Return the state before the first step."""
-        return memory.state
+        One pass over all tokens, or with input feeding one pass over each.
+        """
+        cache, logits, weights = self.start(memory), [], []
+        for tokens in target.split(1 if self.input_feeding else target.size(1), dim=1):
+            pass_logits, pass_weights, cache = self.step(tokens, memory, cache)
+            logits.append(pass_logits)
+            weights.append(pass_weights)
+        return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
+
+    def start(self, memory: Memory) -> LuongCache:
+        """Return the state before the first step, an attentional vector of zeros, and position 0."""
+        state = memory.state
+        position = torch.zeros(state.size(0), dtype=torch.long, device=state.device)
+        return LuongCache(state, torch.zeros_like(state)[:, None], position)
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], Float[Tensor, "B H"]]:
-        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
-        query, state = self.rnn(self.embedding(token), cache[None])  # the states after the update; (B, T, H)
-        context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
+        self, token: Int[Tensor, "B T"], memory: Memory, cache: LuongCache
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
+        """Predict the token after each of T tokens in turn (T = 1 with input feeding). See `EncoderDecoder.step`."""
+        embedded = self.embedding(token)
+        if self.input_feeding:
+            if token.size(1) != 1:
+                raise ValueError(f"with input feeding a step takes 1 token, got {token.size(1)}")
+            embedded = torch.cat([embedded, cache.attentional], dim=-1)
+        query, state = self.rnn(embedded, cache.state[None])  # the states after the update; (B, T, H)
+        if self.window is None:
+            context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
+        else:
+            context, weights = self.window(self.score(query, memory.key), query, cache.position, memory)
         attentional = torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1)))
-        return self.head(attentional), weights, state[0]
+        cache = LuongCache(state[0], attentional[:, -1:], cache.position + token.size(1))
+        return self.head(attentional), weights, cache
 
 
 def _one_slot(encoded: Encoded, state: Tensor) -> Memory:

@@ -7,6 +7,7 @@ the score compares queries with those projected keys, as often as the decoder as
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -31,7 +32,7 @@ class DotScore(Score):
 
     .. math:: e_{ts} = q_t^\top k_s
 
-    Luong et al. (2015), Eq. 8, "dot", where q is h_t, k is the source state h_s.
+    Luong et al. (2015), Section 3.1, "dot", where q is h_t, k is the source state h_s.
     """
 
     def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]) -> Float[Tensor, "*B T S"]:
@@ -66,12 +67,30 @@ class ScaledDotScore(Score):
         return (query / math.sqrt(query.size(-1))) @ projected.mT
 
 
+class CosineScore(DotScore):
+    r"""The dot product of directions: how long a vector is does not count.
+
+    .. math:: e_{ts} = \frac{q_t^\top k_s}{\|q_t\| \|k_s\|}
+
+    Graves et al. (2014), Eq. 6, where q is u, k is v, e is K[u, v]; without the key strength beta of their Eq. 5.
+    All scores lie between -1 and 1, so no weight is more than e^2 times another. A vector of zeros scores 0.
+    """
+
+    def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
+        """Give the keys length one. See `Score.project_keys`."""
+        return _direction(key)
+
+    def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]) -> Float[Tensor, "*B T S"]:
+        """Score every query against every key of length one. See `DotScore.forward`."""
+        return super().forward(_direction(query), projected)
+
+
 class GeneralScore(DotScore):
     r"""A dot product after a learned map of the keys, so that queries and keys may have different widths.
 
     .. math:: e_{ts} = q_t^\top W k_s
 
-    Luong et al. (2015), Eq. 8, "general" (the lectures' "bilinear"), where W is W_a.
+    Luong et al. (2015), Section 3.1, "general" (the lectures' "bilinear"), where W is W_a.
 
     Args:
         query_dim: width of a query.
@@ -93,7 +112,7 @@ class AdditiveScore(Score):
 
     .. math:: e_{ts} = v^\top \tanh(W q_t + U k_s)
 
-    Bahdanau et al. (2015), A.1.2, where q is s_{i-1}, k is h_j, e is e_{ij}. Luong et al. (2015), Eq. 8,
+    Bahdanau et al. (2015), A.1.2, where q is s_{i-1}, k is h_j, e is e_{ij}. Luong et al. (2015), Section 3.1,
     "concat", is the same function: W_a [q; k] = W q + U k with W_a = [W U].
 
     Args:
@@ -120,6 +139,90 @@ class AdditiveScore(Score):
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
         return self.energy_proj(torch.tanh(q + k)).squeeze(-1)
+
+
+class LocationScore(Score):
+    r"""The query alone says where to look, whatever stands there.
+
+    .. math:: e_{ts} = (W q_t)_s
+
+    Luong et al. (2015), Section 3.1, "location", where q is h_t, W is W_a. Of the keys only their number S is used.
+    Luong et al. ignore the words of a longer source that come after the last row of W; here they are an error.
+
+    Args:
+        query_dim: width of a query.
+        max_length: rows of W: the longest source, in tokens.
+    """
+
+    def __init__(self, query_dim: int, max_length: int):
+        super().__init__()
+        self.query_proj = nn.Linear(query_dim, max_length, bias=False)
+
+    def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
+        """Score every source position for every query.
+
+        Args:
+            query: what the decoder looks for.
+            projected: `project_keys(key)`.
+
+        Returns:
+            Scores: any real number, higher = rather there.
+
+        Raises:
+            ValueError: the source is longer than `max_length`, or the queries are of the wrong width.
+        """
+        _check_width(self.query_proj.in_features, query.size(-1))
+        size, longest = projected.size(-2), self.query_proj.out_features
+        if size > longest:
+            raise ValueError(f"a source of {size} tokens is longer than max_length {longest}")
+        return self.query_proj(query)[..., :size]
+
+
+class GaussianScore(Score):
+    r"""The nearer, the more alike: attention with this score is kernel regression with a Gaussian kernel.
+
+    .. math:: e_{ts} = -\frac{\|q_t - k_s\|^2}{2 b^2} = \frac{2 q_t^\top k_s - \|q_t\|^2 - \|k_s\|^2}{2 b^2}
+
+    Nadaraya (1964) and Watson (1964), where q is the point x at which to predict, k is an observed x_i, the value
+    is its y_i, and b is the bandwidth. The right-hand side is a product of matrices and needs no (T, S, D)
+    differences (`torch.cdist` has neither half precision nor a second derivative). Because it subtracts large
+    numbers from one another, it is computed in single precision at least.
+
+    Args:
+        bandwidth: b, the distance at which a key's weight has fallen to exp(-1/2) of that of a key at the query.
+
+    Raises:
+        ValueError: the bandwidth is not positive.
+    """
+
+    def __init__(self, bandwidth: float):
+        super().__init__()
+        if not bandwidth > 0:
+            raise ValueError(f"a bandwidth is greater than 0, got {bandwidth}")
+        self.bandwidth = bandwidth
+
+    def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
+        """Put beside each key what its length costs: [k; -|k|^2 / 2], in units of b. See `Score.project_keys`."""
+        k = self._in_bandwidths(key)
+        return torch.cat([k, -_half_square(k)], dim=-1)
+
+    def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
+        """Score every query against every projected key. See `DotScore.forward`."""
+        _check_width(query.size(-1) + 1, projected.size(-1))
+        q, (k, cost) = self._in_bandwidths(query), projected.split([query.size(-1), 1], dim=-1)
+        return (q @ k.mT + cost.mT - _half_square(q)).to(query.dtype)
+
+    def _in_bandwidths(self, x: Tensor) -> Tensor:
+        return x.to(torch.promote_types(x.dtype, torch.float32)) / self.bandwidth
+
+
+def _direction(x: Tensor) -> Tensor:
+    # The default eps of 1e-12 is 0 in float16, and 0 / 0 is NaN.
+    return F.normalize(x, dim=-1, eps=torch.finfo(x.dtype).eps)
+
+
+def _half_square(x: Tensor) -> Tensor:
+    return x.square().sum(dim=-1, keepdim=True) / 2
 
 
 def _check_width(expected: int, given: int) -> None:

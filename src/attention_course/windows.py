@@ -1,0 +1,97 @@
+"""Windows: local attention. A window lets each query see only the source positions near some centre.
+
+A Luong decoder has a window or none. Positions count from 0, in the source as in the target.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attention_course.attention import attend, masked_softmax
+from attention_course.seq2seq import Memory
+
+
+class LocalM(nn.Module):
+    r"""Attend around the source position of the step's own number: the target runs along with the source.
+
+    .. math:: p_t = t, \quad a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le D}\, e_{ts}
+
+    Luong et al. (2015), Section 3.2, "local-m". A query whose window lies past its sentence's end attends to nothing.
+
+    Args:
+        half_width: D, in tokens: a window holds 2 D + 1 of them.
+
+    Raises:
+        ValueError: the half-width is negative.
+    """
+
+    def __init__(self, half_width: int):
+        super().__init__()
+        if half_width < 0:
+            raise ValueError(f"a window reaches at least 0 tokens to each side, got half_width {half_width}")
+        self.half_width = half_width
+
+    def forward(
+        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T H"], position: Int[Tensor, " B"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
+        """Attend within the window.
+
+        Args:
+            scores: how alike each query is to each key.
+            query: not looked at here.
+            position: number t of the first query's step.
+            memory: values and mask.
+
+        Returns:
+            The context of each query, and the weights: zero outside the window.
+        """
+        steps = position[:, None] + torch.arange(scores.size(1), device=position.device)  # (B, T)
+        near = _distance(steps, scores.size(2)) <= self.half_width
+        return attend(scores, memory.value, memory.mask & near)
+
+
+class LocalP(nn.Module):
+    r"""Attend around a source position that the query predicts, and less the further from it.
+
+    .. math::
+
+        p_t = S\, \sigma(v^\top \tanh(W h_t)), \quad
+        a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le D}(e_{ts})\,
+        \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right)
+
+    Luong et al. (2015), Section 3.2, "local-p", where W is W_p, v is v_p, D / 2 is sigma. S is the length of the
+    sentence itself, without padding. The Gaussian comes after the softmax, so the weights sum to at most one; through
+    it the predicted position, which moves the window in no differentiable way, gets its gradient.
+
+    Args:
+        query_dim: width H of a query.
+        hidden_dim: width of the network that predicts the position.
+        half_width: D, in tokens.
+
+    Raises:
+        ValueError: the half-width is below 1.
+    """
+
+    def __init__(self, query_dim: int, hidden_dim: int, half_width: int):
+        super().__init__()
+        if half_width < 1:
+            raise ValueError(f"a predicted window reaches at least 1 token to each side, got half_width {half_width}")
+        self.half_width = half_width
+        self.hidden_proj = nn.Linear(query_dim, hidden_dim, bias=False)
+        self.position_proj = nn.Linear(hidden_dim, 1, bias=False)
+
+    def forward(
+        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T H"], position: Int[Tensor, " B"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
+        """Attend around the predicted position. See `LocalM.forward`; here it is `position` that is not looked at."""
+        lengths = memory.mask.sum(dim=-1)  # (B, 1)
+        share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze(-1)  # (B, T)
+        distance = _distance(lengths * share, scores.size(2))
+        weights = masked_softmax(scores, memory.mask & (distance <= self.half_width))
+        weights = weights * torch.exp(-((distance / (self.half_width / 2)) ** 2) / 2)
+        return weights @ memory.value, weights
+
+
+def _distance(centre: Tensor, size: int) -> Tensor:
+    """Measure how far each of `size` source positions is from each centre (B, T): (B, T, S)."""
+    return (torch.arange(size, device=centre.device) - centre[..., None]).abs()
