@@ -388,3 +388,10 @@ def test_double_precision_stays_double(model):
 
     assert double.dtype == weights.dtype == torch.float64
     assert_close(double.float(), single, rtol=1e-4, atol=1e-4)
+
+
+def test_with_input_feeding_a_step_takes_one_token():
+    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=True)
+    memory = decoder.remember(Encoded(torch.randn(2, 5, E), torch.randn(2, E), torch.ones(2, 1, 5, dtype=torch.bool)))
+    with pytest.raises(ValueError, match="takes 1 token, got 3"):
+        decoder.step(torch.zeros(2, 3, dtype=torch.long), memory, decoder.start(memory))
