@@ -38,7 +38,8 @@ def site():
     command = [jupyter_book, "build", str(ROOT), "-W", "-n", "--keep-going"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    pages = [path for path in sorted(SITE.rglob("*.html")) if "_static" not in path.parts]  # templates are there
+    # Not the theme's templates, and not what JupyterLab leaves behind when a page is opened in it.
+    pages = [p for p in sorted(SITE.rglob("*.html")) if not {"_static", ".ipynb_checkpoints"} & set(p.parts)]
     return {path: BeautifulSoup(path.read_text(), "html.parser") for path in pages}
 
 
