@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"there are {key.size(1)} keys, but {value.size(1)} values")
         _check_width(self.key_proj, key)
         _check_width(self.value_proj, value)
-        # Laid out head by head once, so that not every question has to gather a head's numbers from all over the memory.
+        # Laid out head by head once, or every question would gather a head's numbers from all over the memory.
         return KeyValue(self._split(self.key_proj(key)).contiguous(), self._split(self.value_proj(value)).contiguous())
 
     def ask(

@@ -53,8 +53,8 @@ class LSTMState(NamedTuple):
     """The state of one LSTM layer.
 
     Attributes:
-        hidden: (B, H), h: what the layer says.
-        cell: (B, H), c: what it keeps to itself.
+        hidden: (B, D), h: what the layer says.
+        cell: (B, D), c: what it keeps to itself.
     """
 
     hidden: Tensor
@@ -82,9 +82,9 @@ class GNMTDecoder(nn.Module):
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width H of a state, and so of a query.
+        hidden_dim: width D of a state, and so of a query.
         memory_dim: width E of the encoder's states, and so of keys and values.
-        score: compares queries of width H with keys of width E.
+        score: compares queries of width D with keys of width E.
         num_layers: L.
     """
 
@@ -109,7 +109,7 @@ class GNMTDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once; make all layers' first states."""
-        states = torch.tanh(self.bridge(encoded.final)).unflatten(-1, (-1, self.bottom.hidden_size))  # (B, L, H)
+        states = torch.tanh(self.bridge(encoded.final)).unflatten(-1, (-1, self.bottom.hidden_size))  # (B, L, D)
         return Memory(self.score.project_keys(encoded.states), encoded.states, encoded.mask, states)
 
     def decode(
@@ -136,11 +136,11 @@ class GNMTDecoder(nn.Module):
         return self.head(x), weights, tuple(states)
 
     def _ask_and_update(
-        self, embedded: Float[Tensor, "B T D"], memory: Memory, state: LSTMState
-    ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B T E"], Float[Tensor, "B T S"], LSTMState]:
+        self, embedded: Float[Tensor, "B T embedding"], memory: Memory, state: LSTMState
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T E"], Float[Tensor, "B T S"], LSTMState]:
         hiddens, contexts, weights = [], [], []
         for token in embedded.split(1, dim=1):
-            query = state.hidden[:, None]  # the bottom layer's state of the step before; (B, 1, H)
+            query = state.hidden[:, None]  # the bottom layer's state of the step before; (B, 1, D)
             context, step_weights = attend(self.score(query, memory.key), memory.value, memory.mask)
             state = LSTMState(*self.bottom(torch.cat([token, context], dim=-1)[:, 0], state))
             hiddens.append(state.hidden[:, None])

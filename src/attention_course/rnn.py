@@ -111,7 +111,7 @@ class FinalStateDecoder(nn.Module):
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width H of a state.
+        hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
     """
 
@@ -133,13 +133,13 @@ class FinalStateDecoder(nn.Module):
         logits, weights, _ = self.step(target, memory, self.start(memory))
         return logits, weights
 
-    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+    def start(self, memory: Memory) -> Float[Tensor, "B D"]:
         """Return the state before the first step."""
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B H"]]:
+        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
         """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
         states, state = self.rnn(self.embedding(token), cache[None])
         return self.head(states), states.new_ones(*token.shape, 1), state[0]
@@ -155,7 +155,7 @@ class ContextDecoder(nn.Module):
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width H of a state.
+        hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
     """
 
@@ -177,13 +177,13 @@ class ContextDecoder(nn.Module):
         logits, weights, _ = self.step(target, memory, self.start(memory))
         return logits, weights
 
-    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+    def start(self, memory: Memory) -> Float[Tensor, "B D"]:
         """Return the state before the first step."""
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B H"]]:
+        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
         """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
         embedded = self.embedding(token)
         context, weights = attend(embedded.new_zeros(*token.shape, 1), memory.value, memory.mask)
@@ -207,9 +207,9 @@ class BahdanauDecoder(nn.Module):
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width H of a state, and so of a query.
+        hidden_dim: width D of a state, and so of a query.
         memory_dim: width E of the encoder's states, and so of keys and values.
-        score: compares queries of width H with keys of width E.
+        score: compares queries of width D with keys of width E.
     """
 
     def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, score: Score):
@@ -241,22 +241,22 @@ class BahdanauDecoder(nn.Module):
         features = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]  # each (B, T, .)
         return self.head(torch.cat(features, dim=-1)), torch.cat(weights, dim=1)
 
-    def start(self, memory: Memory) -> Float[Tensor, "B H"]:
+    def start(self, memory: Memory) -> Float[Tensor, "B D"]:
         """Return the state before the first step."""
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B H"]]:
+        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B D"]]:
         """Predict one token. See `EncoderDecoder.step`."""
         embedded = self.embedding(token)
         state, context, weights = self._advance(embedded, memory, cache)
         return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
 
     def _advance(
-        self, embedded: Float[Tensor, "B 1 D"], memory: Memory, state: Float[Tensor, "B H"]
-    ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B 1 E"], Float[Tensor, "B 1 S"]]:
-        query = state[:, None]  # the state before the update; (B, T = 1, H)
+        self, embedded: Float[Tensor, "B 1 embedding"], memory: Memory, state: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B 1 E"], Float[Tensor, "B 1 S"]]:
+        query = state[:, None]  # the state before the update; (B, T = 1, D)
         context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
         state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], state)
         return state, context, weights
@@ -266,8 +266,8 @@ class LuongCache(NamedTuple):
     """What a Luong decoder hands from step to step.
 
     Attributes:
-        state: (B, H), the recurrent state.
-        attentional: (B, 1, H), the last attentional vector, for input feeding.
+        state: (B, D), the recurrent state.
+        attentional: (B, 1, D), the last attentional vector, for input feeding.
         position: (B,), how many tokens have been read, for a window that moves with them.
     """
 
@@ -295,9 +295,9 @@ class LuongDecoder(nn.Module):
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width H of a state, and so of a query and of the attentional vector.
+        hidden_dim: width D of a state, and so of a query and of the attentional vector.
         memory_dim: width E of the encoder's states, and so of keys and values.
-        score: compares queries of width H with keys of width E.
+        score: compares queries of width D with keys of width E.
         window: which source positions a query may attend to; None: all of them.
         input_feeding: attach the last attentional vector to the next input.
     """
@@ -355,7 +355,7 @@ class LuongDecoder(nn.Module):
             if token.size(1) != 1:
                 raise ValueError(f"with input feeding a step takes 1 token, got {token.size(1)}")
             embedded = torch.cat([embedded, cache.attentional], dim=-1)
-        query, state = self.rnn(embedded, cache.state[None])  # the states after the update; (B, T, H)
+        query, state = self.rnn(embedded, cache.state[None])  # the states after the update; (B, T, D)
         if self.window is None:
             context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
         else:

@@ -35,7 +35,7 @@ class Memory(NamedTuple):
         key: (B, S, A), what queries are compared with, projected for the decoder's score.
         value: (B, S, E), what is looked up.
         mask: (B, 1, S), True = may attend.
-        state: (B, H), the decoder's first state; of a stack (B, L, H), each layer's.
+        state: (B, D), the decoder's first state; of a stack (B, L, D), each layer's.
     """
 
     key: Tensor

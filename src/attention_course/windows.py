@@ -14,12 +14,12 @@ from attention_course.seq2seq import Memory
 class LocalM(nn.Module):
     r"""Attend around the source position of the step's own number: the target runs along with the source.
 
-    .. math:: p_t = t, \quad a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le D}\, e_{ts}
+    .. math:: p_t = t, \quad a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le w}\, e_{ts}
 
     Luong et al. (2015), Section 3.2, "local-m". A query whose window lies past its sentence's end attends to nothing.
 
     Args:
-        half_width: D, in tokens: a window holds 2 D + 1 of them.
+        half_width: w, in tokens: a window holds 2 w + 1 of them.
 
     Raises:
         ValueError: the half-width is negative.
@@ -32,7 +32,7 @@ class LocalM(nn.Module):
         self.half_width = half_width
 
     def forward(
-        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T H"], position: Int[Tensor, " B"], memory: Memory
+        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T D"], position: Int[Tensor, " B"], memory: Memory
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
         """Attend within the window.
 
@@ -56,17 +56,17 @@ class LocalP(nn.Module):
     .. math::
 
         p_t = S\, \sigma(v^\top \tanh(W h_t)), \quad
-        a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le D}(e_{ts})\,
-        \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right)
+        a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le w}(e_{ts})\,
+        \exp\left(-\frac{(s - p_t)^2}{2 (w / 2)^2}\right)
 
-    Luong et al. (2015), Section 3.2, "local-p", where W is W_p, v is v_p, D / 2 is sigma. S is the length of the
-    sentence itself, without padding. The Gaussian comes after the softmax, so the weights sum to at most one; through
-    it the predicted position, which moves the window in no differentiable way, gets its gradient.
+    Luong et al. (2015), Section 3.2, "local-p", where W is W_p, v is v_p, w is D, w / 2 is sigma. S is the length of
+    the sentence itself, without padding. The Gaussian comes after the softmax, so the weights sum to at most one;
+    through it the predicted position, which moves the window in no differentiable way, gets its gradient.
 
     Args:
-        query_dim: width H of a query.
+        query_dim: width D of a query.
         hidden_dim: width of the network that predicts the position.
-        half_width: D, in tokens.
+        half_width: w, in tokens.
 
     Raises:
         ValueError: the half-width is below 1.
@@ -81,7 +81,7 @@ class LocalP(nn.Module):
         self.position_proj = nn.Linear(hidden_dim, 1, bias=False)
 
     def forward(
-        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T H"], position: Int[Tensor, " B"], memory: Memory
+        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T D"], position: Int[Tensor, " B"], memory: Memory
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
         """Attend around the predicted position. See `LocalM.forward`; here it is `position` that is not looked at."""
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
