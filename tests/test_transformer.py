@@ -47,14 +47,14 @@ def shaken(module):
     return module.eval()
 
 
-def translator(kind="sines", pre_norm=True, tied=False, dropout=0.0):
-    encoder = TransformerEncoder(V_SOURCE, D, H, F, L, positions(kind), dropout, pre_norm)
-    decoder = TransformerDecoder(V, D, H, F, L, positions(kind), dropout, pre_norm, tied)
+def translator(kind="sines", pre_norm=True, tied=False, num_layers=L):
+    encoder = TransformerEncoder(V_SOURCE, D, H, F, num_layers, positions(kind), 0.0, pre_norm)
+    decoder = TransformerDecoder(V, D, H, F, num_layers, positions(kind), 0.0, pre_norm, tied)
     return shaken(EncoderDecoder(encoder, decoder))
 
 
-def language_model(kind="sines", pre_norm=True, tied=False):
-    return shaken(TransformerLM(V, D, H, F, L, positions(kind), 0.0, pre_norm, tied))
+def language_model(kind="sines", pre_norm=True, tied=False, num_layers=L):
+    return shaken(TransformerLM(V, D, H, F, num_layers, positions(kind), 0.0, pre_norm, tied))
 
 
 both_orders = pytest.mark.parametrize("pre_norm", [True, False], ids=["pre_norm", "post_norm"])
@@ -455,12 +455,17 @@ def test_a_source_of_another_width_is_refused():
 
 
 @pytest.mark.plain
-@both_orders
-@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize(("pre_norm", "need_weights"), [(True, False), (False, True)])
 def test_stacks_compile_as_one_graph(pre_norm, need_weights):
-    model, lm = translator(pre_norm=pre_norm), language_model(pre_norm=pre_norm)
+    model = translator(pre_norm=pre_norm, num_layers=1)
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    expected = model(SOURCE, LENGTHS, TARGET, need_weights)
 
+    expected = model(SOURCE, LENGTHS, TARGET, need_weights)
     assert_close(compiled(SOURCE, LENGTHS, TARGET, need_weights), expected)
-    assert_close(torch.compile(lm, fullgraph=True, backend="aot_eager")(TARGET), lm(TARGET))
+
+
+@pytest.mark.plain
+def test_a_language_model_compiles_as_one_graph():
+    model = language_model(num_layers=2)
+
+    assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(TARGET), model(TARGET))
