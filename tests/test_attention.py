@@ -464,6 +464,14 @@ def test_heads_refuse_keys_without_values():
 
 @pytest.mark.plain
 @pytest.mark.parametrize("need_weights", [True, False])
+def test_heads_refuse_another_batch(need_weights):
+    query, key, value = queries_keys_values()
+    with pytest.raises(ValueError, match="for 2 sentences, but a memory of 1"):
+        MultiHeadAttention(W, H)(query, key[:1], value[:1], None, need_weights)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("need_weights", [True, False])
 def test_heads_refuse_a_wrong_mask(need_weights):
     attention, inputs = MultiHeadAttention(W, H), queries_keys_values()
     with pytest.raises(ValueError, match="torch.bool.*got torch.float32"):

@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"there are {key.size(1)} keys, but {value.size(1)} values")
         _check_width(self.key_proj, key)
         _check_width(self.value_proj, value)
-        # Laid out head by head once, or every question would gather a head's numbers from all over the memory.
+        # Laid out head by head once, so that not every question has to gather each head's numbers anew.
         return KeyValue(self._split(self.key_proj(key)).contiguous(), self._split(self.value_proj(value)).contiguous())
 
     def ask(
@@ -165,10 +165,13 @@ class MultiHeadAttention(nn.Module):
             The context of each query, and the weights of each head before dropout, or None.
 
         Raises:
-            ValueError: queries are not of width D, or the mask is wrong (see `masked_softmax`).
+            ValueError: queries are not of width D or of another batch than the memory, or the mask is wrong (see
+                `masked_softmax`).
         """
         _check_width(self.query_proj, query)
         q, (k, v) = self._split(self.query_proj(query)), memory
+        if q.size(0) != k.size(0):
+            raise ValueError(f"there are queries for {q.size(0)} sentences, but a memory of {k.size(0)}")
         if mask is not None:
             _check_mask(mask, (query.size(0), query.size(1), k.size(2)))
             mask = mask[:, None] if mask.dim() == 3 else mask  # (B, 1, T, S)
