@@ -349,13 +349,8 @@ class LuongDecoder(nn.Module):
     def step(
         self, token: Int[Tensor, "B T"], memory: Memory, cache: LuongCache
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
-        """Predict the token after each of T tokens in turn (T = 1 with input feeding). See `EncoderDecoder.step`."""
-        embedded = self.embedding(token)
-        if self.input_feeding:
-            if token.size(1) != 1:
-                raise ValueError(f"with input feeding a step takes 1 token, got {token.size(1)}")
-            embedded = torch.cat([embedded, cache.attentional], dim=-1)
-        query, state = self.rnn(embedded, cache.state[None])  # the states after the update; (B, T, D)
+        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
+        query, state = self.rnn(self._input(token, cache), cache.state[None])  # after the update; (B, T, D)
         if self.window is None:
             context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
         else:
@@ -363,6 +358,14 @@ class LuongDecoder(nn.Module):
         attentional = torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1)))
         cache = LuongCache(state[0], attentional[:, -1:], cache.position + token.size(1))
         return self.head(attentional), weights, cache
+
+    def _input(self, token: Int[Tensor, "B T"], cache: LuongCache) -> Float[Tensor, "B T input"]:
+        embedded = self.embedding(token)
+        if not self.input_feeding:
+            return embedded
+        if token.size(1) != 1:
+            raise ValueError(f"with input feeding a step takes 1 token, got {token.size(1)}")
+        return torch.cat([embedded, cache.attentional], dim=-1)
 
 
 def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
