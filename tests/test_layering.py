@@ -23,8 +23,8 @@ BELOW = {
     "transformer": ["seq2seq"],
     "models": ["gnmt", "transformer"],
     "decoding": ["seq2seq"],
-    "tasks": ["masks"],
-    "training": ["tasks", "decoding", "metrics"],
+    "tasks": ["masks", "decoding", "metrics"],
+    "training": ["tasks"],
     "cli": ["training", "models"],
     "questions": ["cli", "plotting", "viewer"],
 }

@@ -14,20 +14,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course.tasks.core import (
-    BOS,
-    EOS,
-    PAD,
-    SPECIALS,
-    UNK,
-    Batch,
-    Example,
-    Vocabulary,
-    make_task,
-    shuffled_forever,
-)
+from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, batches, shuffled_forever
 from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, write
 from attention_course.tasks.reversal import reversal
+from attention_course.tasks.sequences import Batch, Example, make_task
 
 # Vocabularies
 
@@ -116,9 +106,14 @@ def test_the_target_is_shifted_by_one(task):
 
 
 def test_batches_go_through_once_and_in_order(task):
-    batches = list(task.batches(EXAMPLES, batch_size=2))
+    made = list(batches(task, EXAMPLES, batch_size=2))
 
-    assert [batch.source.tolist() for batch in batches] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+    assert [batch.source.tolist() for batch in made] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+
+
+def test_an_example_is_written_on_one_line(task):
+    assert task.view(EXAMPLES[0]) == f"{''.join(EXAMPLES[0].source)} -> {''.join(EXAMPLES[0].target)}"
+    assert make_task("words", [EXAMPLES, [], []], separator=" ").view(example("ab", "xy")) == "a b -> x y"
 
 
 def test_an_empty_batch_is_refused(task):
@@ -189,9 +184,9 @@ def passes(seed, number=3):
 def test_every_pass_has_every_example_once_and_its_own_order():
     task, three = passes(seed=0)
     orders = []
-    for batches in three:
-        assert [len(batch) for batch in batches] == [4, 4, 3]
-        orders.append([task.source_vocabulary.decode(row) for batch in batches for row in batch])
+    for one_pass in three:
+        assert [len(batch) for batch in one_pass] == [4, 4, 3]
+        orders.append([task.source_vocabulary.decode(row) for batch in one_pass for row in batch])
         assert sorted(orders[-1]) == sorted(e.source for e in task.train)
     assert orders[0] != orders[1] != orders[2] != orders[0]
 

@@ -9,8 +9,9 @@ from torch.testing import assert_close
 from attention_course import models, training
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
-from attention_course.tasks.core import EOS, Batch, Example, make_task
+from attention_course.tasks.core import EOS
 from attention_course.tasks.reversal import reversal
+from attention_course.tasks.sequences import Batch, Example, make_task
 from attention_course.training import TrainConfig, alignment, evaluate, train, train_step
 
 HIDDEN = 24

@@ -4,16 +4,17 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from attention_course.decoding import greedy
 from attention_course.metrics import alignment_hit_rate, exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, Batch, Example, Task, shuffled_forever
+from attention_course.tasks.core import Task, batches, shuffled_forever
+from attention_course.tasks.sequences import Example, SequenceTask
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def warmup_and_decay(step: int, config: TrainConfig) -> float:
     return (1 + math.cos(math.pi * progress)) / 2
 
 
-def train_step(model: nn.Module, task: Task, batch: Batch, optimizer: torch.optim.Optimizer, clip_norm: float) -> float:
+def train_step(model: nn.Module, task: Task, batch: Any, optimizer: torch.optim.Optimizer, clip_norm: float) -> float:
     """Update the model once; return the loss in nats per token."""
     total, count = task.loss(model, batch)
     loss = total / count
@@ -74,10 +75,10 @@ def train(model: nn.Module, task: Task, config: TrainConfig | None = None) -> li
 
     model.train()
     losses: list[float] = []
-    batches = shuffled_forever(task, config.batch_size, config.seed, device)
+    stream = shuffled_forever(task, config.batch_size, config.seed, device)
     # On stdout: nbgrader takes anything on stderr for an error.
     with tqdm(total=config.steps, desc=task.name, unit="step", file=sys.stdout, leave=False, mininterval=0.5) as bar:
-        for batch in batches:
+        for batch in stream:
             if len(losses) == config.steps:
                 break
             losses.append(train_step(model, task, batch, optimizer, config.clip_norm))
@@ -123,7 +124,9 @@ def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T 
 
 
 @torch.no_grad()
-def evaluate(model: EncoderDecoder, task: Task, examples: Sequence[Example], batch_size: int = 256) -> Evaluation:
+def evaluate(
+    model: EncoderDecoder, task: SequenceTask, examples: Sequence[Example], batch_size: int = 256
+) -> Evaluation:
     """Decode examples greedily and score predictions and alignments.
 
     Args:
@@ -135,15 +138,10 @@ def evaluate(model: EncoderDecoder, task: Task, examples: Sequence[Example], bat
     Returns:
         Predictions, weights and scores.
     """
-    model.eval()
-    device = next(model.parameters()).device
-    longest = max(len(example.target) for example in examples) + 1
-    predictions: list[tuple[str, ...]] = []
+    predictions = task.predict(model, examples, batch_size)
     weights: list[list[list[float]]] = []
     one_slot_per_token = True
-    for batch in task.batches(examples, batch_size, device):
-        decoded = greedy(model, batch.source, batch.lengths, BOS, EOS, longest)
-        predictions += [task.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
+    for batch in batches(task, examples, batch_size, next(model.parameters()).device):
         forced = alignment(model(batch.source, batch.lengths, batch.target_in, need_weights=True)[1])
         weights += forced.tolist()
         one_slot_per_token = one_slot_per_token and forced.size(-1) == batch.source.size(-1)
