@@ -83,27 +83,26 @@ def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.
         yield task.collate(examples[i : i + batch_size], device)
 
 
-def shuffled_forever(task: Task, batch_size: int, seed: int, device: torch.device | str = "cpu") -> Iterator[Any]:
-    """Draw training batches without end, in a new order at every pass.
+def shuffled_forever(examples: Sequence[Any], batch_size: int, seed: int) -> Iterator[list[Any]]:
+    """Draw batches of examples without end, in a new order at every pass.
 
     Args:
-        task: its training examples are used.
+        examples: what to draw from; left as they are.
         batch_size: examples per batch; the last batch of a pass may be smaller.
         seed: of the order.
-        device: where the token ids go.
 
     Returns:
-        An endless iterator.
+        An endless iterator over lists of examples, for `Task.collate`.
 
     Raises:
-        ValueError: the task has no training examples.
+        ValueError: there are no examples.
     """
-    if not task.train:
+    if not examples:
         raise ValueError("training needs at least one example, got 0")
-    order, rng = list(task.train), random.Random(seed)
+    order, rng = list(examples), random.Random(seed)
     while True:
         rng.shuffle(order)
-        yield from batches(task, order, batch_size, device)
+        yield from (order[i : i + batch_size] for i in range(0, len(order), batch_size))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
