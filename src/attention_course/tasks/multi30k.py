@@ -80,6 +80,10 @@ class TranslationTask(SequenceTask):
         """Cut a sentence and its translation, if there is one."""
         return _unaligned(self.source_subwords.split(source), self.target_subwords.split(target))
 
+    def length(self, example: Example) -> tuple[int, int]:
+        """Return the number of pieces, of the target and of the source: examples are grouped by it."""
+        return len(example.target), len(example.source)
+
     @torch.no_grad()
     def predict(
         self,
