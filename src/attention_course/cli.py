@@ -13,9 +13,10 @@ from lightning_fabric import Fabric
 
 from attention_course import models
 from attention_course.checkpoints import Checkpoints
-from attention_course.scores import AdditiveScore
+from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.dates import dates
+from attention_course.tasks.multi30k import multi30k
 from attention_course.tasks.reversal import reversal
 from attention_course.training import TrainConfig, train, validation_loss
 from attention_course.windows import LocalM, LocalP
@@ -44,6 +45,7 @@ class TaskOptions:
 
 TASKS: dict[str, Callable[[TaskOptions], Any]] = {
     "dates": lambda options: dates(),
+    "multi30k": lambda options: multi30k(options.folder(), options.vocab_size),
     "reversal": lambda options: reversal(options.max_length),
 }
 
@@ -57,7 +59,7 @@ class Sizes:
         hidden_dim: width of recurrent states and of what compares them; inside a Transformer's feed-forward networks.
         layers: of the encoder; of a GNMT and a Transformer, on each side.
         heads: of a Transformer.
-        dropout: of a Transformer.
+        dropout: share that training drops; a GNMT has none.
     """
 
     dim: int
@@ -66,23 +68,35 @@ class Sizes:
     heads: int
     dropout: float
 
-    def score(self, directions: int = 2) -> AdditiveScore:
-        """Return what compares a decoder's states with an encoder's, of one direction or of two."""
+    def recurrent(self) -> tuple[int, int]:
+        """Return the widths of a recurrent model's embeddings and states."""
+        return self.dim, self.hidden_dim
+
+    def rest(self) -> dict[str, Any]:
+        """Return what most recurrent models have in common besides."""
+        return {"num_layers": self.layers, "dropout": self.dropout}
+
+    def additive(self, directions: int = 2) -> AdditiveScore:
+        """Return Bahdanau's score of a decoder's states and an encoder's, of one direction or of two."""
         return AdditiveScore(self.hidden_dim, directions * self.hidden_dim, self.hidden_dim)
+
+    def general(self) -> GeneralScore:
+        """Return Luong's general score of a decoder's states and those of an encoder of two directions."""
+        return GeneralScore(self.hidden_dim, 2 * self.hidden_dim)
 
 
 # (source tokens, target tokens), sizes -> an untrained model
 MODELS: dict[str, Callable[[tuple[int, int], Sizes], EncoderDecoder]] = {
-    "final-state": lambda v, s: models.final_state(*v, s.dim, s.hidden_dim, s.layers),
-    "context": lambda v, s: models.context_every_step(*v, s.dim, s.hidden_dim, s.layers),
-    "bahdanau": lambda v, s: models.bahdanau(*v, s.dim, s.hidden_dim, s.score(), s.layers),
-    "luong": lambda v, s: models.luong(*v, s.dim, s.hidden_dim, s.score(), num_layers=s.layers),
-    "luong-fed": lambda v, s: models.luong(*v, s.dim, s.hidden_dim, s.score(), None, True, s.layers),
-    "local-m": lambda v, s: models.luong(*v, s.dim, s.hidden_dim, s.score(), LocalM(5), False, s.layers),
+    "final-state": lambda v, s: models.final_state(*v, *s.recurrent(), **s.rest()),
+    "context": lambda v, s: models.context_every_step(*v, *s.recurrent(), **s.rest()),
+    "bahdanau": lambda v, s: models.bahdanau(*v, *s.recurrent(), s.additive(), **s.rest()),
+    "luong": lambda v, s: models.luong(*v, *s.recurrent(), s.general(), **s.rest()),
+    "luong-fed": lambda v, s: models.luong(*v, *s.recurrent(), s.general(), input_feeding=True, **s.rest()),
+    "local-m": lambda v, s: models.luong(*v, *s.recurrent(), s.general(), LocalM(5), **s.rest()),
     "local-p": lambda v, s: models.luong(
-        *v, s.dim, s.hidden_dim, s.score(), LocalP(s.hidden_dim, s.hidden_dim, 5), False, s.layers
+        *v, *s.recurrent(), s.general(), LocalP(s.hidden_dim, s.hidden_dim, 5), **s.rest()
     ),
-    "gnmt": lambda v, s: models.gnmt(*v, s.dim, s.hidden_dim, s.score(1), s.layers),
+    "gnmt": lambda v, s: models.gnmt(*v, s.dim, s.hidden_dim, s.additive(1), s.layers),
     "transformer": lambda v, s: models.transformer(*v, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True),
 }
 
@@ -137,7 +151,7 @@ def train_command(
     hidden_dim: Annotated[int, typer.Option(help="Width of recurrent states; inside feed-forward networks.")] = 64,
     layers: Annotated[int, typer.Option(help="Layers of the encoder; of gnmt and transformer, on each side.")] = 2,
     heads: Annotated[int, typer.Option(help="Heads of a Transformer.")] = 4,
-    dropout: Annotated[float, typer.Option(help="Share that training drops (transformer).")] = 0.0,
+    dropout: Annotated[float, typer.Option(help="Share that training drops (not of gnmt).")] = 0.0,
     steps: Annotated[int, typer.Option(help="Batches to train on.")] = 300,
     batch_size: Annotated[int, typer.Option(help="Examples per batch, of all processes together.")] = 64,
     learning_rate: Annotated[float, typer.Option(help="Adam's, at its highest.")] = 5e-3,

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from attention_course.checkpoints import Checkpoints, Row, Run
 from attention_course.metrics import alignment_hit_rate, exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Task, batches, shuffled_forever
+from attention_course.tasks.core import Task, batches, length_of, shuffled_forever
 from attention_course.tasks.sequences import Example, SequenceTask
 
 
@@ -146,7 +146,8 @@ def train(
         checkpoints.restore(fabric, run, asdict(config))
 
     started = time.perf_counter() - run.seconds
-    stream = islice(shuffled_forever(task.train, config.batch_size, config.seed), run.step, config.steps)
+    stream = shuffled_forever(task.train, config.batch_size, config.seed, length_of(task))
+    stream = islice(stream, run.step, config.steps)
     with progress_bar(task.name, run.step, config.steps) as bar:
         for examples in stream:
             if config.patience and run.validations_since_best >= config.patience:
@@ -188,7 +189,8 @@ def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> floa
     """Return the loss on the validation examples, in nats per token. The model is left in `eval()` mode."""
     model.eval()
     device = next(model.parameters()).device
-    sums = [task.loss(model, batch) for batch in batches(task, task.validation, batch_size, device)]
+    examples = sorted(task.validation, key=length_of(task) or (lambda example: 0))
+    sums = [task.loss(model, batch) for batch in batches(task, examples, batch_size, device)]
     return float(sum(total for total, _ in sums)) / sum(count for _, count in sums)
 
 
