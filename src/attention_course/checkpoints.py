@@ -160,13 +160,13 @@ class Checkpoints:
         if not self.path.exists():
             return
         state = read(self.folder)
-        for now, then in ((self.about, state["about"]), (settings, state["settings"])):
-            for key in [*now, *(key for key in then if key not in now)]:
-                if now.get(key) != then.get(key):
-                    raise ValueError(
-                        f"{self.path} is of another run: its {key} is {then.get(key)!r}, not {now.get(key)!r};"
-                        " name another folder, or train as it was trained"
-                    )
+        now = {**self.about, **settings}
+        for name, then in (state["about"] | state["settings"]).items():
+            if now.get(name) != then:
+                raise ValueError(
+                    f"{self.path} is of another run: its {name} is {then!r}, not {now.get(name)!r};"
+                    " name another folder, or train as it was trained"
+                )
         try:
             run.model.load_state_dict(state["model"])
         except RuntimeError as error:

@@ -158,6 +158,7 @@ def train_command(
     warmup: Annotated[int, typer.Option(help="Steps over which the learning rate rises.")] = 50,
     clip: Annotated[float, typer.Option(help="Longest allowed gradient.")] = 1.0,
     label_smoothing: Annotated[float, typer.Option(help="Share spread over the whole vocabulary.")] = 0.0,
+    teacher_forcing: Annotated[float, typer.Option(help="How often a decoder is given the right last token.")] = 1.0,
     validate_every: Annotated[int | None, typer.Option(help="Steps between validations.")] = None,
     validate_by: Annotated[By, typer.Option(help="What the best weights are chosen by.")] = By.loss,
     patience: Annotated[int | None, typer.Option(help="Validations without a better one before the end.")] = None,
@@ -183,7 +184,16 @@ def train_command(
     its_model = build(model, its_task, sizes)
     torch.manual_seed(seed + fabric.global_rank)  # what dropout drops differs from process to process
     config = TrainConfig(
-        steps, batch_size, learning_rate, warmup, clip, label_smoothing, validate_every, patience, seed
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        warmup_steps=warmup,
+        clip_norm=clip,
+        label_smoothing=label_smoothing,
+        teacher_forcing=teacher_forcing,
+        validate_every=validate_every,
+        patience=patience,
+        seed=seed,
     )
     parameters = sum(parameter.numel() for parameter in its_model.parameters())
     fabric.print(f"{task}, {model}: {parameters:,} parameters, on {fabric.world_size} x {fabric.device.type}")
