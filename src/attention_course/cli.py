@@ -231,3 +231,7 @@ def main() -> None:
         app()
     except (ValueError, OSError, FloatingPointError) as error:
         raise SystemExit(f"attention-course: {error}") from None
+
+
+if __name__ == "__main__":
+    main()
