@@ -24,7 +24,8 @@ BELOW = {
     "models": ["gnmt", "transformer"],
     "decoding": ["seq2seq"],
     "tasks": ["masks", "decoding", "metrics"],
-    "training": ["tasks"],
+    "checkpoints": [],
+    "training": ["tasks", "checkpoints"],
     "cli": ["training", "models"],
     "questions": ["cli", "plotting", "viewer"],
 }
