@@ -98,11 +98,13 @@ class Checkpoints:
         folder: made if it is not there; one for each run.
         every: steps between two checkpoints; the last step has one always.
         about: what the run is of (task, model, sizes); goes into the checkpoint and has to be the same on resuming.
+        data: the folder of the task's corpus, if it has one; goes into the checkpoint, and may be another on resuming.
     """
 
     folder: Path
     every: int = 500
     about: Mapping[str, Any] = field(default_factory=dict)
+    data: Path | None = None
 
     @property
     def path(self) -> Path:
@@ -123,6 +125,7 @@ class Checkpoints:
         state = {
             "format": FORMAT,
             "about": dict(self.about),
+            "data": self.data and str(self.data.absolute()),
             "settings": dict(settings),
             "model": run.model.state_dict(),
             "optimizer": run.optimizer.state_dict(),
