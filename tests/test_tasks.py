@@ -196,6 +196,20 @@ def test_the_order_is_the_seeds():
     assert passes(seed=0)[1] != passes(seed=1)[1]
 
 
+def test_examples_of_like_length_share_a_batch():
+    """1000 numbers as their own lengths; a pool holds 50 batches of 4, that is 200 of them."""
+    stream = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
+    passes = [[next(stream) for _ in range(250)] for _ in range(2)]
+    for one_pass in passes:
+        assert sorted(number for batch in one_pass for number in batch) == list(range(1000))
+        # Two neighbours of 200 random numbers below 1000 are 5 apart, the ends of four 15; in random order 600.
+        assert sum(max(batch) - min(batch) for batch in one_pass) / 250 == pytest.approx(15, abs=3)
+        assert [batch[0] for batch in one_pass] != sorted(batch[0] for batch in one_pass)
+    assert {tuple(batch) for batch in passes[0]} != {tuple(batch) for batch in passes[1]}
+    again = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
+    assert [next(again) for _ in range(250)] == passes[0]
+
+
 def test_shuffling_leaves_the_task_alone():
     task = reversal(max_length=5, train_size=11, held_out_size=2)
     before = list(task.train)
