@@ -23,8 +23,9 @@ BELOW = {
     "transformer": ["seq2seq"],
     "models": ["gnmt", "transformer"],
     "decoding": ["seq2seq"],
-    "tasks": ["masks"],
-    "training": ["tasks", "decoding", "metrics"],
+    "tasks": ["masks", "decoding", "metrics"],
+    "checkpoints": [],
+    "training": ["tasks", "checkpoints"],
     "cli": ["training", "models"],
     "questions": ["cli", "plotting", "viewer"],
 }

@@ -14,20 +14,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course.tasks.core import (
-    BOS,
-    EOS,
-    PAD,
-    SPECIALS,
-    UNK,
-    Batch,
-    Example,
-    Vocabulary,
-    make_task,
-    shuffled_forever,
-)
+from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, batches, shuffled_forever
 from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, write
 from attention_course.tasks.reversal import reversal
+from attention_course.tasks.sequences import Batch, Example, make_task
 
 # Vocabularies
 
@@ -116,9 +106,14 @@ def test_the_target_is_shifted_by_one(task):
 
 
 def test_batches_go_through_once_and_in_order(task):
-    batches = list(task.batches(EXAMPLES, batch_size=2))
+    made = list(batches(task, EXAMPLES, batch_size=2))
 
-    assert [batch.source.tolist() for batch in batches] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+    assert [batch.source.tolist() for batch in made] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+
+
+def test_an_example_is_written_on_one_line(task):
+    assert task.view(EXAMPLES[0]) == f"{''.join(EXAMPLES[0].source)} -> {''.join(EXAMPLES[0].target)}"
+    assert make_task("words", [EXAMPLES, [], []], separator=" ").view(example("ab", "xy")) == "a b -> x y"
 
 
 def test_an_empty_batch_is_refused(task):
@@ -182,16 +177,16 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_examples(task, model):
 
 def passes(seed, number=3):
     task = reversal(max_length=5, train_size=11, held_out_size=2)
-    batches = shuffled_forever(task, 4, seed)
-    return task, [[next(batches).source.tolist() for _ in range(3)] for _ in range(number)]
+    batches = shuffled_forever(task.train, 4, seed)
+    return task, [[next(batches) for _ in range(3)] for _ in range(number)]
 
 
 def test_every_pass_has_every_example_once_and_its_own_order():
     task, three = passes(seed=0)
     orders = []
-    for batches in three:
-        assert [len(batch) for batch in batches] == [4, 4, 3]
-        orders.append([task.source_vocabulary.decode(row) for batch in batches for row in batch])
+    for one_pass in three:
+        assert [len(batch) for batch in one_pass] == [4, 4, 3]
+        orders.append([example.source for batch in one_pass for example in batch])
         assert sorted(orders[-1]) == sorted(e.source for e in task.train)
     assert orders[0] != orders[1] != orders[2] != orders[0]
 
@@ -204,14 +199,14 @@ def test_the_order_is_the_seeds():
 def test_shuffling_leaves_the_task_alone():
     task = reversal(max_length=5, train_size=11, held_out_size=2)
     before = list(task.train)
-    next(shuffled_forever(task, 4, seed=0))
+    next(shuffled_forever(task.train, 4, seed=0))
 
     assert list(task.train) == before
 
 
 def test_no_training_examples_are_refused():
     with pytest.raises(ValueError, match="got 0"):
-        next(shuffled_forever(make_task("nothing", [[], EXAMPLES, EXAMPLES]), 4, seed=0))
+        next(shuffled_forever([], 4, seed=0))
 
 
 # Reversal

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.util import logging
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +72,19 @@ def copy_mathjax(app, exception):
     shutil.copy(source / "tex-chtml.js", target)
 
 
+def fold_solutions(app, doctree):
+    """Move each cell tagged `solution` into the dropdown before it: MyST executes cells at a page's top level only."""
+    for cell in list(doctree.findall(nodes.container)):
+        if "tag_solution" not in cell["classes"]:
+            continue
+        before = cell.parent[cell.parent.index(cell) - 1]
+        if before.get("design_component") != "dropdown":
+            logger.warning("a cell tagged solution does not follow a dropdown", location=cell)
+            continue
+        cell.parent.remove(cell)
+        before += cell
+
+
 def drop_thebe(app, pagename, templatename, context, doctree):
     """Leave out the scripts for live cells, which the book has none of: loaded twice, they end in a SyntaxError."""
     context["script_files"] = [
@@ -118,6 +132,7 @@ def setup(app):
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     app.connect("config-inited", prepare_kernels)
     app.connect("config-inited", follow_the_code)
+    app.connect("doctree-read", fold_solutions)
     app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add them
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", make_accessible)

@@ -1,0 +1,148 @@
+"""Sequences in, sequences out: examples with gold alignments, padded batches, the loss and exact match."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attention_course.decoding import greedy
+from attention_course.metrics import exact_match
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad
+
+
+class Example(NamedTuple):
+    """One source, its target, and where each target token came from.
+
+    Attributes:
+        source: tokens.
+        target: tokens.
+        gold: for each target token the source positions that it came from; empty where it came from none.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    gold: tuple[frozenset[int], ...]
+
+
+class Batch(NamedTuple):
+    """Examples as padded tensors.
+
+    Attributes:
+        source: (B, S), token ids.
+        lengths: (B,), tokens in each source, on the CPU.
+        target_in: (B, T), BOS and the target: what the decoder is given.
+        target_out: (B, T), the target and EOS: what it should say.
+    """
+
+    source: Int[Tensor, "B S"]
+    lengths: Int[Tensor, " B"]
+    target_in: Int[Tensor, "B T"]
+    target_out: Int[Tensor, "B T"]
+
+
+@dataclass(frozen=True)
+class SequenceTask:
+    """Sequences in, sequences out.
+
+    Attributes:
+        name: how the task is called in tables.
+        train: examples to train on.
+        validation: examples to choose a model by.
+        test: examples to report on.
+        source_vocabulary: of the training sources.
+        target_vocabulary: of the training targets.
+        separator: what stands between two tokens when an example is written for people.
+        metric: what `score` measures.
+    """
+
+    name: str
+    train: Sequence[Example]
+    validation: Sequence[Example]
+    test: Sequence[Example]
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    separator: str = ""
+    metric: str = "exact match"
+
+    def collate(self, examples: Sequence[Example], device: torch.device | str = "cpu") -> Batch:
+        """Pad examples to a batch.
+
+        Args:
+            examples: at least one, none with an empty source.
+            device: where the token ids go.
+
+        Returns:
+            The batch; sources and targets are padded to the longest in it.
+
+        Raises:
+            ValueError: no examples, or one whose source is empty.
+        """
+        if not examples:
+            raise ValueError("a batch needs at least one example, got 0")
+        for i, example in enumerate(examples):
+            if not example.source:
+                raise ValueError(f"the source of example {i} has 0 tokens; attention needs at least 1")
+        sources = [self.source_vocabulary.encode(example.source) for example in examples]
+        targets = [self.target_vocabulary.encode(example.target) for example in examples]
+        return Batch(
+            source=pad(sources).to(device),
+            lengths=torch.tensor([len(source) for source in sources]),
+            target_in=pad([[BOS, *target] for target in targets]).to(device),
+            target_out=pad([[*target, EOS] for target in targets]).to(device),
+        )
+
+    def loss(self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+        """Compare what the model says with what it should say; padding does not count.
+
+        Args:
+            model: called as model(source, lengths, target_in) -> (logits, weights).
+            batch: from `collate`.
+            label_smoothing: share of the target's probability that is spread over the whole vocabulary.
+
+        Returns:
+            The sum of the losses in nats, and the number of tokens in that sum.
+        """
+        logits, _ = model(batch.source, batch.lengths, batch.target_in)
+        total = F.cross_entropy(
+            logits.flatten(0, 1),  # (B * T, V)
+            batch.target_out.flatten(),
+            ignore_index=PAD,
+            reduction="sum",
+            label_smoothing=label_smoothing,
+        )
+        return total, int((batch.target_out != PAD).sum())
+
+    @torch.no_grad()
+    def predict(
+        self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
+    ) -> list[tuple[str, ...]]:
+        """Decode examples greedily, up to the length of the longest target; the model is left in `eval()` mode."""
+        model.eval()
+        device = next(model.parameters()).device
+        longest = max(len(example.target) for example in examples) + 1
+        predictions: list[tuple[str, ...]] = []
+        for batch in batches(self, examples, batch_size, device):
+            decoded = greedy(model, batch.source, batch.lengths, BOS, EOS, longest)
+            predictions += [self.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
+        return predictions
+
+    def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
+        """Return the share of examples whose greedily decoded target is right in every token."""
+        return exact_match(self.predict(model, examples, batch_size), [example.target for example in examples])
+
+    def view(self, example: Example) -> str:
+        """Write an example on one line: source -> target."""
+        return f"{self.separator.join(example.source)} -> {self.separator.join(example.target)}"
+
+
+def make_task(name: str, splits: Sequence[Sequence[Example]], separator: str = "") -> SequenceTask:
+    """Assemble a task from its training, validation and test examples; vocabularies come from the training ones."""
+    train, validation, test = splits
+    source_vocabulary = Vocabulary(token for example in train for token in example.source)
+    target_vocabulary = Vocabulary(token for example in train for token in example.target)
+    return SequenceTask(name, train, validation, test, source_vocabulary, target_vocabulary, separator)
