@@ -38,7 +38,7 @@ def grade_all(jobs: Sequence[Job], setup: Mapping[str, Any], workers: int) -> It
         waiting.put(job)
     done: queue.Queue[dict[str, Any]] = queue.Queue()
     workers = max(1, min(workers, len(jobs)))
-    threads = [threading.Thread(target=_work, args=(waiting, done, setup, workers), daemon=True)
+    threads = [threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
                for _ in range(workers)]  # fmt: skip
     for thread in threads:
         thread.start()
@@ -46,7 +46,7 @@ def grade_all(jobs: Sequence[Job], setup: Mapping[str, Any], workers: int) -> It
         yield done.get()
 
 
-def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setup: Any, workers: int) -> None:
+def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setup: Any) -> None:
     process: subprocess.Popen[str] | None = None
     while True:
         try:
@@ -56,7 +56,7 @@ def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setu
         result, error = None, ""
         for _ in range(ATTEMPTS):
             process = process or _start(setup)
-            result, error = _one(process, job, waiting.qsize() < workers)
+            result, error = _one(process, job)
             if result is not None:
                 break
             process.kill()
@@ -91,10 +91,10 @@ def _start(setup: Mapping[str, Any]) -> "subprocess.Popen[str]":
     return process
 
 
-def _one(process: "subprocess.Popen[str]", job: Job, last: bool) -> tuple[dict[str, Any] | None, str]:
+def _one(process: "subprocess.Popen[str]", job: Job) -> tuple[dict[str, Any] | None, str]:
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     try:
-        process.stdin.write(json.dumps({"student": job.student, "folder": str(job.folder), "last": last}) + "\n")
+        process.stdin.write(json.dumps({"student": job.student, "folder": str(job.folder)}) + "\n")
         process.stdin.flush()
         return json.loads(process.stdout.readline()), ""
     except (OSError, ValueError):

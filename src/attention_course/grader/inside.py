@@ -10,7 +10,6 @@ import json
 import os
 import random
 import re
-import resource
 import signal
 import socket
 import sys
@@ -20,44 +19,88 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-SAFE_EXIT = os._exit
+from attention_course.grader import enclose
+
+TEMPORARY_BYTES = 256 << 20
 
 
 def main() -> None:
-    """Serve the judge until it hangs up: `main` is called with a socket, a user or -1, and "walls" or "open"."""
-    socket_fd, user, walls = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "walls"
+    """Import torch once, then give every submission a process of its own.
+
+    The arguments are a socket, a user to become or -1, and "walls" or "open". Every message on the socket brings a
+    submission's socket and where its output goes.
+    """
+    orders, user, walls = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3] == "walls"
     if user >= 0:
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-    os.closerange(3, socket_fd)
-    os.closerange(socket_fd + 1, 4096)
-    judge = socket.socket(fileno=socket_fd)
-    # Before torch is there: the first line is JSON, everything after it is frames.
-    setup = json.loads(judge.makefile("rb", buffering=0).readline())
-    if "probe" in setup:
-        exec(setup["probe"], {"judge": judge, "setup": setup})
-        SAFE_EXIT(0)
-    Server(judge, walls, setup).serve()
+        enclose.become(user)
+    os.closerange(3, orders.fileno())
+    os.closerange(orders.fileno() + 1, 4096)
+    setup = json.loads(orders.makefile("rb", buffering=0).readline())
+    server = None if "probe" in setup else Server(walls, setup)
+    orders.sendall(b"!")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(orders, 1, 2)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            orders.close()
+            _begin(server, setup, walls, *descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _reap()
+
+
+def _begin(server: "Server | None", setup: dict[str, Any], walls: bool, judge_fd: int, output: int) -> None:
+    """Become a submission's process."""
+    try:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        judge = socket.socket(fileno=judge_fd)
+        os.setsid()
+        if walls:
+            enclose.enclose(TEMPORARY_BYTES)
+        # The kernel tells the other end who sent this: the namespace's first process, whose end is the end of all.
+        judge.sendall(f"{os.getpid():8}".encode())
+        if walls and (child := os.fork()):
+            judge.close()
+            enclose.wait_for(child)
+        enclose.set_limits(setup["limits"])
+        if server is None:
+            exec(setup["probe"], {"judge": judge, "setup": setup})
+        else:
+            server.serve(judge)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(1)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
 
 
 class Server:
-    """One student's process.
+    """A student's process, and what it is forked from.
 
     Args:
-        judge: the other end.
         walls: whether this is a process namespace of its own, in which all others may be killed.
-        setup: {"limits": {name: number}, "questions": [names], "preload": [modules]}.
+        setup: {"questions": [names], "preload": [modules]}.
     """
 
-    def __init__(self, judge: socket.socket, walls: bool, setup: dict[str, Any]):
+    def __init__(self, walls: bool, setup: dict[str, Any]):
         import torch
 
         from attention_course.grader import wire
         from attention_course.questions import QUESTIONS, core
 
         torch.set_num_threads(1)
-        self.judge, self.walls, self.wire, self.core = judge, walls, wire, core
+        self.walls, self.wire, self.core = walls, wire, core
         self.questions = {name: QUESTIONS[name] for name in setup["questions"]}
         for module in setup["preload"]:
             try:
@@ -67,15 +110,15 @@ class Server:
         replace_answers(self.questions)
         # What a student's code may have changed by the time that we need it.
         self.reset = _resetter(torch)
-        self.kill, self.fork, self.wait, self.exit = os.kill, os.fork, os.waitpid, SAFE_EXIT
+        self.reset(0)  # once here, as torch imports a good deal for it
+        self.kill, self.fork, self.wait, self.exit = os.kill, os.fork, os.waitpid, os._exit
         self.notebook = types.ModuleType("__main__")
         self.notebook.__dict__.update(get_ipython=lambda: Shell(), display=print)
-        sys.modules["__main__"] = self.notebook
-        _limit(setup["limits"])
 
-    def serve(self) -> None:
+    def serve(self, judge: socket.socket) -> None:
         """Answer frames until the judge has gone."""
-        self._send("ready", os.getpid())
+        self.judge = judge
+        sys.modules["__main__"] = self.notebook
         while True:
             kind, data = self._receive()
             if kind == "cell":
@@ -145,12 +188,7 @@ class Server:
                 self.kill(-1, signal.SIGKILL)
             except OSError:
                 pass  # there was nobody
-        while True:
-            try:
-                if self.wait(-1, os.WNOHANG)[0] == 0:
-                    return
-            except OSError:
-                return
+        _reap()
 
 
 class Shell:
@@ -257,12 +295,3 @@ def _flush() -> None:
                 stream.flush()
         except Exception:
             pass
-
-
-def _limit(limits: dict[str, int]) -> None:
-    for name, value in limits.items():
-        kind = getattr(resource, f"RLIMIT_{name}", None)
-        if kind is not None:
-            hard = resource.getrlimit(kind)[1]
-            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(kind, (value, value))

@@ -87,7 +87,6 @@ class Judge:
         self.broken: set[int] = set()  # cells that took the process with them
         self.sandbox: Sandbox | None = None
         self.used = 0
-        self.while_waiting: Callable[[], None] = lambda: None
         self.end = time.monotonic() + limits.submission
 
     def deadline(self, seconds: float) -> float:
@@ -130,10 +129,8 @@ class Judge:
                 raise Trouble(f"the process broke down {self.used} times; no more was tried")
             self.used += 1
             sandbox = self.sandboxes()
-            sandbox.ready()
             if self._run_cells(sandbox):
                 self.sandbox = sandbox
-                self.while_waiting()  # start the next one ahead
         return self.sandbox
 
     def _run_cells(self, sandbox: Sandbox) -> bool:

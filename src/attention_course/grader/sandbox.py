@@ -1,4 +1,4 @@
-"""One student's process, from outside: started ahead, asked with deadlines, watched, and killed as a whole."""
+"""Students' processes, from outside: forked from a warm one, asked with deadlines, watched, and killed as a whole."""
 
 import contextlib
 import itertools
@@ -8,7 +8,9 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -20,6 +22,7 @@ from attention_course.grader.walls import FIRST_USER, Limits, arguments, bubblew
 
 WATCH_SECONDS = 0.04
 START_SECONDS = 120.0
+FORK_SECONDS = 20.0
 # torch reserves address space that it never touches.
 RESERVED_BYTES = 3 << 30
 _users = itertools.count(os.getpid() << 8)
@@ -33,15 +36,15 @@ class SandboxError(Exception):
     """There is no sandbox, and the student's code has nothing to do with it."""
 
 
-class Sandbox:
-    """A process that runs a student's code.
+class Nursery:
+    """A process behind walls that has imported torch and waits; every submission's process is forked from it.
 
     Args:
         questions: names of those that will be asked.
         preload: modules to import ahead.
-        limits: what it may use.
-        walls: False runs it as this user, with everything in reach.
-        probe: code to run in place of the server, for the self-test, and what it is told.
+        limits: what one submission may use.
+        walls: False runs everything as this user, with everything in reach.
+        probe: code to run in place of a submission, for the self-test, and what it is told.
     """
 
     def __init__(
@@ -52,24 +55,124 @@ class Sandbox:
         walls: bool = True,
         **probe: str,
     ):
-        self.limits, self.walls, self.killed_for = limits, walls, ""
-        self._printed, self._reading, self._closed = bytearray(), threading.Lock(), False
-        self.leader: int | None = None
-        self._ready = False
-        self.judge, theirs = socket.socketpair()
+        self.limits, self.walls, self.leader = limits, walls, 0
+        self._orders, theirs = socket.socketpair()
         self._output, out = os.pipe()
+        setup = {"questions": list(questions), "preload": list(preload), "limits": self._limits(), **probe}
         try:
             self._start(theirs.fileno(), out)
         finally:
             theirs.close()
             os.close(out)
-        setup: dict[str, Any] = {"questions": list(questions), "preload": list(preload), "limits": {}}
-        if walls:
-            setup["limits"] = {"AS": limits.memory + RESERVED_BYTES, "NPROC": limits.processes, "FSIZE": limits.file,
-                               "CPU": int(limits.submission), "NOFILE": 128, "CORE": 0}  # fmt: skip
-        setup.update(probe)
-        with contextlib.suppress(OSError):  # it has ended already: the first call will say so
-            self.judge.sendall(json.dumps(setup).encode() + b"\n")
+        with contextlib.suppress(OSError):  # it has ended already: the wait below will say so
+            self._orders.sendall(json.dumps(setup).encode() + b"\n")
+        self._is_ready = False
+
+    def sandbox(self) -> "Sandbox":
+        """Fork a process for one submission.
+
+        Raises:
+            SandboxError: there is none.
+        """
+        self._wait()
+        ours, theirs = socket.socketpair()
+        output, out = os.pipe()
+        try:
+            if self.walls:
+                ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            socket.send_fds(self._orders, [b"+"], [theirs.fileno(), out])
+        except OSError as error:
+            raise SandboxError(f"the process to fork from has gone: {error}") from error
+        finally:
+            theirs.close()
+            os.close(out)
+        return Sandbox(self, ours, output)
+
+    def is_alive(self) -> bool:
+        """Whether it can be forked from."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it, and with it everything that was forked from it."""
+        self._orders.close()
+        with contextlib.suppress(ProcessLookupError):
+            if self.leader:
+                os.kill(self.leader, signal.SIGKILL)
+            self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            os.close(self._output)
+
+    def _limits(self) -> dict[str, int]:
+        if not self.walls:
+            return {}
+        return {"AS": self.limits.memory + RESERVED_BYTES, "NPROC": self.limits.processes, "FSIZE": self.limits.file,
+                "CPU": int(self.limits.submission), "NOFILE": 128, "CORE": 0}  # fmt: skip
+
+    def _wait(self) -> None:
+        if self._is_ready:
+            return
+        self._orders.settimeout(START_SECONDS)
+        try:
+            self._is_ready = self._orders.recv(1) == b"!"
+        except OSError:
+            pass
+        self._orders.settimeout(FORK_SECONDS)
+        if not self._is_ready:
+            self._process.kill()
+            self._process.wait()
+            said = plain_text(os.read(self._output, 4000), 4000).strip().splitlines()
+            raise SandboxError(f"the sandbox did not start: {said[-1][:300] if said else 'it said nothing'}")
+
+    def _start(self, theirs: int, out: int) -> None:
+        user = FIRST_USER + next(_users) % 0x0FFFFFFF if self.walls and os.getuid() == 0 else -1
+        command = [*interpreter(self.walls), str(theirs), str(user), "walls" if self.walls else "open"]
+        inherited = [theirs]
+        if self.walls:
+            told, telling = os.pipe()
+            # By a descriptor: the command line can be read from inside.
+            listed = os.memfd_create("arguments")
+            os.write(listed, b"\0".join(part.encode() for part in arguments(user)))
+            os.lseek(listed, 0, os.SEEK_SET)
+            inherited += [telling, listed]
+            command = [str(bubblewrap()), "--info-fd", str(telling), "--args", str(listed), "--", *command]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=inherited, start_new_session=True
+        )
+        if self.walls:
+            os.close(telling)
+            os.close(listed)
+            with os.fdopen(told, "rb") as file, contextlib.suppress(ValueError):
+                self.leader = json.loads(file.read())["child-pid"]
+
+
+class Sandbox:
+    """A process that runs one student's code.
+
+    Args:
+        nursery: what it is forked from.
+        judge: our end of the socket.
+        output: where what it prints can be read.
+
+    Raises:
+        SandboxError: it was not forked.
+    """
+
+    def __init__(self, nursery: Nursery, judge: socket.socket, output: int):
+        self.nursery, self.limits, self.judge, self._output = nursery, nursery.limits, judge, output
+        self.killed_for, self._printed = "", bytearray()
+        self._reading, self._ended = threading.Lock(), threading.Event()
+        judge.settimeout(FORK_SECONDS)
+        try:
+            told, ancillary, _, _ = judge.recvmsg(8, socket.CMSG_SPACE(12))
+            # Its number as the kernel knows it here; in namespaces of its own it has another.
+            self._first = struct.unpack("3i", ancillary[0][2])[0] if nursery.walls else int(told)
+            self._handle = os.pidfd_open(self._first) if nursery.walls else -1
+        except (OSError, ValueError, IndexError) as error:
+            judge.close()
+            said = plain_text(os.read(output, 4000), 4000).strip().splitlines()
+            os.close(output)
+            raise SandboxError(f"no process for a submission: {said[-1][:300] if said else error}") from error
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
 
@@ -106,85 +209,52 @@ class Sandbox:
         except wire.WireError as error:
             self._give_up(error, deadline)
 
-    def ready(self) -> None:
-        """Wait until torch is imported.
-
-        Raises:
-            SandboxError: it did not start.
-        """
-        if not self._ready:
-            try:
-                self._ready = wire.receive(self.judge, time.monotonic() + START_SECONDS).kind == "ready"
-                self.text()
-            except wire.WireError as error:
-                self.close()
-                raise SandboxError(f"the sandbox did not start: {self.text(300) or error}") from error
-
-    def text(self, limit: int | None = None) -> str:
-        """Return what was printed since the last call, as plain text, cut to the limit."""
+    def text(self) -> str:
+        """Return what was printed since the last call, as plain text."""
         with self._reading:
-            for _ in range(64):  # what was printed before the answer is in the pipe by now
-                if self._closed or not select.select([self._output], [], [], 0)[0] or not self._read():
+            for _ in range(64):  # what was printed before an answer is in the pipe by now
+                if self._ended.is_set() or not self._readable(0) or not self._read():
                     break
             raw, self._printed = bytes(self._printed), bytearray()
-        return plain_text(raw, self.limits.output if limit is None else limit)
+        return plain_text(raw, self.limits.output)
 
     def is_alive(self) -> bool:
-        """Whether it runs."""
-        return self._process.poll() is None
+        """Whether its first process runs."""
+        if self._handle >= 0:
+            return not select.select([self._handle], [], [], 0)[0]
+        with contextlib.suppress(OSError):
+            os.kill(self._first, 0)
+            return True
+        return False
 
     def close(self) -> None:
         """Kill everything in it, and wait until it is gone."""
-        if self._process.poll() is None:
-            self._kill()
-            self._process.wait()
-        self._watcher.join()
         self.judge.close()
+        self._kill()
+        self._watcher.join()
+        if self._handle >= 0:
+            select.select([self._handle], [], [], FORK_SECONDS)
+            os.close(self._handle)
+            self._handle = -1
+            self._first = 0
 
     def _give_up(self, error: wire.WireError, deadline: float) -> NoReturn:
         late = time.monotonic() >= deadline
         self.close()
+        if not self.nursery.is_alive():
+            raise SandboxError("the process to fork from was killed") from error
         raise Trouble(self.killed_for or ("an endless loop, or far too slow" if late else str(error))) from error
-
-    def _start(self, theirs: int, out: int) -> None:
-        user = FIRST_USER + next(_users) % 0x0FFFFFFF if self.walls and os.getuid() == 0 else None
-        command = [*interpreter(self.walls), str(theirs), str(-1 if user is None else user), "walls"]
-        descriptors, closing = [theirs], []
-        info = None
-        if self.walls:
-            told, telling = os.pipe()
-            # By a descriptor: the command line can be read from inside.
-            listed = os.memfd_create("arguments")
-            os.write(listed, b"\0".join(part.encode() for part in arguments(user)))
-            os.lseek(listed, 0, os.SEEK_SET)
-            descriptors += [telling, listed]
-            closing = [telling, listed]
-            info = told
-            command = [str(bubblewrap()), "--info-fd", str(telling), "--args", str(listed), "--", *command]
-        else:
-            command[-1] = "open"
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            pass_fds=descriptors,
-            start_new_session=True,
-        )
-        for descriptor in closing:
-            os.close(descriptor)
-        if info is not None:
-            with os.fdopen(info, "rb") as file, contextlib.suppress(ValueError):
-                self.leader = json.loads(file.read() or b"null")["child-pid"]
 
     def _kill(self) -> None:
         # The first process of the namespace takes all others with it; without walls there is only the session.
         with contextlib.suppress(ProcessLookupError):
-            if self.leader is not None:
-                os.kill(self.leader, signal.SIGKILL)
-            if not self.walls:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()
+            if self._handle >= 0 and sys.platform == "linux":
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            elif self._first:
+                os.killpg(self._first, signal.SIGKILL)
+
+    def _readable(self, seconds: float) -> bool:
+        return bool(select.select([self._output], [], [], seconds)[0])
 
     def _read(self) -> bool:
         """Keep the first bytes of what is printed, throw the rest away; False at its end."""
@@ -195,18 +265,18 @@ class Sandbox:
     def _watch(self) -> None:
         """Read what is printed, so that nobody waits for it, and end what takes too much memory."""
         due, open_ = time.monotonic(), True
-        while open_ and (self._process.poll() is None or select.select([self._output], [], [], 0)[0]):
-            select.select([self._output], [], [], WATCH_SECONDS)
+        while open_:
+            self._readable(WATCH_SECONDS)
             with self._reading:
-                if select.select([self._output], [], [], 0)[0]:
+                if self._readable(0):
                     open_ = self._read()
-            if self.leader is not None and time.monotonic() > due:
+            if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS
-                if memory_used(self.leader) > self.limits.memory:
+                if memory_used(self.nursery.leader) > self.limits.memory:
                     self.killed_for = f"used more than {self.limits.memory / (1 << 30):.2g} GiB of memory"
                     self._kill()
         with self._reading:
-            self._closed = True
+            self._ended.set()
             os.close(self._output)
 
 

@@ -16,10 +16,8 @@ import attention_course
 PACKAGE = Path(attention_course.__file__).parent
 GRADER = PACKAGE / "grader"
 # Of the grader only this goes in: the judge, the gradebook and the secret of the course stay outside.
-VISIBLE = ("__init__.py", "inside.py", "wire.py")
+VISIBLE = ("__init__.py", "enclose.py", "inside.py", "wire.py")
 LIBRARY = "/course/lib"
-TEMPORARY_BYTES = 256 << 20
-
 # Users that no account has, one for each sandbox: process limits are per user, and do not bind root.
 FIRST_USER = 0x70000000
 
@@ -61,11 +59,11 @@ def interpreter(walls: bool) -> list[str]:
     return [_python(), "-I", "-S", "-X", "faulthandler=0", "-c", start]
 
 
-def arguments(user: int | None) -> list[str]:
+def arguments(user: int) -> list[str]:
     """Return bubblewrap's arguments, without the command.
 
     Args:
-        user: which the program is to become, if it starts as root; None if it does not.
+        user: which the program is to become, if it starts as root; -1 if it does not.
     """
     binds = [
         *(part for path in ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/fonts", "/etc/alternatives")
@@ -97,15 +95,15 @@ def arguments(user: int | None) -> list[str]:
     }
     # As root, bubblewrap needs no user namespace, and the program itself becomes somebody else at its first line.
     privileges = (
-        ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
-        if user is None
+        ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+        if user < 0
         else ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     )
     return [
         *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
         *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL", *privileges),
         *binds,
-        *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp"),
+        *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--clearenv"),
         *(part for name, value in environment.items() for part in ("--setenv", name, value)),
         *("--chdir", "/tmp"),

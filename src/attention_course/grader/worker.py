@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from attention_course.grader.intake import Intake, take_in
-from attention_course.grader.judge import Answered, Judge, seed_of
+from attention_course.grader.judge import Answered, Judge, Ran, seed_of
 from attention_course.grader.record import cells_to_run, imports_of, notebook, questions_of, summary
-from attention_course.grader.sandbox import Sandbox, SandboxError
+from attention_course.grader.sandbox import Nursery, Sandbox, SandboxError
 from attention_course.grader.walls import Limits
 from attention_course.questions import QUESTIONS, Grade
 from attention_course.questions.core import Reply, evaluate
+
+# A sandbox that fails although no student's code is to blame is tried again.
+ATTEMPTS = 3
 
 
 class Grader:
@@ -32,27 +35,21 @@ class Grader:
     def __init__(self, lab: str, source: list[dict[str, Any]], secret: bytes, walls: bool, limits: Limits):
         self.lab, self.source, self.secret, self.walls, self.limits = lab, source, secret, walls, limits
         self.asked, self.preload = questions_of(source), imports_of(source)
-        self.next: Sandbox | None = None
+        self.nursery: Nursery | None = None
 
-    def grade(self, student: str, folder: Path, last: bool) -> dict[str, Any]:
+    def grade(self, student: str, folder: Path) -> dict[str, Any]:
         """Grade one submission.
 
         Args:
             student: who handed it in.
             folder: what was handed in.
-            last: whether no sandbox need be started for the next one.
         """
         began = time.monotonic()
         intake = take_in(folder, self.lab, self.source)
-        ran, answered = [], []  # type: list[Any], list[Answered]
+        ran: list[Ran] = []
+        answered: list[Answered] = []
         if not intake.problem and intake.sha256:
-            try:
-                judge = Judge(cells_to_run(intake.cells), self.asked, self.sandbox, self.limits, self.seeds(intake))
-                if not last:
-                    judge.while_waiting = self.start_next
-                ran, answered = judge.run()
-            except SandboxError as error:
-                intake.problem = str(error)
+            ran, answered = self._judge(intake)
         elif not intake.problem:
             answered = [self._nothing(asked.question, intake) for asked in self.asked]
         record = summary(student, self.lab, intake, self.asked, answered)
@@ -62,26 +59,33 @@ class Grader:
             "seconds": round(time.monotonic() - began, 3),
         }
 
-    def seeds(self, intake: Intake) -> Callable[[str], int]:
-        """Make the function from question to seed for one submission."""
-        return lambda question: seed_of(self.secret, intake.sha256, question)
-
     def sandbox(self) -> Sandbox:
-        """Return a sandbox, started ahead if there is one."""
-        ready, self.next = self.next, None
-        return ready or self._start()
-
-    def start_next(self) -> None:
-        """Start the sandbox for the next submission."""
-        self.next = self.next or self._start()
+        """Return a fresh sandbox."""
+        if self.nursery is None:
+            questions = [asked.question for asked in self.asked]
+            self.nursery = Nursery(questions, self.preload, self.limits, self.walls)
+        return self.nursery.sandbox()
 
     def close(self) -> None:
-        """End what was started ahead."""
-        if self.next is not None:
-            self.next.close()
+        """End what sandboxes are forked from."""
+        if self.nursery is not None:
+            self.nursery.close()
+            self.nursery = None
 
-    def _start(self) -> Sandbox:
-        return Sandbox([asked.question for asked in self.asked], self.preload, self.limits, self.walls)
+    def _judge(self, intake: Intake) -> tuple[list[Ran], list[Answered]]:
+        cells = cells_to_run(intake.cells)
+        for _ in range(ATTEMPTS):
+            try:
+                judge = Judge(cells, self.asked, self.sandbox, self.limits, self._seed(intake))
+                return judge.run()
+            except SandboxError as error:  # nothing that the student did
+                self.close()
+                problem = str(error)
+        intake.problem, intake.folder = problem, ""
+        return [], []
+
+    def _seed(self, intake: Intake) -> Callable[[str], int]:
+        return lambda question: seed_of(self.secret, intake.sha256, question)
 
     def _nothing(self, name: str, intake: Intake) -> Answered:
         results = evaluate(QUESTIONS[name], lambda request: Reply(error=intake.flags[-1]))
@@ -101,7 +105,7 @@ def main() -> None:
     )
     for line in sys.stdin:
         job = json.loads(line)
-        result = grader.grade(job["student"], Path(job["folder"]), job["last"])
+        result = grader.grade(job["student"], Path(job["folder"]))
         answers.write(json.dumps(result) + "\n")
         answers.flush()
     grader.close()
