@@ -1,9 +1,11 @@
 """Many submissions at once: a few grading processes, and one stream of results."""
 
+import contextlib
 import json
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,58 +48,73 @@ def grade_all(jobs: Sequence[Job], setup: Mapping[str, Any], workers: int) -> It
         yield done.get()
 
 
-def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setup: Any) -> None:
-    process: subprocess.Popen[str] | None = None
+def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setup: Mapping[str, Any]) -> None:
+    worker: Worker | None = None
     while True:
         try:
             job = waiting.get_nowait()
         except queue.Empty:
             break
-        result, error = None, ""
+        result = None
         for _ in range(ATTEMPTS):
-            process = process or _start(setup)
-            result, error = _one(process, job)
+            worker = worker or Worker(setup)
+            result = worker.grade(job)
             if result is not None:
                 break
-            process.kill()
-            process.wait()
-            process = None
-        done.put(result or failed(job, setup, f"the grader itself failed: {error}"))
-    if process is not None:
-        process.communicate()
+            error, worker = worker.last_words(), None
+        done.put(result or failed(job, setup["lab"], f"the grader itself failed: {error}"))
+    if worker is not None:
+        worker.close()
 
 
-def failed(job: Job, setup: Mapping[str, Any], reason: str) -> dict[str, Any]:
+def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
     """Make the result of a submission that could not be graded at all."""
-    record = {"student": job.student, "lab": setup["lab"], "folder": "", "sha256": "", "status": PERSON, "reason": reason,
+    record: dict[str, Any] = {"student": job.student, "lab": lab, "folder": "", "sha256": "", "status": PERSON, "reason": reason,
               "points": None, "possible": None, "questions": [], "flags": []}  # fmt: skip
     return {"record": record, "notebook": None, "seconds": 0.0}
 
 
-def _start(setup: Mapping[str, Any]) -> "subprocess.Popen[str]":
-    process = subprocess.Popen(
-        [sys.executable, "-m", "attention_course.grader.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stdin is not None
-    try:
-        process.stdin.write(json.dumps(setup) + "\n")
-    except OSError:
-        pass  # it has ended: the first job will tell
-    return process
+class Worker:
+    """A grading process.
 
+    Args:
+        setup: what it is told first.
+    """
 
-def _one(process: "subprocess.Popen[str]", job: Job) -> tuple[dict[str, Any] | None, str]:
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-    try:
-        process.stdin.write(json.dumps({"student": job.student, "folder": str(job.folder)}) + "\n")
-        process.stdin.flush()
-        return json.loads(process.stdout.readline()), ""
-    except (OSError, ValueError):
-        process.kill()
-        lines = process.stderr.read().strip().splitlines()
-        return None, (lines or ["it was killed"])[-1][:200]
+    def __init__(self, setup: Mapping[str, Any]):
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "attention_course.grader.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self._say(setup)
+
+    def grade(self, job: Job) -> dict[str, Any] | None:
+        """Grade a submission; None if the process has ended on it."""
+        self._say({"student": job.student, "folder": str(job.folder)})
+        assert self._process.stdout is not None
+        try:
+            result: dict[str, Any] = json.loads(self._process.stdout.readline())
+            return result
+        except ValueError:
+            return None
+
+    def last_words(self) -> str:
+        """End it and return the last line that it wrote."""
+        self._process.kill()
+        self.close()
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:200] if lines else "it was killed"
+
+    def close(self) -> None:
+        """Let it finish."""
+        self._process.communicate()
+
+    def _say(self, message: Any) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended: no answer will come, and that is noticed
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()

@@ -28,13 +28,12 @@ from attention_course.grader.intake import FLAGGED, PERSON, fingerprint, shown
 from attention_course.grader.selftest import prove
 from attention_course.grader.walls import Limits
 
-
 WAYS_OUT = (
     "install bubblewrap, or grade in a container, or trust the submissions with --Autograde.trust_submissions=True"
 )
 
 
-class SaveGrades(preprocessors.SaveAutoGrades):  # type: ignore[misc]
+class SaveGrades(preprocessors.SaveAutoGrades):
     """nbgrader's own, but where a person has to look there is no score, neither zero nor full."""
 
     def _add_score(self, cell: Any, resources: Any) -> None:
@@ -47,7 +46,7 @@ class SaveGrades(preprocessors.SaveAutoGrades):  # type: ignore[misc]
         return None
 
 
-class Autograde(autograde.Autograde):  # type: ignore[misc]
+class Autograde(autograde.Autograde):
     """Grade submissions in sandboxes; this process alone writes to the gradebook."""
 
     trust_submissions = Bool(False, help="Run submissions without walls, on your own account.").tag(config=True)
@@ -98,7 +97,7 @@ class Autograde(autograde.Autograde):  # type: ignore[misc]
         records = [self._record_of(job) for job in self.jobs if job not in jobs]
         for job in jobs:
             if job.student in clashing:
-                records.append(self._finish(failed(job, setup, clashing[job.student])))
+                records.append(self._finish(failed(job, lab, clashing[job.student])))
         for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
             records.append(self._finish(result))
             self._say(number, len(todo), records[-1], result["seconds"])
@@ -122,7 +121,13 @@ class Autograde(autograde.Autograde):  # type: ignore[misc]
                 self._write(record, result["notebook"])
             except Exception as error:
                 self.log.error("%s: %s", record["student"], error, exc_info=True)
-                record = {**record, "status": PERSON, "points": None, "folder": "", "reason": f"not in the gradebook: {error}"}
+                record = {
+                    **record,
+                    "status": PERSON,
+                    "points": None,
+                    "folder": "",
+                    "reason": f"not in the gradebook: {error}",
+                }
         path = self._record_path(record["student"])
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, json.dumps(record, indent=1, ensure_ascii=True).encode())

@@ -197,8 +197,8 @@ class Shell:
     def __getattr__(self, name: str) -> Any:
         return Shell()
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return None
+    def __call__(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing."""
 
 
 # What computes in one call what the course asks students to write.
@@ -225,13 +225,13 @@ def replace_answers(questions: dict[str, Any]) -> None:
             stubs[id(real)] = _stub(real, "does what this course asks you to write")
     checks = types.ModuleType("attention_course.questions")
     vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)  # the judge checks, not this
-    for name, module in list(sys.modules.items()):
+    for name, loaded in list(sys.modules.items()):
         if name.startswith("attention_course.questions"):
             del sys.modules[name]
         elif SEEN.match(name):
-            for key, value in list(vars(module).items()):
+            for key, value in list(vars(loaded).items()):
                 if id(value) in stubs:
-                    setattr(module, key, stubs[id(value)])
+                    setattr(loaded, key, stubs[id(value)])
     sys.modules["attention_course.questions"] = checks
     vars(sys.modules["attention_course"])["questions"] = checks
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from attention_course.grader import wire
-from attention_course.grader.sandbox import Sandbox, Trouble, plain_text
+from attention_course.grader.sandbox import Ended, Sandbox, Trouble, plain_text
 from attention_course.grader.walls import Limits
 from attention_course.questions import QUESTIONS, Grade
 from attention_course.questions.core import Reply, Request, evaluate
 
 # A submission that breaks its process so often is given no further one.
-MOST_SANDBOXES = 12
+MOST_SANDBOXES = 24
 REPLY = Reply.__annotations__
 
 
@@ -85,6 +85,7 @@ class Judge:
         self.cells, self.asked, self.sandboxes, self.limits, self.seed = cells, asked, sandboxes, limits, seed
         self.ran: dict[int, Ran] = {}
         self.broken: set[int] = set()  # cells that took the process with them
+        self.suspects: set[int] = set()  # cells in which it ended once: something else may have ended it
         self.sandbox: Sandbox | None = None
         self.used = 0
         self.end = time.monotonic() + limits.submission
@@ -113,6 +114,9 @@ class Judge:
         question = QUESTIONS[asked.question]
         door = Door(self, asked)
         results = evaluate(question, door, self.seed(asked.question))
+        if door.ended:  # twice is the answer's own doing
+            door = Door(self, asked)
+            results = evaluate(question, door, self.seed(asked.question))
         door.close()
         grade = Grade(question, results)
         mistakes = tuple(dict.fromkeys(r.misconception.name for r in results if r.misconception))
@@ -141,6 +145,9 @@ class Judge:
                 data = {"name": cell.name, "source": cell.source, "seed": self.seed("")}
                 frame = sandbox.call("cell", data, self.deadline(self.limits.cell))
             except Trouble as trouble:
+                if isinstance(trouble, Ended) and i not in self.suspects:
+                    self.suspects.add(i)
+                    return False
                 self.broken.add(i)
                 self.ran[i] = Ran(sandbox.text(), f"{trouble}; the cell was left out")
                 return False
@@ -158,7 +165,7 @@ class Door:
     """
 
     def __init__(self, judge: Judge, asked: Asked):
-        self.judge, self.asked, self.trouble, self.calls = judge, asked, "", 0
+        self.judge, self.asked, self.trouble, self.ended, self.calls = judge, asked, "", False, 0
         self.sandbox: Sandbox | None = None
         self.deadline = 0.0
 
@@ -168,7 +175,7 @@ class Door:
             try:
                 return self._reply(request)
             except Trouble as trouble:
-                self.trouble = str(trouble)
+                self.trouble, self.ended = str(trouble), isinstance(trouble, Ended)
                 self._give_up()
         return Reply(error=self.trouble)
 
@@ -189,14 +196,11 @@ class Door:
             self.sandbox.send("question", data, self.deadline)
         self.calls += 1
         fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
-        data = {"call": self.calls, "seed": self.judge.seed(self.asked.question), "request": fields}
-        kind, answer = self.sandbox.call("ask", data, self.deadline)
+        seed = self.judge.seed(self.asked.question)
+        kind, answer = self.sandbox.call("ask", {"call": self.calls, "seed": seed, "request": fields}, self.deadline)
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0
-            ended = f"by signal {-code}" if code < 0 else f"with code {code}"
-            self.trouble = f"the process ended {ended}"  # and the sandbox goes on: it was a fork
-            self.sandbox = None
-            return Reply(error=self.trouble)
+            raise Ended(f"the process ended {f'by signal {-code}' if code < 0 else f'with code {code}'}")
         return _checked(kind, answer, self.calls)
 
     def _give_up(self) -> None:

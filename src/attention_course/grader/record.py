@@ -25,7 +25,7 @@ def questions_of(source: Sequence[Mapping[str, Any]]) -> list[Asked]:
     for cell in filter(is_graded, source):
         try:
             (statement,) = ast.parse(cell["source"]).body
-            call = statement.value  # type: ignore[attr-defined]
+            call = statement.value
             name, thing = call.args
             if call.func.id != "check" or name.value not in QUESTIONS:
                 raise ValueError

@@ -32,6 +32,10 @@ class Trouble(Exception):
     """The student's process gave no answer; the message says why, for the student's eyes."""
 
 
+class Ended(Trouble):
+    """The student's process ended of itself, or so it seems: something else may have killed it."""
+
+
 class SandboxError(Exception):
     """There is no sandbox, and the student's code has nothing to do with it."""
 
@@ -243,7 +247,9 @@ class Sandbox:
         self.close()
         if not self.nursery.is_alive():
             raise SandboxError("the process to fork from was killed") from error
-        raise Trouble(self.killed_for or ("an endless loop, or far too slow" if late else str(error))) from error
+        if self.killed_for or late:
+            raise Trouble(self.killed_for or "an endless loop, or far too slow") from error
+        raise (Ended if error.ended else Trouble)(str(error)) from error
 
     def _kill(self) -> None:
         # The first process of the namespace takes all others with it; without walls there is only the session.

@@ -2,7 +2,6 @@
 
 import sys
 import time
-
 from typing import TYPE_CHECKING
 
 from attention_course.grader.walls import PACKAGE, Limits, bubblewrap
@@ -10,7 +9,7 @@ from attention_course.grader.walls import PACKAGE, Limits, bubblewrap
 if TYPE_CHECKING:
     from attention_course.grader.sandbox import Sandbox
 
-PROBE = '''
+PROBE = """
 import os, resource, socket, time
 failures = []
 def wall(name, holds):
@@ -45,7 +44,7 @@ hoard = []
 while True:
     hoard.append(bytearray(b"x" * (32 << 20)))
     time.sleep(0.001)
-'''
+"""
 
 
 def prove(limits: Limits) -> str:

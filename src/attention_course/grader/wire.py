@@ -33,6 +33,14 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 class WireError(Exception):
     """What came is no frame, or none came in time; the message is for people."""
 
+    ended = False
+
+
+class Gone(WireError):
+    """The other end is no more."""
+
+    ended = True
+
 
 class Frame(NamedTuple):
     """What is sent: a word for what it is, and plain data with tensors in it."""
@@ -73,7 +81,7 @@ def send(sock: socket.socket, frame: Frame, deadline: float) -> None:
         sock.settimeout(max(deadline - time.monotonic(), 1e-3))
         sock.sendall(pack(frame))
     except OSError as error:
-        raise WireError(_reason(error)) from error
+        raise _failure(error) from error
 
 
 def receive(sock: socket.socket, deadline: float) -> Frame:
@@ -188,12 +196,12 @@ def _exactly(sock: socket.socket, count: int, deadline: float) -> bytearray:
             sock.settimeout(remaining)
             got = sock.recv_into(memoryview(buffer)[done:])
         except OSError as error:
-            raise WireError(_reason(error)) from error
+            raise _failure(error) from error
         if not got:
-            raise WireError("the process ended")
+            raise Gone("the process ended")
         done += got
     return buffer
 
 
-def _reason(error: OSError) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else "the process ended"
+def _failure(error: OSError) -> WireError:
+    return WireError("no answer in time") if isinstance(error, TimeoutError) else Gone("the process ended")
