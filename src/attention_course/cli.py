@@ -17,6 +17,7 @@ from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.dates import dates
 from attention_course.tasks.multi30k import multi30k
+from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.training import TrainConfig, train, validation_loss
 from attention_course.windows import LocalM, LocalP
@@ -46,6 +47,8 @@ class TaskOptions:
 TASKS: dict[str, Callable[[TaskOptions], Any]] = {
     "dates": lambda options: dates(),
     "multi30k": lambda options: multi30k(options.folder(), options.vocab_size),
+    "numerals-de": lambda options: numerals("de"),
+    "numerals-fr": lambda options: numerals("fr"),
     "reversal": lambda options: reversal(options.max_length),
 }
 
