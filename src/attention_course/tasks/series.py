@@ -68,11 +68,11 @@ class SeriesTask(SequenceTask):
         return 1 - float((median - truth).abs().mean() / (last_week(examples) - truth).abs().mean())
 
 
-def series(weeks: int = 4, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0) -> SeriesTask:
+def series(weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0) -> SeriesTask:
     """Invent shops, each with its own busy weekdays and its own answer to a promotion.
 
     A day's sales are the product of the weekday's factor, of a promotion's (1.2 to 2.2, the shop's own) or a
-    holiday's (0.2), and of noise of 10 %. The source has a token per past day, its value and what kind of day it was
+    holiday's (0.2), and of noise of 5 %. The source has a token per past day, its value and what kind of day it was
     ("1.35 promotion"), then one per day to come, its kind alone ("? holiday"). The target has a value per day to
     come.
 
@@ -121,11 +121,11 @@ def last_week(examples: Sequence[Example]) -> Float[Tensor, "examples T"]:
 
 def _shop(rng: random.Random, weeks: int) -> Example:
     """Invent a shop, its past and its next week."""
-    weekdays = [math.exp(rng.gauss(0, 0.3)) for _ in range(SEASON)]
+    weekdays = [math.exp(rng.gauss(0, 0.4)) for _ in range(SEASON)]
     factors = dict(zip(KINDS, (1.0, 0.2, rng.uniform(1.2, 2.2))))
     past = SEASON * weeks
     kinds = rng.choices(KINDS, CHANCES, k=past + SEASON)
-    sales = [weekdays[d % SEASON] * factors[kind] * math.exp(rng.gauss(0, 0.1)) for d, kind in enumerate(kinds)]
+    sales = [weekdays[d % SEASON] * factors[kind] * math.exp(rng.gauss(0, 0.05)) for d, kind in enumerate(kinds)]
     mean = sum(sales[:past]) / past
     values = [_bin(value / mean) for value in sales]
     gold = tuple(
