@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, batches, shuffled_forever
+from attention_course.tasks.core import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIALS,
+    UNK,
+    Vocabulary,
+    batches,
+    check_source,
+    shuffled_forever,
+    source_batch,
+)
 from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, write
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import Batch, Example, make_task
@@ -124,6 +135,36 @@ def test_an_empty_batch_is_refused(task):
 def test_an_empty_source_is_refused_and_named(task):
     with pytest.raises(ValueError, match="source of example 1 has 0 tokens.*at least 1"):
         task.collate([EXAMPLES[0], example("", "x")])
+
+
+def test_a_source_batch_by_hand():
+    source, lengths = source_batch([[4, 5, 6], [7]], vocab_size=8)
+
+    assert source.tolist() == [[4, 5, 6], [7, PAD, PAD]]
+    assert lengths.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "lengths", "message"),
+    [
+        ([[4, 5], [6, 0]], [2, 3], "example 1 has 3 tokens, but its row in the batch 2"),
+        ([[4, 5], [6, 0]], [2, 0], "example 1 has 0 tokens.*at least 1"),
+        ([[4, 5], [6, 0]], [2], "1 lengths for 2 sources"),
+        ([[4, 8], [6, 0]], [2, 1], "id 8 is not in a vocabulary of 8 tokens, 0 to 7"),
+        ([[4, 5], [-1, 0]], [2, 1], "id -1 is not in a vocabulary of 8"),
+    ],
+)
+def test_what_no_model_can_read_is_refused(source, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        check_source(torch.tensor(source), torch.tensor(lengths), vocab_size=8)
+
+
+def test_a_batch_is_checked_where_it_is_made():
+    source_batch([[7]], vocab_size=8)
+    with pytest.raises(ValueError, match="id 8 is not in a vocabulary of 8"):
+        source_batch([[4], [8]], vocab_size=8)
+    with pytest.raises(ValueError, match="example 0 has 0 tokens"):
+        source_batch([[]], vocab_size=8)
 
 
 def test_an_empty_target_is_just_an_end(task):

@@ -72,7 +72,7 @@ class CosineScore(DotScore):
 
     .. math:: e_{ts} = \frac{q_t^\top k_s}{\|q_t\| \|k_s\|}
 
-    Graves et al. (2014), Eq. 6, where q is u, k is v, e is K[u, v]; without the key strength beta of their Eq. 5.
+    Graves et al. (2014), Section 3.3.1, where q is u, k is v, e is K[u, v]; without their key strength beta.
     All scores lie between -1 and 1, so no weight is more than e^2 times another. A vector of zeros scores 0.
     """
 
