@@ -10,7 +10,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme test clean environment
+.PHONY: help course book labs lab readme bench test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ lab: environment  ## open JupyterLab on the labs
 
 readme: environment  ## draw the README's picture anew
 	@$(BIN)/python tests/measure/readme.py
+
+bench: environment  ## measure how fast the models are, against other libraries (20 minutes; fetches them)
+	@$(BIN)/python tests/measure/bench.py
 
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype
