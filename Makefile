@@ -12,7 +12,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme fidelity ladder test clean environment
+.PHONY: help course book labs lab readme bench fidelity ladder test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,10 +35,13 @@ lab: environment  ## open JupyterLab on the labs
 	@$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
 
 readme: environment  ## draw the README's picture anew
-	@$(BIN)/python tests/measure/readme.py
+	@PYTHONPATH=tests $(BIN)/python -m measure.readme
+
+bench: environment  ## measure how fast the models are, against other libraries (20 minutes; fetches them)
+	@PYTHONPATH=tests $(BIN)/python -m measure.bench
 
 fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
-	@$(BIN)/python tests/measure/fidelity.py
+	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
