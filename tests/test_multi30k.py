@@ -10,8 +10,9 @@ import torch
 from attention_course import models
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks import multi30k as module
-from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK, Task
+from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK, Task, length_of
 from attention_course.tasks.multi30k import SHA256, SPLITS, Subwords, join, multi30k
+from attention_course.tasks.reversal import reversal
 
 TRAIN = [
     ("Ein Hund läuft.", "A dog runs."),
@@ -113,6 +114,12 @@ def test_vocabularies_come_from_the_training_pairs(task):
 def test_a_sentence_from_outside_is_cut_as_those_of_the_corpus(task):
     assert task.example(*TRAIN[0]) == task.train[0]
     assert task.example("Ein Hund").target == ()
+
+
+def test_sentences_of_like_length_are_trained_on_together(task):
+    assert task.length(task.train[4]) == (len(task.train[4].target), len(task.train[4].source))
+    assert length_of(task)(task.train[4]) == task.length(task.train[4])
+    assert length_of(reversal(3, 20, 2)) is None
 
 
 class Says(EncoderDecoder):

@@ -22,8 +22,10 @@ from attention_course.tasks.core import (
     UNK,
     Vocabulary,
     batches,
+    check_source,
     padded_share,
     shuffled_forever,
+    source_batch,
 )
 from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, write
 from attention_course.tasks.reversal import reversal
@@ -136,6 +138,36 @@ def test_an_empty_source_is_refused_and_named(task):
         task.collate([EXAMPLES[0], example("", "x")])
 
 
+def test_a_source_batch_by_hand():
+    source, lengths = source_batch([[4, 5, 6], [7]], vocab_size=8)
+
+    assert source.tolist() == [[4, 5, 6], [7, PAD, PAD]]
+    assert lengths.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "lengths", "message"),
+    [
+        ([[4, 5], [6, 0]], [2, 3], "example 1 has 3 tokens, but its row in the batch 2"),
+        ([[4, 5], [6, 0]], [2, 0], "example 1 has 0 tokens.*at least 1"),
+        ([[4, 5], [6, 0]], [2], "1 lengths for 2 sources"),
+        ([[4, 8], [6, 0]], [2, 1], "id 8 is not in a vocabulary of 8 tokens, 0 to 7"),
+        ([[4, 5], [-1, 0]], [2, 1], "id -1 is not in a vocabulary of 8"),
+    ],
+)
+def test_what_no_model_can_read_is_refused(source, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        check_source(torch.tensor(source), torch.tensor(lengths), vocab_size=8)
+
+
+def test_a_batch_is_checked_where_it_is_made():
+    source_batch([[7]], vocab_size=8)
+    with pytest.raises(ValueError, match="id 8 is not in a vocabulary of 8"):
+        source_batch([[4], [8]], vocab_size=8)
+    with pytest.raises(ValueError, match="example 0 has 0 tokens"):
+        source_batch([[]], vocab_size=8)
+
+
 def test_an_empty_target_is_just_an_end(task):
     batch = task.collate([example("a", "")])
 
@@ -204,6 +236,20 @@ def test_every_pass_has_every_example_once_and_its_own_order():
 def test_the_order_is_the_seeds():
     assert passes(seed=0)[1] == passes(seed=0)[1]
     assert passes(seed=0)[1] != passes(seed=1)[1]
+
+
+def test_examples_of_like_length_share_a_batch():
+    """1000 numbers as their own lengths; a pool holds 50 batches of 4, that is 200 of them."""
+    stream = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
+    passes = [[next(stream) for _ in range(250)] for _ in range(2)]
+    for one_pass in passes:
+        assert sorted(number for batch in one_pass for number in batch) == list(range(1000))
+        # Two neighbours of 200 random numbers below 1000 are 5 apart, the ends of four 15; in random order 600.
+        assert sum(max(batch) - min(batch) for batch in one_pass) / 250 == pytest.approx(15, abs=3)
+        assert [batch[0] for batch in one_pass] != sorted(batch[0] for batch in one_pass)
+    assert {tuple(batch) for batch in passes[0]} != {tuple(batch) for batch in passes[1]}
+    again = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
+    assert [next(again) for _ in range(250)] == passes[0]
 
 
 def test_shuffling_leaves_the_task_alone():

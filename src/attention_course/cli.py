@@ -22,6 +22,7 @@ from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.core import length_of, padded_share, shuffled_forever
 from attention_course.tasks.dates import dates
 from attention_course.tasks.multi30k import TranslationTask, multi30k
+from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train, validation_loss
@@ -52,6 +53,8 @@ class TaskOptions:
 TASKS: dict[str, Callable[[TaskOptions], SequenceTask]] = {
     "dates": lambda options: dates(),
     "multi30k": lambda options: multi30k(options.folder(), options.vocab_size),
+    "numerals-de": lambda options: numerals("de"),
+    "numerals-fr": lambda options: numerals("fr"),
     "reversal": lambda options: reversal(options.max_length),
 }
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from attention_course.decoding import beam_search, greedy
 from attention_course.metrics import exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad
+from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad, source_batch
 
 
 class Example(NamedTuple):
@@ -33,13 +33,13 @@ class Batch(NamedTuple):
     """Examples as padded tensors.
 
     Attributes:
-        source: (B, S), token ids.
-        lengths: (B,), tokens in each source, on the CPU.
+        source: (B, S), token ids; or images (B, C, height, width).
+        lengths: (B,), tokens in each source (slots in an image's memory), on the CPU.
         target_in: (B, T), BOS and the target: what the decoder is given.
         target_out: (B, T), the target and EOS: what it should say.
     """
 
-    source: Int[Tensor, "B S"]
+    source: Shaped[Tensor, "B ..."]
     lengths: Int[Tensor, " B"]
     target_in: Int[Tensor, "B T"]
     target_out: Int[Tensor, "B T"]
@@ -82,19 +82,21 @@ class SequenceTask:
         Raises:
             ValueError: no examples, or one whose source is empty.
         """
-        if not examples:
-            raise ValueError("a batch needs at least one example, got 0")
-        for i, example in enumerate(examples):
-            if not example.source:
-                raise ValueError(f"the source of example {i} has 0 tokens; attention needs at least 1")
-        sources = [self.source_vocabulary.encode(example.source) for example in examples]
+        source, lengths = self.read([example.source for example in examples], device)
         targets = [self.target_vocabulary.encode(example.target) for example in examples]
         return Batch(
-            source=pad(sources).to(device),
-            lengths=torch.tensor([len(source) for source in sources]),
+            source=source,
+            lengths=lengths,
             target_in=pad([[BOS, *target] for target in targets]).to(device),
             target_out=pad([[*target, EOS] for target in targets]).to(device),
         )
+
+    def read(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
+        """Turn sources into what the encoder takes: ids and lengths. See `source_batch`."""
+        rows = [self.source_vocabulary.encode(source) for source in sources]
+        return source_batch(rows, len(self.source_vocabulary), device)
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
         """Compare what the model says with what it should say; padding does not count.
