@@ -35,6 +35,7 @@ def follow_the_code(app, config):
     """
     code = hashlib.sha256()
     others = [ROOT / "constraints.txt", Path(__file__).with_name("matplotlibrc")]
+    others += sorted((ROOT / "book" / "reports").glob("*.json"))
     for path in [*sorted((ROOT / "src").rglob("*.py")), *others]:
         if path.exists():
             code.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
