@@ -79,13 +79,17 @@ def rows(name: str, data: Path) -> list[Row]:
     trained = sum(map(float, (folder / "cpu_seconds.txt").read_text(encoding="utf-8").split()))
     hint = f"published: {rung.bleu} at {rung.millions} M parameters"
 
-    def target(score):
-        return {"at_least": rung.bleu, "note": f"{score.signature}; {hint}"} if score.name == "BLEU" else {}
-
+    texts = []
+    for score, case in zip(scores, ("", ", lower case") * 2):
+        bleu = score.name == "BLEU"
+        note = f"{score.signature}; {hint}" if bleu else score.signature
+        texts.append(
+            row(f"{name}: {score.name}{case}", score.score, "", at_least=rung.bleu if bleu else None, note=note)
+        )
     return [
         Row(f"{name}: command", shlex.join(["attention-course", *command(name, "DATA", f"runs/{name}")]), ""),
         row(f"{name}: parameters", parameters(model), "", at_most=1_000_000 * rung.millions),
-        *(row(f"{name}: {s.name}", s.score, "", **({"note": s.signature} | target(s))) for s in scores),
+        *texts,
         row(f"{name}: validation loss", validation_loss(model, task), "nats per token"),
         row(
             f"{name}: steps",
