@@ -38,7 +38,7 @@ readme: environment  ## draw the README's picture anew
 	@$(BIN)/python tests/measure/readme.py
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
-	@PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
 
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype

@@ -11,9 +11,9 @@ goes on where it was, and a second one is free.
 
 import argparse
 import hashlib
+import inspect
 import json
 import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +31,7 @@ from attention_course.metrics import exact_match_by_length
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.dates import dates
+from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train
@@ -75,8 +76,9 @@ RUNGS = {
 }
 
 COURSES = {
-    "reversal": Course(reversal, 350, (4, 9, 14, 20), "letters", at_most_seconds=15),
-    "dates": Course(dates, 300, (9, 14, 19, 24, 99), "characters", at_most_seconds=30),
+    "reversal": Course(reversal, 400, (4, 9, 14, 20), "letters", at_most_seconds=15),
+    "dates": Course(dates, 300, (10, 15, 20, 40), "characters", at_most_seconds=30),
+    "numerals": Course(numerals, 300, (7, 10, 14), "words", at_most_seconds=30),
 }
 
 
@@ -143,16 +145,20 @@ def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
 
 
 def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
-    """Name a cell by what it is and by the code it depends on: this file and all it imports, but for other tasks."""
-    others = {course.make.__module__ for name, course in COURSES.items() if name != task_name}
-    code = hashlib.sha256(repr((torch.__version__, effort)).encode())
-    for name in sorted(IMPORTED - others):
-        code.update(Path(str(sys.modules[name].__file__)).read_bytes())
+    """Name a cell by what it is and by the code it comes from: not by that of other rungs and other tasks."""
+    course, rung = COURSES[task_name], RUNGS[rung_name]
+    numbers = BATCH_SIZE, LEARNING_RATE, EMBEDDING, WINDOW, course.steps, course.bounds, effort.steps, effort.sizes
+    code = hashlib.sha256(repr((torch.__version__, numbers)).encode())
+    for function in (measure, width_of_like_size, additive, RUNGS["Bahdanau"].build, rung.build):
+        code.update(inspect.getsource(function).encode())
+    others = {other.make.__module__ for name, other in COURSES.items() if name != task_name}
+    for module in sorted(IMPORTED - others):
+        code.update(Path(str(sys.modules[module].__file__)).read_bytes())
     return f"{task_name}-{rung_name.replace(',', '').replace(' ', '-')}-{seed}-{code.hexdigest()[:16]}"
 
 
-# What the cells depend on besides torch.
-IMPORTED = {name for name in sys.modules if name.startswith("attention_course")} | {__name__}
+# The modules of the course that the cells come from.
+IMPORTED = {name for name in sys.modules if name.startswith("attention_course")}
 
 Where = tuple[str, str, int]  # task, rung, seed
 
@@ -202,10 +208,13 @@ def _figures(task: str, course: Course, rung: str, cells: list[Cell]) -> Iterato
     held_to = rung == "Bahdanau"
     exact = [cell.exact_match for cell in cells]
     errors = [cell.alignment_error for cell in cells if cell.alignment_error is not None]
+    of_seeds = "of 1 seed" if len(cells) == 1 else f"of {len(cells)} seeds"
     yield figure("parameters", cells[0].parameters, "")
     seconds = median(cell.cpu_seconds for cell in cells)
-    yield figure("CPU time", seconds, "s", at_most=course.at_most_seconds if held_to else None, note="median of seeds")
-    yield figure("exact match", mean(exact), "share", at_least=0.99 if held_to else None, note="mean of seeds")
+    yield figure(
+        "CPU time", seconds, "s", at_most=course.at_most_seconds if held_to else None, note=f"median {of_seeds}"
+    )
+    yield figure("exact match", mean(exact), "share", at_least=0.99 if held_to else None, note=f"mean {of_seeds}")
     yield figure("exact match, lowest", min(exact), "share")
     yield figure("exact match, highest", max(exact), "share")
     for i, (low, high) in enumerate(zip((0, *course.bounds), course.bounds)):
@@ -213,7 +222,7 @@ def _figures(task: str, course: Course, rung: str, cells: list[Cell]) -> Iterato
         near_zero = 0.05 if task == "reversal" and RUNGS[rung].one_slot and low == 14 else None
         what = f"exact match, {low + 1} to {high} {course.unit}"
         yield figure(what, mean(shares) if shares else None, "share", at_most=near_zero)
-    yield figure("alignment error", mean(errors) if errors else None, "share", note="1 - hit rate, mean of seeds")
+    yield figure("alignment error", mean(errors) if errors else None, "share", note=f"1 - hit rate, mean {of_seeds}")
     yield figure("alignment error, lowest", min(errors) if errors else None, "share")
     speed = median(cell.tokens_per_second for cell in cells)
     yield figure("decoding", speed, "tokens/s", note="greedy, 256 at once, CPU time")
@@ -224,10 +233,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="two steps on few examples, to see that it works")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; more than one slow each other down")
     options = parser.parse_args(arguments)
-    os.environ["TQDM_DISABLE"] = "1"  # a line per cell is enough
     effort, name = (QUICK, "ladder-quick") if options.quick else (Effort(), "ladder")
     cells = measure_all(effort, options.jobs, CELLS)
-    report.write(name, rows(cells, effort.seeds), sum(cell.cpu_seconds for cell in cells.values()))
+    report.write(name, rows(cells, effort.seeds), sum(cell.cpu_seconds for cell in cells.values()), report.REPORTS)
 
 
 if __name__ == "__main__":
