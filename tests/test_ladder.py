@@ -8,7 +8,7 @@ SMALL = ladder.Effort(seeds=(0, 1), steps=2, sizes=(("train_size", 300), ("held_
 
 @pytest.fixture(autouse=True)
 def one_task(monkeypatch):
-    monkeypatch.setattr(ladder, "COURSES", {"reversal": ladder.COURSES["reversal"]})
+    monkeypatch.setattr(ladder, "TRIALS", {"reversal": ladder.TRIALS["reversal"]})
 
 
 @pytest.fixture
