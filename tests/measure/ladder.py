@@ -154,7 +154,8 @@ def _task(make: Callable[..., SequenceTask], seed: int, sizes: tuple[tuple[str, 
 def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
     """Name a cell by what it is and by the code it comes from: not by that of other rungs and other tasks."""
     trial, rung = TRIALS[task_name], RUNGS[rung_name]
-    numbers = [LEARNING_RATE, EMBEDDING, WINDOW, trial.steps, trial.batch_size, trial.bounds, *effort[1:]]
+    numbers = [LEARNING_RATE, EMBEDDING, WINDOW, trial.steps, trial.batch_size, trial.bounds]
+    numbers += [effort.steps, effort.sizes]
     code = hashlib.sha256(repr((torch.__version__, numbers)).encode())
     for function in (measure, width_of_like_size, additive, RUNGS["Bahdanau"].build, rung.build):
         code.update(inspect.getsource(function).encode())
