@@ -44,7 +44,7 @@ fidelity: environment  ## try right, wrong and mutated answers on the labs' grad
 	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
-	@PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
 
 multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
 	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }
