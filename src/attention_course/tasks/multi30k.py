@@ -122,12 +122,12 @@ class TranslationTask(SequenceTask):
 
     def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
         """Return the BLEU of greedy translations, cased, in [0, 100]."""
-        translations = [join(pieces) for pieces in self.predict(model, examples, batch_size)]
-        return sacrebleu.corpus_bleu(translations, [[join(example.target) for example in examples]]).score
+        translations = [self.text(pieces) for pieces in self.predict(model, examples, batch_size)]
+        return sacrebleu.corpus_bleu(translations, [[self.text(example.target) for example in examples]]).score
 
-    def view(self, example: Example) -> str:
-        """Write an example on one line: source -> target."""
-        return f"{join(example.source)} -> {join(example.target)}"
+    def text(self, tokens: Sequence[str]) -> str:
+        """Put the pieces of a text together again."""
+        return join(tokens)
 
 
 def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
