@@ -52,7 +52,7 @@ class Grader:
             ran, answered = self._judge(intake)
         elif not intake.problem:
             answered = [self._nothing(asked.question, intake) for asked in self.asked]
-        record = summary(student, self.lab, intake, self.asked, answered)
+        record = summary(student, self.lab, intake, ran, self.asked, answered)
         return {
             "record": record,
             "notebook": notebook(intake, record, ran, answered),
