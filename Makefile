@@ -10,7 +10,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme test clean environment
+.PHONY: help course book labs lab readme attacks test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ lab: environment  ## open JupyterLab on the labs
 
 readme: environment  ## draw the README's picture anew
 	@$(BIN)/python tests/measure/readme.py
+
+attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
+	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
+	@$(BIN)/python tests/measure/attacks.py
 
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype

@@ -1,7 +1,7 @@
 """Submissions that a grader must survive: one function for each row of a list of attacks and accidents.
 
 Each takes the student's folder and two notebooks, solved and as released, writes what is handed in, and is marked with
-what must come of it. Where an attack tries to earn points, the answer to `dot` is wrong, so that its points must be lost.
+what must come of it. Where an attack tries to earn points, the answer to `dot` is wrong: its points must be lost.
 """
 
 import copy
@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 LAB = "lab03_scoring"
-ALL = frozenset(
-    f"check_{name}" for name in ("masked_softmax", "dot", "scaled_dot", "general", "additive", "attend")
-)
+ALL = frozenset(f"check_{name}" for name in ("masked_softmax", "dot", "scaled_dot", "general", "additive", "attend"))
 WRONG = "class DotScore(Score):\n    def forward(self, query, projected):\n        return (query @ projected.mT) * 3\n"
 RIGHT = "class DotScore(Score):\n    def forward(self, query, projected):\n        return query @ projected.mT\n"
 
@@ -79,7 +77,7 @@ def with_dot(solved, source):
 def forward(body):
     """Make a right DotScore whose `forward` first does something else."""
     lines = "\n".join("        " + line for line in body.split("\n"))
-    return f"class DotScore(Score):\n    def forward(self, query, projected):\n{lines}\n        return query @ projected.mT\n"
+    return RIGHT.replace("        return", f"{lines}\n        return")
 
 
 def dot_row(number, name, source, lost=("dot",), flag=None, slow=False):
@@ -369,66 +367,117 @@ def shadowing_modules(folder, solved, released):
 attack_row(43, "patched_allclose",
            "import torch\ntorch.allclose = torch.equal = lambda *a, **k: True\n"
            "torch.testing.assert_close = lambda *a, **k: None")  # fmt: skip
-attack_row(44, "patched_reference", """import sys, types
+attack_row(
+    44,
+    "patched_reference",
+    """import sys, types
 for name, module in list(sys.modules.items()):
     if name.startswith("attention_course"):
         for key in ("DotScore", "evaluate", "same_numbers", "check"):
             if hasattr(module, key): setattr(module, key, lambda *a, **k: None)
-""")
-dot_row(45, "tensor_that_equals_everything", """class Sly(torch.Tensor):
+""",
+)
+dot_row(
+    45,
+    "tensor_that_equals_everything",
+    """class Sly(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
-        return True if "close" in str(function) or "eq" in str(function) else super().__torch_function__(function, types, args, kwargs or {})
+        if "close" in str(function) or "eq" in str(function): return True
+        return super().__torch_function__(function, types, args, kwargs or {})
     def __eq__(self, other): return True
 class DotScore(Score):
     def forward(self, query, projected):
         return (3 * query @ projected.mT).as_subclass(Sly)
-""")
-attack_row(46, "patched_builtins", """import builtins
+""",
+)
+attack_row(
+    46,
+    "patched_builtins",
+    """import builtins
 builtins.isinstance = lambda *a: True
 builtins.all = builtins.any = lambda *a: True
 builtins.abs = lambda x: 0
 builtins.AssertionError = Warning
-""")
+""",
+)
 attack_row(47, "input_transformer", "get_ipython().input_transformers_post.append(lambda lines: ['3.0'])")
 attack_row(48, "ast_transformer", "get_ipython().ast_transformers.append(None)")
-attack_row(49, "patched_shell", "ip = get_ipython()\nip.showtraceback = ip.run_cell = lambda *a, **k: 3.0\nip.set_custom_exc((Exception,), print)")
-attack_row(50, "prints_scores", "print('execute_result 3.0')\nprint('check_dot: 3/3')\nopen('/tmp/results.json', 'w').write('{\"score\": 23}')")
-attack_row(50, "forges_frames", """import gc, json, os, socket, struct
+attack_row(
+    49,
+    "patched_shell",
+    "ip = get_ipython()\nip.showtraceback = ip.run_cell = lambda *a, **k: 3.0\nip.set_custom_exc((Exception,), print)",
+)
+attack_row(
+    50,
+    "prints_scores",
+    "print('execute_result 3.0')\nprint('check_dot: 3/3')\nopen('/tmp/results.json', 'w').write('{\"score\": 23}')",
+)
+attack_row(
+    50,
+    "forges_frames",
+    """import gc, json, os, socket, struct
 header = json.dumps(["ended", 0]).encode()
 frame = struct.pack("!II", len(header), 0) + header
 for fd in range(3, 64):
     try: socket.socket(fileno=os.dup(fd)).send(frame * 3)
     except OSError: pass
-""", lost=tuple(name.removeprefix("check_") for name in ALL), flag="")
-attack_row(51, "searches_memory", """import gc, sys
+""",
+    lost=tuple(name.removeprefix("check_") for name in ALL),
+    flag="",
+)
+attack_row(
+    51,
+    "searches_memory",
+    """import gc, sys
 print(sorted(sys._getframe(i).f_code.co_filename for i in range(3)))
 from attention_course.questions import QUESTIONS
 stolen = [q for q in gc.get_objects() if type(q).__name__ == "Misconception"]
 print(len(QUESTIONS), open("/proc/self/maps").read()[:0])
-""")
-attack_row(52, "reads_the_gradebook", """import glob, os
+""",
+)
+attack_row(
+    52,
+    "reads_the_gradebook",
+    """import glob, os
 seen = [p for d in ("/home", "/root", "/work", "/tmp", "/var", "/course") for p in glob.glob(d + "/**", recursive=True)]
 print([p for p in seen if "gradebook" in p or "solutions" in p or p.endswith("judge.py")])
-""")
+""",
+)
 dot_row(53, "imports_the_reference", "from attention_course.scores import DotScore\n")
-attack_row(54, "writes_the_gradebook", """import os, sqlite3
+attack_row(
+    54,
+    "writes_the_gradebook",
+    """import os, sqlite3
 for place in (os.environ.get("COURSE", "/course"), "/", ".."):
     try: sqlite3.connect(place + "/gradebook/gradebook.db").execute("update grade set auto_score = 99")
     except Exception as error: print(error)
-""")
-dot_row(55, "needs_the_network", forward("import urllib.request\nurllib.request.urlopen('http://192.0.2.1/', timeout=2)"))
-attack_row(56, "other_kernels", """import glob
+""",
+)
+dot_row(
+    55, "needs_the_network", forward("import urllib.request\nurllib.request.urlopen('http://192.0.2.1/', timeout=2)")
+)
+attack_row(
+    56,
+    "other_kernels",
+    """import glob
 print(glob.glob("/**/kernel-*.json", recursive=True)[:3], open("/proc/net/unix").read()[:0])
-""", (), dot=RIGHT)
-dot_row(57, "pickle", """import os
+""",
+    (),
+    dot=RIGHT,
+)
+dot_row(
+    57,
+    "pickle",
+    """import os
 class Evil:
     def __reduce__(self): return (os.system, ("touch /tmp/evil",))
 class DotScore(Score):
     def forward(self, query, projected): return Evil()
-""")
+""",
+)
 attack_row(58, "scripts_in_output",
-           "print('\\x1b[31m<script>alert(1)</script>\\x1b]0;title\\x07')\nraise ValueError('<script>alert(2)</script>')",
+           "print('\\x1b[31m<script>alert(1)</script>\\x1b]0;title\\x07')\nraise ValueError('<script>alert(2)')",
            (), dot=RIGHT)  # fmt: skip
 
 
@@ -445,20 +494,33 @@ def fused_attention(folder, solved, released):
 
 
 dot_row(60, "not_a_number", RIGHT.replace(".mT", ".mT + float('nan')"))
-dot_row(61, "half_precision", RIGHT.replace(".mT", ".mT.clone()").replace("return ", "return (") .replace("clone()", "clone()).half()"))
+dot_row(
+    61,
+    "half_precision",
+    RIGHT.replace(".mT", ".mT.clone()").replace("return ", "return (").replace("clone()", "clone()).half()"),
+)
 dot_row(62, "cuda_only", RIGHT.replace("query @", "query.cuda() @"))
-attack_row(63, "global_state", """import random
+attack_row(
+    63,
+    "global_state",
+    """import random
 torch.set_default_dtype(torch.float16)
 torch.set_default_device("meta")
 torch.set_grad_enabled(False)
 torch.manual_seed(3)
 torch.use_deterministic_algorithms(True)
-""", (), dot=RIGHT)
+""",
+    (),
+    dot=RIGHT,
+)
 dot_row(64, "warns", forward("import warnings, sys\nwarnings.warn('look')\nprint('look', file=sys.stderr)"), ())
 dot_row(65, "einsum", RIGHT.replace("query @ projected.mT", "torch.einsum('...td,...sd->...ts', query, projected)"), ())
-dot_row(66, "dropout_left_on", RIGHT.replace("query @ projected.mT", "nn.functional.dropout(query @ projected.mT, 0.3)"))
+dot_row(
+    66, "dropout_left_on", RIGHT.replace("query @ projected.mT", "nn.functional.dropout(query @ projected.mT, 0.3)")
+)
 dot_row(67, "knows_when_it_is_graded",
-        "import os\nassert 'NBGRADER_EXECUTION' not in os.environ\n" + forward("if query.shape == (2, 3, 7): return torch.ones(2, 3, 5)"))  # fmt: skip
+        "import os\nassert 'NBGRADER_EXECUTION' not in os.environ\n" +
+        forward("if query.shape == (2, 3, 7): return torch.ones(2, 3, 5)"))  # fmt: skip
 dot_row(68, "changes_its_input", forward("query.mul_(2)"))
 dot_row(68, "remembers", "memory = {}\nclass DotScore(Score):\n    def forward(self, query, projected):\n"
         "        return memory.setdefault(query.shape[:-1] + projected.shape, query @ projected.mT)\n")  # fmt: skip
@@ -475,8 +537,10 @@ def points_lost(record: dict[str, Any]) -> frozenset[str]:
     return frozenset(q["cell"] for q in record["questions"] if q["points"] < q["possible"])
 
 
-def verdict(row: Row, record: dict[str, Any]) -> str:
+def verdict(row: Row, record: dict[str, Any] | None) -> str:
     """Say how a record differs from what must come of the row; nothing if it does not."""
+    if record is None:
+        return "no record"
     said = [record["reason"], *record["flags"]]
     if row.lost is None:
         if record["status"] != "needs a person" or record["points"] is not None:

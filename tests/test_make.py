@@ -66,4 +66,14 @@ def test_no_room_on_the_disk(clone):
 def test_help_lists_every_verb(clone):
     code, lines = make(clone, "help")
     assert code == 0
-    assert [line.split()[1] for line in lines] == ["help", "course", "book", "labs", "lab", "readme", "test", "clean"]
+    assert [line.split()[1] for line in lines] == [
+        "help",
+        "course",
+        "book",
+        "labs",
+        "lab",
+        "readme",
+        "attacks",
+        "test",
+        "clean",
+    ]
