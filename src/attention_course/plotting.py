@@ -1,8 +1,9 @@
-"""Figures: alignments as heat maps and as tables, scores as curves over length."""
+"""Figures: alignments as heat maps and as tables, scores as curves over length, reports as tables."""
 
 import html
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -100,6 +101,38 @@ def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = N
     ax.grid(alpha=0.3)
     ax.legend()
     return ax
+
+
+def report_table(rows: Sequence[Mapping[str, Any]], of: str, columns: Sequence[str] = ()) -> str:
+    """Lay out the figures of a report that are named "OF / line / column".
+
+    Args:
+        rows: of the report's JSON: `what`, `value` and `unit` of each are looked at.
+        of: first part of the names.
+        columns: which figures, in this order; none named: all there are.
+
+    Returns:
+        A table in Markdown; what was not measured is a dash.
+
+    Raises:
+        ValueError: nothing is named so.
+    """
+    named = [(row["what"].split(" / "), row) for row in rows]
+    cells = {(name[1], name[2]): row for name, row in named if name[0] == of and len(name) == 3}
+    lines, there = (list(dict.fromkeys(part)) for part in zip(*cells)) if cells else ([], [])
+    if not cells or not set(columns) <= set(there):
+        raise ValueError(f"the report has of {of!r} the figures {there}, not all of {list(columns)}")
+    columns = columns or there
+    table = [["", *columns], ["---"] + ["--:"] * len(columns)]
+    table += [[line, *(_figure(cells.get((line, column))) for column in columns)] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in table)
+
+
+def _figure(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["value"] is None:
+        return "–"
+    digits = {"share": 3, "s": 1}.get(row["unit"], 0)
+    return f"{row['value']:,.{digits}f}"
 
 
 def _visible(token: str) -> str:

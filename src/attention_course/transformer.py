@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import KeyValue, MultiHeadAttention, attend
+from attention_course.dropout import Dropout
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.seq2seq import Encoded
 
@@ -100,7 +101,7 @@ class TokenEmbedding(nn.Module):
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def weight(self) -> Tensor:
@@ -132,7 +133,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Map every position by itself."""
-        return self.outer(torch.relu(self.inner(x)))
+        return self.outer(self.inner(x).relu_())
 
 
 class Residual(nn.Module):
@@ -151,7 +152,7 @@ class Residual(nn.Module):
     def __init__(self, dim: int, dropout: float, pre_norm: bool):
         super().__init__()
         self.norm = nn.LayerNorm(dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.pre_norm = pre_norm
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
