@@ -10,6 +10,8 @@ from torch import nn
 
 from attention_course import models
 from attention_course.scores import AdditiveScore
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.transformer import LearnedPositions, TransformerDecoder, TransformerEncoder
 from attention_course.windows import LocalM, LocalP
 
 matplotlib.use("Agg")
@@ -54,14 +56,27 @@ LOCAL = {
     "luong_local_m_fed": lambda: models.luong(**SIZES, score=additive(), window=LocalM(1), input_feeding=True),
     "luong_local_p": lambda: models.luong(**SIZES, score=additive(), window=LocalP(11, 5, half_width=2)),
 }
-BUILDERS = {**ONE_SLOT, **GLOBAL, **LOCAL}
+
+
+def transformer_post_norm():
+    """The norm after the sum, and positions from a table: `models.transformer` has neither."""
+    encoder = TransformerEncoder(17, 14, 2, 11, 3, LearnedPositions(23, 14), pre_norm=False)
+    return EncoderDecoder(encoder, TransformerDecoder(19, 14, 2, 11, 3, LearnedPositions(29, 14), pre_norm=False))
+
+
+TRANSFORMERS = {
+    "transformer": lambda: models.transformer(17, 19, dim=14, num_heads=2, hidden_dim=11, num_layers=3),
+    "transformer_post_norm": transformer_post_norm,
+}
+BUILDERS = {**ONE_SLOT, **GLOBAL, **LOCAL, **TRANSFORMERS}
 
 
 def _build(name):
     model = BUILDERS[name]()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(2)  # at torch's own scale all weights are near 1/S and all logits near 0
+            # At torch's own scale all weights are near 1/S and all logits near 0; its norms and some biases do nothing.
+            parameter.mul_(2).add_(torch.randn_like(parameter) / 10)
     return model.eval()
 
 

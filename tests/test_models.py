@@ -89,13 +89,14 @@ def test_runs_without_data(model):
     model = model.to("meta")
     source, target = SOURCE.to("meta"), TARGET.to("meta")
     memory = model.encode(source, LENGTHS)
-    logits, weights = model.decode(target, memory)
-    step_logits, step_weights, cache = model.step(target[:, :1], memory, model.start(memory))
+    logits, weights = model.decode(target, memory, need_weights=True)
+    _, _, cache = model.step(target[:, :1], memory, model.start(memory))
+    step_logits, step_weights, cache = model.step(target[:, 1:2], memory, cache, need_weights=True)
 
-    made = [*memory, logits, weights, step_logits, step_weights, *tree_leaves(cache)]
+    made = tree_leaves((memory, logits, weights, step_logits, step_weights, cache))
     assert {tensor.device.type for tensor in made} == {"meta"}
     assert (logits.shape, step_logits.shape) == ((B, T, 19), (B, 1, 19))
-    assert weights.shape == (B, T, memory.key.size(1))
+    assert (weights.size(0), *weights.shape[-2:]) == (B, T, memory.mask.size(-1))
 
 
 def test_transformers_are_built_as_asked():

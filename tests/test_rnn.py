@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
+from attention_course import models
 from attention_course.gnmt import GNMTDecoder
 from attention_course.rnn import (
     BahdanauDecoder,
@@ -34,12 +35,6 @@ def encoded():
     """What some encoder of width E might have returned for lengths 5 and 3."""
     mask = torch.arange(S)[None, None] < LENGTHS[:, None, None]
     return Encoded(torch.randn(B, S, E), torch.randn(B, E), mask)
-
-
-def random_batch(b, t, s):
-    """Token ids for `b` sentences; the first is `s` long, the others vary."""
-    lengths = torch.tensor([s, *torch.randint(1, s + 1, (b - 1,)).tolist()])
-    return torch.randint(4, 17, (b, s)), lengths, torch.randint(1, V, (b, t))
 
 
 # The encoder
@@ -314,84 +309,24 @@ def test_keys_are_projected_once_per_source(kind):
     assert decoder.score.projections == 1
 
 
-# What holds for every model: the fixture `model` builds one of each kind
-
-
-@pytest.mark.parametrize(("b", "t", "s"), [(2, 3, 5), (3, 5, 2), (1, 2, 7), (2, 1, 3), (2, 3, 1), (1, 1, 1)])
-def test_decode_is_the_stacked_steps(model, b, t, s, device):
-    model = model.to(device)
-    source, lengths, target = random_batch(b, t, s)
-    memory = model.encode(source.to(device), lengths)
-    target = target.to(device)
-    logits, weights = model.decode(target, memory)
-
-    cache, stacked = model.start(memory), []
-    for i in range(t):
-        *answers, cache = model.step(target[:, i : i + 1], memory, cache)
-        stacked.append(answers)
-    assert_close(logits, torch.cat([step_logits for step_logits, _ in stacked], dim=1))
-    assert_close(weights, torch.cat([step_weights for _, step_weights in stacked], dim=1))
-
-
-def test_the_target_reaches_the_logits(model):
-    """So that none of the invariances below holds because nothing depends on anything."""
-    logits, _ = model(SOURCE, LENGTHS, TARGET)
-    other_source, _ = model(SOURCE + 1, LENGTHS, TARGET)
-    other_target, _ = model(SOURCE, LENGTHS, TARGET + 1)
-
-    assert (logits - other_source).abs().amax(dim=-1).min() > 1e-3
-    assert (logits - other_target).abs().amax(dim=-1).min() > 1e-3
-
-
-def test_padding_changes_nothing(model):
-    logits, weights = model(SOURCE, LENGTHS, TARGET)
-    junk = torch.tensor([[4, 5, 6, 7, 8, 3, 12], [9, 10, 11, 13, 14, 15, 16]])
-    junk_logits, junk_weights = model(junk, LENGTHS, TARGET)
-
-    assert_close(junk_logits, logits)
-    if weights.size(-1) == S:
-        assert_close(junk_weights[..., :S], weights)
-        assert not junk_weights[0, :, 5:].any()
-        assert not junk_weights[1, :, 3:].any()
-
-
-def test_a_sentence_does_not_see_its_batch(model):
-    logits, weights = model(SOURCE, LENGTHS, TARGET)
-    for b in range(B):
-        length = int(LENGTHS[b])
-        alone, alone_weights = model(SOURCE[b : b + 1, :length], LENGTHS[b : b + 1], TARGET[b : b + 1])
-        assert_close(alone[0], logits[b])
-        assert_close(alone_weights[0], weights[b, :, : alone_weights.size(-1)])
-
-
-def test_logits_do_not_depend_on_later_target_tokens(model):
-    embedding = model.decoder.embedding.weight
-    logits, _ = model(SOURCE, LENGTHS, TARGET)
-    for b in range(B):
-        for t in range(T):
-            (gradient,) = torch.autograd.grad(logits[b, t].square().sum(), embedding, retain_graph=True)
-            reached = gradient.abs().sum(dim=-1) > 0
-            assert reached[TARGET[b, : t + 1]].all()
-            assert reached.sum() == t + 1  # no later token, and no other sentence's
-
-
-def test_every_parameter_learns(model):
-    logits, _ = model(SOURCE, LENGTHS, TARGET)
-    logits.logsumexp(dim=-1).sum().backward()
-
-    assert all(p.grad is not None and p.grad.any() for p in model.parameters())
-
-
-def test_double_precision_stays_double(model):
-    single, _ = model(SOURCE, LENGTHS, TARGET)
-    double, weights = copy.deepcopy(model).double()(SOURCE, LENGTHS, TARGET)
-
-    assert double.dtype == weights.dtype == torch.float64
-    assert_close(double.float(), single, rtol=1e-4, atol=1e-4)
-
-
 def test_with_input_feeding_a_step_takes_one_token():
     decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=True)
     memory = decoder.remember(Encoded(torch.randn(2, 5, E), torch.randn(2, E), torch.ones(2, 1, 5, dtype=torch.bool)))
     with pytest.raises(ValueError, match="takes 1 token, got 3"):
         decoder.step(torch.zeros(2, 3, dtype=torch.long), memory, decoder.start(memory))
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong"])
+def test_dropping_everything_leaves_the_bias(name):
+    score = {"score": AdditiveScore(H, 2 * H, A)} if name in ("bahdanau", "luong") else {}
+    dropping = getattr(models, name)(V, V, D, H, num_layers=2, dropout=1.0, **score)
+    keeping = getattr(models, name)(V, V, D, H, num_layers=2, **copy.deepcopy(score))
+    keeping.load_state_dict(dropping.state_dict())
+
+    assert_close(dropping(SOURCE, LENGTHS, TARGET)[0], dropping.decoder.head.bias.expand(B, T, V))
+    states = dropping.encoder(SOURCE, LENGTHS).states
+    assert_close(states[0], dropping.encoder(SOURCE.flip(1), LENGTHS).states[0])
+    assert_close(dropping.eval()(SOURCE, LENGTHS, TARGET), keeping(SOURCE, LENGTHS, TARGET))

@@ -1,31 +1,15 @@
-"""What all tasks share: examples, vocabularies, batches and the loss."""
+"""What all tasks share: the protocol that training asks of a task, vocabularies and batching."""
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
-
-
-class Example(NamedTuple):
-    """One source, its target, and where each target token came from.
-
-    Attributes:
-        source: tokens.
-        target: tokens.
-        gold: for each target token the source positions that it came from; empty where it came from none.
-    """
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    gold: tuple[frozenset[int], ...]
 
 
 class Vocabulary:
@@ -57,122 +41,150 @@ class Vocabulary:
         return tuple(tokens)
 
 
-class Batch(NamedTuple):
-    """Examples as padded tensors.
-
-    Attributes:
-        source: (B, S), token ids.
-        lengths: (B,), tokens in each source, on the CPU.
-        target_in: (B, T), BOS and the target: what the decoder is given.
-        target_out: (B, T), the target and EOS: what it should say.
-    """
-
-    source: Int[Tensor, "B S"]
-    lengths: Int[Tensor, " B"]
-    target_in: Int[Tensor, "B T"]
-    target_out: Int[Tensor, "B T"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """Sequences in, sequences out.
+@runtime_checkable
+class Task(Protocol):
+    """What training and evaluation ask of a task; its examples, its batches and its kind of model are its own affair.
 
     Attributes:
         name: how the task is called in tables.
+        metric: what `score` measures ("exact match").
         train: examples to train on.
         validation: examples to choose a model by.
         test: examples to report on.
-        source_vocabulary: of the training sources.
-        target_vocabulary: of the training targets.
     """
 
-    name: str
-    train: Sequence[Example]
-    validation: Sequence[Example]
-    test: Sequence[Example]
-    source_vocabulary: Vocabulary
-    target_vocabulary: Vocabulary
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def metric(self) -> str: ...  # noqa: D102
+    @property
+    def train(self) -> Sequence[Any]: ...  # noqa: D102
+    @property
+    def validation(self) -> Sequence[Any]: ...  # noqa: D102
+    @property
+    def test(self) -> Sequence[Any]: ...  # noqa: D102
 
-    def collate(self, examples: Sequence[Example], device: torch.device | str = "cpu") -> Batch:
-        """Pad examples to a batch.
+    def collate(self, examples: Sequence[Any], device: torch.device | str = "cpu") -> Any:
+        """Pad examples to a batch; this is where lengths, ids and empty examples are checked."""
 
-        Args:
-            examples: at least one, none with an empty source.
-            device: where the token ids go.
+    def loss(self, model: Any, batch: Any, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+        """Return the sum of the losses in nats, and the number of predictions in that sum; padding is not in it."""
 
-        Returns:
-            The batch; sources and targets are padded to the longest in it.
+    def score(self, model: Any, examples: Sequence[Any], batch_size: int = 256) -> float:
+        """Return the metric on examples; higher is better. The model is left in `eval()` mode."""
 
-        Raises:
-            ValueError: no examples, or one whose source is empty.
-        """
-        if not examples:
-            raise ValueError("a batch needs at least one example, got 0")
-        for i, example in enumerate(examples):
-            if not example.source:
-                raise ValueError(f"the source of example {i} has 0 tokens; attention needs at least 1")
-        sources = [self.source_vocabulary.encode(example.source) for example in examples]
-        targets = [self.target_vocabulary.encode(example.target) for example in examples]
-        return Batch(
-            source=_pad(sources).to(device),
-            lengths=torch.tensor([len(source) for source in sources]),
-            target_in=_pad([[BOS, *target] for target in targets]).to(device),
-            target_out=_pad([[*target, EOS] for target in targets]).to(device),
-        )
-
-    def batches(
-        self, examples: Sequence[Example], batch_size: int, device: torch.device | str = "cpu"
-    ) -> Iterator[Batch]:
-        """Go through examples once, in order, at most `batch_size` at a time."""
-        for i in range(0, len(examples), batch_size):
-            yield self.collate(examples[i : i + batch_size], device)
-
-    def loss(self, model: nn.Module, batch: Batch) -> tuple[Float[Tensor, ""], int]:
-        """Compare what the model says with what it should say; padding does not count.
-
-        Args:
-            model: called as model(source, lengths, target_in) -> (logits, weights).
-            batch: from `collate`.
-
-        Returns:
-            The sum of the losses in nats, and the number of tokens in that sum.
-        """
-        logits, _ = model(batch.source, batch.lengths, batch.target_in)
-        total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD, reduction="sum")
-        return total, int((batch.target_out != PAD).sum())
+    def view(self, example: Any) -> str:
+        """Write an example for people, on one line."""
 
 
-def make_task(name: str, splits: Sequence[Sequence[Example]]) -> Task:
-    """Assemble a task from its training, validation and test examples; vocabularies come from the training ones."""
-    train, validation, test = splits
-    source_vocabulary = Vocabulary(token for example in train for token in example.source)
-    target_vocabulary = Vocabulary(token for example in train for token in example.target)
-    return Task(name, train, validation, test, source_vocabulary, target_vocabulary)
+def length_of(task: Task) -> Callable[[Any], Any] | None:
+    """Return what a task says about the length of an example, if it wants examples of like length in one batch."""
+    return getattr(task, "length", None)
 
 
-def shuffled_forever(task: Task, batch_size: int, seed: int, device: torch.device | str = "cpu") -> Iterator[Batch]:
-    """Draw training batches without end, in a new order at every pass.
+def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str = "cpu") -> Iterator[Any]:
+    """Go through examples once, in order, at most `batch_size` at a time."""
+    for i in range(0, len(examples), batch_size):
+        yield task.collate(examples[i : i + batch_size], device)
+
+
+def shuffled_forever(
+    examples: Sequence[Any], batch_size: int, seed: int, length: Callable[[Any], Any] | None = None
+) -> Iterator[list[Any]]:
+    """Draw batches of examples without end, in a new order at every pass.
 
     Args:
-        task: its training examples are used.
+        examples: what to draw from; left as they are.
         batch_size: examples per batch; the last batch of a pass may be smaller.
         seed: of the order.
-        device: where the token ids go.
+        length: of an example, one number or several; those of like length then share a batch, which leaves little to
+            pad. None: any may.
 
     Returns:
-        An endless iterator.
+        An endless iterator over lists of examples, for `Task.collate`.
 
     Raises:
-        ValueError: the task has no training examples.
+        ValueError: there are no examples.
     """
-    if not task.train:
+    if not examples:
         raise ValueError("training needs at least one example, got 0")
-    order, rng = list(task.train), random.Random(seed)
+    order, rng = list(examples), random.Random(seed)
     while True:
         rng.shuffle(order)
-        yield from task.batches(order, batch_size, device)
+        if length is None:
+            yield from _cut(order, batch_size)
+            continue
+        # Sorted are pools of 50 batches, not all examples, so that a pass differs from the one before it.
+        pools = (sorted(pool, key=length) for pool in _cut(order, 50 * batch_size))
+        grouped = [batch for pool in pools for batch in _cut(pool, batch_size)]
+        rng.shuffle(grouped)
+        yield from grouped
 
 
-def _pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
+def padded_share(drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]) -> float:
+    """Return which share of batches of examples is padding, over all sequences of an example."""
+    tokens = places = 0
+    for examples in drawn:
+        for counts in zip(*map(length, examples)):
+            tokens += sum(counts)
+            places += len(counts) * max(counts)
+    return 1 - tokens / places
+
+
+def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
+    return (examples[i : i + size] for i in range(0, len(examples), size))
+
+
+def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
+    """Fill rows of ids up with PAD to the longest of them."""
     longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)
+
+
+def source_batch(
+    rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device | str = "cpu"
+) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+    """Pad the ids of sources, and count them: what every `encode(source, lengths)` takes.
+
+    Args:
+        rows: token ids, a row per source.
+        vocab_size: V, tokens in the vocabulary.
+        device: where the ids go; the lengths stay on the CPU.
+
+    Returns:
+        The ids, padded to the longest source, and the number of tokens in each.
+
+    Raises:
+        ValueError: there are no sources, or what `check_source` raises.
+    """
+    if not rows:
+        raise ValueError("a batch needs at least one example, got 0")
+    source, lengths = pad(rows), torch.tensor([len(row) for row in rows])
+    check_source(source, lengths, vocab_size)
+    return source.to(device), lengths
+
+
+def check_source(source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int) -> None:
+    """Refuse values that no model can read. Models look at shapes only; whoever makes a batch calls this, once.
+
+    Args:
+        source: token ids, padded.
+        lengths: tokens in each source.
+        vocab_size: V, tokens in the vocabulary.
+
+    Raises:
+        ValueError: not one length per source, a source that is empty or longer than its row, or an id beyond the
+            vocabulary.
+    """
+    if len(lengths) != len(source):
+        raise ValueError(f"{len(lengths)} lengths for {len(source)} sources")
+    for i, length in enumerate(lengths.tolist()):
+        if length < 1:
+            raise ValueError(f"the source of example {i} has {length} tokens; attention needs at least 1")
+        if length > source.size(1):
+            raise ValueError(
+                f"the source of example {i} has {length} tokens, but its row in the batch {source.size(1)}"
+            )
+    for extreme in (int(source.min()), int(source.max())):
+        if not 0 <= extreme < vocab_size:
+            raise ValueError(f"token id {extreme} is not in a vocabulary of {vocab_size} tokens, 0 to {vocab_size - 1}")

@@ -8,7 +8,7 @@ from functools import cache
 from babel import Locale, UnknownLocaleError
 from babel.dates import DateTimeFormat, tokenize_pattern
 
-from attention_course.tasks.core import Example, Task, make_task
+from attention_course.tasks.sequences import Example, SequenceTask, make_task
 
 LOCALES = ("en", "en_GB", "de", "fr", "es", "it", "nl", "pt", "sv")
 
@@ -20,7 +20,9 @@ FIRST, LAST = date(1969, 1, 1), date(2068, 12, 31)
 ISO_FIELDS = ("y", "y", "y", "y", None, "M", "M", None, "d", "d")
 
 
-def dates(locales: Sequence[str] = LOCALES, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0) -> Task:
+def dates(
+    locales: Sequence[str] = LOCALES, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0
+) -> SequenceTask:
     """Write random dates in the formats that CLDR gives for the locales; the target is the ISO form.
 
     Both sides are characters. No *date* is in two splits. Formats that one of the locales, or of `LOCALES`,

@@ -3,10 +3,10 @@
 import random
 import string
 
-from attention_course.tasks.core import Example, Task, make_task
+from attention_course.tasks.sequences import Example, SequenceTask, make_task
 
 
-def reversal(max_length: int = 20, train_size: int = 20_000, held_out_size: int = 1_000, seed: int = 0) -> Task:
+def reversal(max_length: int = 20, train_size: int = 20_000, held_out_size: int = 1_000, seed: int = 0) -> SequenceTask:
     """Make random strings of 1 to `max_length` letters, each length equally likely, and their reversals.
 
     No string is in two splits. The training examples are drawn first: of the shortest strings, 26 of one letter and

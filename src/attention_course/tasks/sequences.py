@@ -1,0 +1,177 @@
+"""Sequences in, sequences out: examples with gold alignments, padded batches, the loss and exact match."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from attention_course.decoding import beam_search, greedy
+from attention_course.metrics import exact_match
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad, source_batch
+
+
+class Example(NamedTuple):
+    """One source, its target, and where each target token came from.
+
+    Attributes:
+        source: tokens.
+        target: tokens.
+        gold: for each target token the source positions that it came from; empty where it came from none.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    gold: tuple[frozenset[int], ...]
+
+
+class Batch(NamedTuple):
+    """Examples as padded tensors.
+
+    Attributes:
+        source: (B, S), token ids; or images (B, C, height, width).
+        lengths: (B,), tokens in each source (slots in an image's memory), on the CPU.
+        target_in: (B, T), BOS and the target: what the decoder is given.
+        target_out: (B, T), the target and EOS: what it should say.
+    """
+
+    source: Shaped[Tensor, "B ..."]
+    lengths: Int[Tensor, " B"]
+    target_in: Int[Tensor, "B T"]
+    target_out: Int[Tensor, "B T"]
+
+
+@dataclass(frozen=True)
+class SequenceTask:
+    """Sequences in, sequences out.
+
+    Attributes:
+        name: how the task is called in tables.
+        train: examples to train on.
+        validation: examples to choose a model by.
+        test: examples to report on.
+        source_vocabulary: of the training sources.
+        target_vocabulary: of the training targets.
+        separator: what stands between two tokens when an example is written for people.
+        metric: what `score` measures.
+    """
+
+    name: str
+    train: Sequence[Example]
+    validation: Sequence[Example]
+    test: Sequence[Example]
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    separator: str = ""
+    metric: str = "exact match"
+
+    def collate(self, examples: Sequence[Example], device: torch.device | str = "cpu") -> Batch:
+        """Pad examples to a batch.
+
+        Args:
+            examples: at least one, none with an empty source.
+            device: where the token ids go.
+
+        Returns:
+            The batch; sources and targets are padded to the longest in it.
+
+        Raises:
+            ValueError: no examples, or one whose source is empty.
+        """
+        source, lengths = self.read([example.source for example in examples], device)
+        targets = [self.target_vocabulary.encode(example.target) for example in examples]
+        return Batch(
+            source=source,
+            lengths=lengths,
+            target_in=pad([[BOS, *target] for target in targets]).to(device),
+            target_out=pad([[*target, EOS] for target in targets]).to(device),
+        )
+
+    def read(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
+        """Turn sources into what the encoder takes: ids and lengths. See `source_batch`."""
+        rows = [self.source_vocabulary.encode(source) for source in sources]
+        return source_batch(rows, len(self.source_vocabulary), device)
+
+    def loss(self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+        """Compare what the model says with what it should say; padding does not count.
+
+        Args:
+            model: called as model(source, lengths, target_in) -> (logits, weights).
+            batch: from `collate`.
+            label_smoothing: share of the target's probability that is spread over the whole vocabulary.
+
+        Returns:
+            The sum of the losses in nats, and the number of tokens in that sum.
+        """
+        logits, _ = model(batch.source, batch.lengths, batch.target_in)
+        total = F.cross_entropy(
+            logits.flatten(0, 1),  # (B * T, V)
+            batch.target_out.flatten(),
+            ignore_index=PAD,
+            reduction="sum",
+            label_smoothing=label_smoothing,
+        )
+        return total, int((batch.target_out != PAD).sum())
+
+    @torch.no_grad()
+    def predict(
+        self,
+        model: EncoderDecoder,
+        examples: Sequence[Example],
+        batch_size: int = 256,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[tuple[str, ...]]:
+        """Decode examples; the model is left in `eval()` mode.
+
+        Args:
+            model: what decodes.
+            examples: their sources are decoded, up to the length of the longest target, training's included.
+            batch_size: examples per batch.
+            beam_size: beginnings kept per example; one is greedy decoding.
+            length_penalty: see `gnmt_length_penalty`.
+
+        Returns:
+            The tokens of each prediction.
+        """
+        model.eval()
+        device = next(model.parameters()).device
+        longest = max(len(example.target) for split in (examples, self.train) for example in split) + 1
+        predictions: list[tuple[str, ...]] = []
+        for batch in batches(self, examples, batch_size, device):
+            given = model, batch.source, batch.lengths, BOS, EOS, longest
+            decoded = greedy(*given) if beam_size == 1 else beam_search(*given, beam_size, length_penalty)
+            predictions += [self.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
+        return predictions
+
+    def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
+        """Return the share of examples whose greedily decoded target is right in every token."""
+        return exact_match(self.predict(model, examples, batch_size), [example.target for example in examples])
+
+    def example(self, source: str, target: str = "") -> Example:
+        """Cut texts into tokens; where they came from is not known."""
+        sides = (filter(None, text.split(self.separator)) if self.separator else text for text in (source, target))
+        given, wanted = map(tuple, sides)
+        return Example(given, wanted, (frozenset(),) * len(wanted))
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """Write tokens for people."""
+        return self.separator.join(tokens)
+
+    def view(self, example: Example) -> str:
+        """Write an example on one line: source -> target."""
+        return f"{self.text(example.source)} -> {self.text(example.target)}"
+
+
+def make_task(name: str, splits: Sequence[Sequence[Example]], separator: str = "") -> SequenceTask:
+    """Assemble a task from its training, validation and test examples; vocabularies come from the training ones."""
+    train, validation, test = splits
+    source_vocabulary = Vocabulary(token for example in train for token in example.source)
+    target_vocabulary = Vocabulary(token for example in train for token in example.target)
+    return SequenceTask(name, train, validation, test, source_vocabulary, target_vocabulary, separator)
