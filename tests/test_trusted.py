@@ -22,7 +22,7 @@ import torch
 
 from attention_course.grader import wire
 from attention_course.grader.converter import clashes
-from attention_course.grader.intake import GRADED, PERSON, take_in
+from attention_course.grader.intake import GRADED, PERSON, grade_id, is_graded, take_in
 from attention_course.grader.judge import seed_of
 from attention_course.grader.record import python
 from attention_course.grader.sample import prepare
@@ -35,7 +35,7 @@ from attention_course.questions import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
 LAB = submissions.LAB
-LIMITS = Limits(cell=30, question=30, memory=1 << 30)
+LIMITS = Limits(cell=30.0, question=30.0, memory=1 << 30)
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +83,7 @@ def test_a_submission_gets_what_it_must(grader, tmp_path, row):
 
 def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
     (row,) = [row for row in submissions.ROWS if row.name == "loop_that_catches_everything"]
-    grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS._replace(question=6))
+    grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS._replace(question=6.0))
     try:
         assert submissions.verdict(row, grader.grade("loop", handed_in(tmp_path, row))["record"]) == ""
     finally:
@@ -124,8 +124,7 @@ def test_any_notebook_gets_a_record(walls, tmp_path):
         folder.mkdir()
         (folder / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
         intake = take_in(folder, LAB, RELEASED["cells"])
-        graded = [cell["metadata"]["nbgrader"]["grade_id"] for cell in intake.cells
-                  if cell["metadata"].get("nbgrader", {}).get("grade")]  # fmt: skip
+        graded = [grade_id(cell) for cell in intake.cells if is_graded(cell)]
         assert set(graded) == submissions.ALL and len(graded) == len(submissions.ALL)
         json.dumps(intake.cells).encode()
 
