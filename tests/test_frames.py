@@ -58,7 +58,7 @@ def test_every_frame_has_a_label_and_silence_lies_around():
         said = [i for i, label in enumerate(labels) if label != SILENCE]
         assert said == list(range(said[0], said[-1] + 1))
         assert 0 < said[0] <= 5 and 0 < len(labels) - 1 - said[-1] <= 5
-        loud = source.mean(dim=1)
+        loud = source.amax(dim=1)  # in the lowest bands, above the noise
         assert loud[said[2:-2]].min() > loud[0]
 
 
