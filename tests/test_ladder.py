@@ -6,8 +6,7 @@ SMALL = ladder.Effort(seeds=(0, 1), steps=2, sizes=(("train_size", 300), ("held_
 
 @pytest.fixture(autouse=True)
 def one_task(monkeypatch):
-    monkeypatch.setenv("TQDM_DISABLE", "1")
-    monkeypatch.setattr(ladder, "COURSES", {"reversal": ladder.COURSES["reversal"]})
+    monkeypatch.setattr(ladder, "TRIALS", {"reversal": ladder.TRIALS["reversal"]})
 
 
 @pytest.fixture
@@ -51,14 +50,21 @@ def test_a_killed_run_goes_on_where_it_was(two_rungs, tmp_path, monkeypatch, cap
     assert "4 cells, 2 of them measured earlier" in capsys.readouterr().out
 
 
-def test_cells_of_other_code_do_not_count(two_rungs, tmp_path, monkeypatch):
-    ladder.measure_all(SMALL._replace(seeds=(0,)), 1, tmp_path)
-    keys = {ladder.key("reversal", "Bahdanau", 0, effort) for effort in (ladder.QUICK, SMALL)}
-    changed = tmp_path / "changed.py"
-    changed.write_text("other = True")
-    monkeypatch.setattr(ladder.models, "__file__", str(changed))
-    keys.add(ladder.key("reversal", "Bahdanau", 0, SMALL))
-    assert len(keys) == 3
+def test_cells_of_other_code_do_not_count(tmp_path, monkeypatch):
+    def key(rung="Bahdanau", effort=SMALL):
+        return ladder.key("reversal", rung, 0, effort)
+
+    keys = [key(), key("Luong"), key(effort=ladder.QUICK._replace(steps=3))]
+    # More seeds do not change those that are there.
+    assert key(effort=SMALL._replace(seeds=(5,))) == keys[0]
+    monkeypatch.setitem(ladder.RUNGS, "Luong", ladder.RUNGS["local-m"])
+    assert key() == keys[0]
+    keys.append(key("Luong"))
+    other = tmp_path / "other.py"
+    other.write_text("other = True")
+    monkeypatch.setattr(ladder.models, "__file__", str(other))
+    keys.append(key())
+    assert len(set(keys)) == 5
 
 
 def test_the_figures_are_those_of_the_seeds(two_rungs):
@@ -92,17 +98,24 @@ def test_the_figures_are_those_of_the_seeds(two_rungs):
     assert got["final state", "exact match"].holds is None
 
 
-def test_two_processes_measure_what_one_does(two_rungs, tmp_path):
-    effort = SMALL._replace(seeds=(0,))
-    one, two = (ladder.measure_all(effort, jobs, tmp_path / str(jobs)) for jobs in (1, 2))
-    for where, cell in one.items():
-        assert cell._replace(cpu_seconds=0, tokens_per_second=0) == two[where]._replace(
-            cpu_seconds=0, tokens_per_second=0
-        )
+def test_another_process_measures_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(ladder, "RUNGS", {"final state": ladder.RUNGS["final state"]})
+    here, there = (ladder.measure_all(ladder.QUICK, jobs, tmp_path / str(jobs)) for jobs in (1, 2))
+
+    assert _untimed(here) == _untimed(there)
 
 
-def test_the_verb_leaves_a_report(two_rungs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(ladder, "CELLS", tmp_path)
+def _untimed(cells):
+    return {where: cell._replace(cpu_seconds=0, tokens_per_second=0) for where, cell in cells.items()}
+
+
+def test_the_verb_leaves_a_report(two_rungs, tmp_path, monkeypatch):
+    monkeypatch.setattr(ladder, "CELLS", tmp_path / "cells")
     monkeypatch.setattr(ladder.report, "REPORTS", tmp_path)
+
     ladder.main(["--quick"])
-    ...
+
+    written = json.loads((tmp_path / "ladder-quick.json").read_text(encoding="utf-8"))
+    table = report_table(written["rows"], "reversal", ["parameters", "CPU time", "alignment error"])
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| final state", "| Bahdanau"]
+    assert table.splitlines()[2].endswith("| – |")

@@ -4,7 +4,7 @@ import torch
 from bs4 import BeautifulSoup
 from torch.testing import assert_close
 
-from attention_course.plotting import heat_map, length_curves, weights_table
+from attention_course.plotting import heat_map, length_curves, report_table, weights_table
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.0, 0.25, 0.75]]
 
@@ -112,3 +112,26 @@ def test_no_curve_is_lost_however_many_there_are():
     ax = length_curves({f"model {i}": {1: 0.0, 2: 1.0} for i in range(11)})
 
     assert [line.get_label() for line in ax.lines] == [f"model {i}" for i in range(11)]
+
+
+def test_a_report_as_a_table():
+    rows = [
+        {"what": "dates / slow / CPU time", "value": 12.345, "unit": "s"},
+        {"what": "dates / slow / parameters", "value": 123456, "unit": ""},
+        {"what": "dates / fast / CPU time", "value": 1, "unit": "s"},
+        {"what": "dates / fast / exact match", "value": 0.98765, "unit": "share"},
+        {"what": "reversal / fast / exact match", "value": 0.5, "unit": "share"},
+        {"what": "dates", "value": 0.5, "unit": "share"},
+    ]
+
+    assert report_table(rows, "dates", ["exact match", "CPU time"]).splitlines() == [
+        "|  | exact match | CPU time |",
+        "| --- | --: | --: |",
+        "| slow | – | 12.3 |",
+        "| fast | 0.988 | 1.0 |",
+    ]
+    assert report_table(rows, "dates").splitlines()[0] == "|  | CPU time | parameters | exact match |"
+    assert "| slow | 123,456 |" in report_table(rows, "dates", ["parameters"])
+    for of, columns in (("numerals", []), ("dates", ["CPU time", "CPU tmie"])):
+        with pytest.raises(ValueError, match=f"'{of}'"):
+            report_table(rows, of, columns)

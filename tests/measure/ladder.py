@@ -11,13 +11,14 @@ goes on where it was, and a second one is free.
 
 import argparse
 import hashlib
+import inspect
 import json
 import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
@@ -31,13 +32,14 @@ from attention_course.metrics import exact_match_by_length
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.dates import dates
+from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train
 from attention_course.windows import LocalM, LocalP
 
 CELLS = report.ROOT / "_build" / "ladder"
-BATCH_SIZE, LEARNING_RATE, EMBEDDING, WINDOW, SEEDS = 32, 8e-3, 32, 5, (0, 1, 2)
+LEARNING_RATE, EMBEDDING, WINDOW, SEEDS = 8e-3, 32, 5, (0, 1, 2)
 
 
 class Rung(NamedTuple):
@@ -47,11 +49,12 @@ class Rung(NamedTuple):
     one_slot: bool = False
 
 
-class Course(NamedTuple):
-    """A task, how long it is trained on, and the source lengths that are reported together, up to each bound."""
+class Trial(NamedTuple):
+    """A task and its budget; `bounds` are the longest of the source lengths that are reported together."""
 
     make: Callable[..., SequenceTask]
     steps: int
+    batch_size: int
     bounds: tuple[int, ...]
     unit: str
     at_most_seconds: float
@@ -74,9 +77,10 @@ RUNGS = {
     "Transformer": Rung(lambda s, t, d: models.transformer(s, t, d, 4, 2 * d, num_layers=2)),
 }
 
-COURSES = {
-    "reversal": Course(reversal, 350, (4, 9, 14, 20), "letters", at_most_seconds=15),
-    "dates": Course(dates, 300, (9, 14, 19, 24, 99), "characters", at_most_seconds=30),
+TRIALS = {
+    "reversal": Trial(reversal, 300, 64, (4, 9, 14, 20), "letters", at_most_seconds=15),
+    "dates": Trial(dates, 300, 32, (10, 15, 20, 40), "characters", at_most_seconds=30),
+    "numerals": Trial(numerals, 300, 32, (7, 10, 14), "words", at_most_seconds=30),
 }
 
 
@@ -86,7 +90,7 @@ class Cell(NamedTuple):
     parameters: int
     cpu_seconds: float
     exact_match: float
-    by_length: list[float | None]  # exact match for each of the course's bounds; None: no test example is so long
+    by_length: list[float | None]  # exact match for each of the trial's bounds; None: no test example is so long
     alignment_error: float | None
     tokens_per_second: float
 
@@ -115,44 +119,54 @@ def width_of_like_size(rung: Rung, source_size: int, target_size: int) -> int:
 def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
     """Train one rung on one task and see what it can do with the test examples."""
     torch.set_num_threads(1)
-    course, rung = COURSES[task_name], RUNGS[rung_name]
-    task = course.make(seed=seed, **dict(effort.sizes))
+    trial, rung = TRIALS[task_name], RUNGS[rung_name]
+    task = _task(trial.make, seed, effort.sizes)
     vocabularies = len(task.source_vocabulary), len(task.target_vocabulary)
     width = width_of_like_size(rung, *vocabularies)
     torch.manual_seed(seed)
     model = rung.build(*vocabularies, width)
 
     start = time.process_time()
-    train(model, task, TrainConfig(effort.steps or course.steps, BATCH_SIZE, LEARNING_RATE, seed=seed))
+    train(model, task, TrainConfig(effort.steps or trial.steps, trial.batch_size, LEARNING_RATE, seed=seed))
     cpu_seconds = time.process_time() - start
     start = time.process_time()
     predictions = task.predict(model, task.test)
     decoding_seconds = time.process_time() - start
 
     result = evaluate(model, task, task.test)
-    bounds = [next(bound for bound in course.bounds if len(e.source) <= bound) for e in task.test]
+    bounds = [next(bound for bound in trial.bounds if len(e.source) <= bound) for e in task.test]
     by_bound = exact_match_by_length(result.predictions, [e.target for e in task.test], bounds)
     return Cell(
         parameters=count(model),
         cpu_seconds=cpu_seconds,
         exact_match=result.exact_match,
-        by_length=[by_bound.get(bound) for bound in course.bounds],
+        by_length=[by_bound.get(bound) for bound in trial.bounds],
         alignment_error=None if result.hit_rate is None else 1 - result.hit_rate,
         tokens_per_second=sum(len(tokens) + 1 for tokens in predictions) / decoding_seconds,
     )
 
 
+@cache
+def _task(make: Callable[..., SequenceTask], seed: int, sizes: tuple[tuple[str, int], ...]) -> SequenceTask:
+    return make(seed=seed, **dict(sizes))
+
+
 def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
-    """Name a cell by what it is and by the code it depends on: this file and all it imports, but for other tasks."""
-    others = {course.make.__module__ for name, course in COURSES.items() if name != task_name}
-    code = hashlib.sha256(repr((torch.__version__, effort)).encode())
-    for name in sorted(IMPORTED - others):
-        code.update(Path(str(sys.modules[name].__file__)).read_bytes())
+    """Name a cell by what it is and by the code it comes from: not by that of other rungs and other tasks."""
+    trial, rung = TRIALS[task_name], RUNGS[rung_name]
+    numbers = [LEARNING_RATE, EMBEDDING, WINDOW, trial.steps, trial.batch_size, trial.bounds]
+    numbers += [effort.steps, effort.sizes]
+    code = hashlib.sha256(repr((torch.__version__, numbers)).encode())
+    for function in (measure, width_of_like_size, additive, RUNGS["Bahdanau"].build, rung.build):
+        code.update(inspect.getsource(function).encode())
+    others = {other.make.__module__ for name, other in TRIALS.items() if name != task_name}
+    for module in sorted(IMPORTED - others):
+        code.update(Path(str(sys.modules[module].__file__)).read_bytes())
     return f"{task_name}-{rung_name.replace(',', '').replace(' ', '-')}-{seed}-{code.hexdigest()[:16]}"
 
 
-# What the cells depend on besides torch.
-IMPORTED = {name for name in sys.modules if name.startswith("attention_course")} | {__name__}
+# The modules of the course that the cells come from.
+IMPORTED = {name for name in sys.modules if name.startswith("attention_course")}
 
 Where = tuple[str, str, int]  # task, rung, seed
 
@@ -160,7 +174,7 @@ Where = tuple[str, str, int]  # task, rung, seed
 def measure_all(effort: Effort, jobs: int, folder: Path) -> dict[Where, Cell]:
     """Measure what has not been measured yet, `jobs` cells at once, and keep each as soon as it is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [(task, rung, seed) for seed in effort.seeds for task in COURSES for rung in RUNGS]
+    wanted = [(task, rung, seed) for seed in effort.seeds for task in TRIALS for rung in RUNGS]
     files = {where: folder / f"{key(*where, effort)}.json" for where in wanted}
     missing = [where for where in wanted if not files[where].exists()]
     print(f"{len(wanted)} cells, {len(wanted) - len(missing)} of them measured earlier")
@@ -190,30 +204,33 @@ def _each(missing: Sequence[Where], effort: Effort, jobs: int) -> Iterator[tuple
 
 def rows(cells: dict[Where, Cell], seeds: Sequence[int]) -> Iterator[report.Row]:
     """Turn the cells into figures; `what` is "task / rung / figure"."""
-    for task, course in COURSES.items():
+    for task, trial in TRIALS.items():
         for rung in RUNGS:
-            yield from _figures(task, course, rung, [cells[task, rung, seed] for seed in seeds])
+            yield from _figures(task, trial, rung, [cells[task, rung, seed] for seed in seeds])
 
 
-def _figures(task: str, course: Course, rung: str, cells: list[Cell]) -> Iterator[report.Row]:
+def _figures(task: str, trial: Trial, rung: str, cells: list[Cell]) -> Iterator[report.Row]:
     def figure(what: str, value: float | None, unit: str, **target: Any) -> report.Row:
         return report.row(f"{task} / {rung} / {what}", value, unit, **target)
 
     held_to = rung == "Bahdanau"
     exact = [cell.exact_match for cell in cells]
     errors = [cell.alignment_error for cell in cells if cell.alignment_error is not None]
+    of_seeds = "of 1 seed" if len(cells) == 1 else f"of {len(cells)} seeds"
     yield figure("parameters", cells[0].parameters, "")
     seconds = median(cell.cpu_seconds for cell in cells)
-    yield figure("CPU time", seconds, "s", at_most=course.at_most_seconds if held_to else None, note="median of seeds")
-    yield figure("exact match", mean(exact), "share", at_least=0.99 if held_to else None, note="mean of seeds")
+    yield figure(
+        "CPU time", seconds, "s", at_most=trial.at_most_seconds if held_to else None, note=f"median {of_seeds}"
+    )
+    yield figure("exact match", mean(exact), "share", at_least=0.99 if held_to else None, note=f"mean {of_seeds}")
     yield figure("exact match, lowest", min(exact), "share")
     yield figure("exact match, highest", max(exact), "share")
-    for i, (low, high) in enumerate(zip((0, *course.bounds), course.bounds)):
+    for i, (low, high) in enumerate(zip((0, *trial.bounds), trial.bounds)):
         shares = [cell.by_length[i] for cell in cells if cell.by_length[i] is not None]
         near_zero = 0.05 if task == "reversal" and RUNGS[rung].one_slot and low == 14 else None
-        what = f"exact match, {low + 1} to {high} {course.unit}"
+        what = f"exact match, {low + 1} to {high} {trial.unit}"
         yield figure(what, mean(shares) if shares else None, "share", at_most=near_zero)
-    yield figure("alignment error", mean(errors) if errors else None, "share", note="1 - hit rate, mean of seeds")
+    yield figure("alignment error", mean(errors) if errors else None, "share", note=f"1 - hit rate, mean {of_seeds}")
     yield figure("alignment error, lowest", min(errors) if errors else None, "share")
     speed = median(cell.tokens_per_second for cell in cells)
     yield figure("decoding", speed, "tokens/s", note="greedy, 256 at once, CPU time")
@@ -224,10 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="two steps on few examples, to see that it works")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; more than one slow each other down")
     options = parser.parse_args(arguments)
-    os.environ["TQDM_DISABLE"] = "1"  # a line per cell is enough
     effort, name = (QUICK, "ladder-quick") if options.quick else (Effort(), "ladder")
     cells = measure_all(effort, options.jobs, CELLS)
-    report.write(name, rows(cells, effort.seeds), sum(cell.cpu_seconds for cell in cells.values()))
+    report.write(name, rows(cells, effort.seeds), sum(cell.cpu_seconds for cell in cells.values()), report.REPORTS)
 
 
 if __name__ == "__main__":
