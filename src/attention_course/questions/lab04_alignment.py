@@ -32,14 +32,14 @@ def _use_step(
     return decoder.step(token, Memory(key, value, mask, first), state)
 
 
-def _remembered(g: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _remembered(g: torch.Generator, batch: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Draw keys, values, mask and the first state."""
-    return normal(g, B, S, A), normal(g, B, S, E), some_allowed(g, B, 1, S), normal(g, B, D).tanh()
+    return normal(g, batch, S, A), normal(g, batch, S, E), some_allowed(g, batch, 1, S), normal(g, batch, D).tanh()
 
 
-def _step(g: torch.Generator, reference: Any, tokens: int = 1, gradients: bool = False) -> Request:
-    token = torch.randint(V, (B, tokens), generator=g)
-    inputs = (token, normal(g, B, D).tanh(), *_remembered(g))
+def _step(g: torch.Generator, reference: Any, tokens: int = 1, gradients: bool = False, batch: int = B) -> Request:
+    token = torch.randint(V, (batch, tokens), generator=g)
+    inputs = (token, normal(g, batch, D).tanh(), *_remembered(g, batch))
     return Request(inputs, SIZES, parameters(g, lambda: _with_score(reference, *SIZES)), gradients)
 
 
@@ -108,6 +108,7 @@ def _bahdanau_steps(g: torch.Generator) -> Iterator[Request]:
 
 def _bahdanau_learns(g: torch.Generator) -> Iterator[Request]:
     yield _step(g, rnn.BahdanauDecoder, gradients=True)
+    yield _step(g, rnn.BahdanauDecoder, batch=1)
 
 
 def _bahdanau_manners(g: torch.Generator) -> Iterator[Request]:
@@ -239,6 +240,7 @@ def _luong_steps(g: torch.Generator) -> Iterator[Request]:
 
 def _luong_learns(g: torch.Generator) -> Iterator[Request]:
     yield _step(g, _Luong, gradients=True)
+    yield _step(g, _Luong, batch=1)
 
 
 def _luong_runs(g: torch.Generator) -> Iterator[Request]:
@@ -341,8 +343,8 @@ def _use_feeding(decoder: Any, tokens: Tensor, key: Tensor, value: Tensor, mask:
     return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
 
-def _fed(g: torch.Generator, tokens: int, gradients: bool = False) -> Request:
-    inputs = (torch.randint(V, (B, tokens), generator=g), *_remembered(g))
+def _fed(g: torch.Generator, tokens: int, gradients: bool = False, batch: int = B) -> Request:
+    inputs = (torch.randint(V, (batch, tokens), generator=g), *_remembered(g, batch))
     return Request(inputs, SIZES, parameters(g, lambda: _with_score(_feeding, *SIZES)), gradients)
 
 
@@ -353,6 +355,7 @@ def _fed_first(g: torch.Generator) -> Iterator[Request]:
 def _fed_on(g: torch.Generator) -> Iterator[Request]:
     yield _fed(g, 2)
     yield _fed(g, 4, gradients=True)
+    yield _fed(g, 2, batch=1)
 
 
 def _fed_manners(g: torch.Generator) -> Iterator[Request]:
@@ -471,9 +474,9 @@ def _use_window(window: Any, scores: Tensor, query: Tensor, value: Tensor, mask:
     return window(scores, query, position, Memory(value, value, mask, query[:, 0]))
 
 
-def _window(g: torch.Generator, lengths: Sequence[int], gradients: bool = False) -> Request:
-    mask = padding_mask(torch.tensor(lengths), LONG)
-    inputs = (normal(g, B, T, LONG), normal(g, B, T, D), normal(g, B, LONG, E), mask)
+def _window(g: torch.Generator, lengths: Sequence[int], gradients: bool = False, queries: int = T) -> Request:
+    batch, mask = len(lengths), padding_mask(torch.tensor(lengths), LONG)
+    inputs = (normal(g, batch, queries, LONG), normal(g, batch, queries, D), normal(g, batch, LONG, E), mask)
     init = (D, A, HALF_WIDTH)
     return Request(inputs, init, parameters(g, lambda: windows.LocalP(*init)), gradients)
 
@@ -489,6 +492,8 @@ def _padded_sentences(g: torch.Generator) -> Iterator[Request]:
 
 def _window_learns(g: torch.Generator) -> Iterator[Request]:
     yield _window(g, (LONG, 11), gradients=True)
+    yield _window(g, (LONG, 8, 13), queries=1)
+    yield _window(g, (11,))
 
 
 def _window_manners(g: torch.Generator) -> Iterator[Request]:
