@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from attention_course.seq2seq import select
@@ -40,13 +40,13 @@ class Decoded(NamedTuple):
 
 
 def greedy(
-    model: Model, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"], bos: int, eos: int, max_length: int
+    model: Model, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"], bos: int, eos: int, max_length: int
 ) -> Decoded:
     """Take the likeliest token at every step, for a batch of sources at once.
 
     Args:
         model: switch it to `eval()` first.
-        source: token ids, padded.
+        source: what the model reads; see `EncoderDecoder.encode`.
         lengths: tokens in each source, on the CPU.
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
@@ -63,7 +63,7 @@ def greedy(
 
 def sample(
     model: Model,
-    source: Int[Tensor, "B S"],
+    source: Shaped[Tensor, "B ..."],
     lengths: Int[Tensor, " B"],
     bos: int,
     eos: int,
@@ -78,7 +78,7 @@ def sample(
 
     Args:
         model: switch it to `eval()` first.
-        source: token ids, padded.
+        source: what the model reads; see `EncoderDecoder.encode`.
         lengths: tokens in each source, on the CPU.
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
@@ -111,7 +111,7 @@ def gnmt_length_penalty(length: Int[Tensor, "..."], alpha: float) -> Float[Tenso
 
     .. math:: lp(Y) = (5 + |Y|)^\alpha / (5 + 1)^\alpha
 
-    Wu et al. (2016), Eq. 14, where Y is the sentence, log P(Y) / lp(Y) its score.
+    Wu et al. (2016), Section 7, where Y is the sentence, log P(Y) / lp(Y) its score.
 
     Args:
         length: |Y|, in tokens, EOS counted.
@@ -126,7 +126,7 @@ def gnmt_length_penalty(length: Int[Tensor, "..."], alpha: float) -> Float[Tenso
 @torch.no_grad()
 def beam_search(
     model: Model,
-    source: Int[Tensor, "B S"],
+    source: Shaped[Tensor, "B ..."],
     lengths: Int[Tensor, " B"],
     bos: int,
     eos: int,
@@ -141,7 +141,7 @@ def beam_search(
 
     Args:
         model: switch it to `eval()` first.
-        source: token ids, padded.
+        source: what the model reads; see `EncoderDecoder.encode`.
         lengths: tokens in each source, on the CPU.
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
@@ -162,7 +162,7 @@ def beam_search(
     # Row b K + k of memory, cache and tokens is beam k of sentence b.
     memory = select(model.encode(source, lengths), batch.repeat_interleave(beam_size))
     cache = model.start(memory)
-    token = source.new_full((len(batch) * beam_size, 1), bos)
+    token = source.new_full((len(batch) * beam_size, 1), bos, dtype=torch.long)
     log_probs = torch.zeros(len(batch), beam_size, device=source.device)
     log_probs[:, 1:] = -math.inf  # all beams begin alike: one of them is enough
     length = torch.zeros(log_probs.shape, dtype=torch.long, device=source.device)
@@ -209,7 +209,7 @@ def _one_by_one(
     _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)
-    token = source.new_full((source.size(0), 1), bos)
+    token = source.new_full((source.size(0), 1), bos, dtype=torch.long)
     ended = torch.zeros_like(token, dtype=torch.bool)
     tokens, weights, gains = [], [], []
     for _ in range(max_length):

@@ -18,7 +18,7 @@ class GNMTEncoder(nn.Module):
     .. math:: x^1 = [\overrightarrow{h}; \overleftarrow{h}], \quad x^2 = h^2, \quad x^i = h^i + x^{i-1}
         \text{ for } i \ge 3, \quad\text{where } h^i_s = \mathrm{LSTM}^i(x^{i-1}_s, h^i_{s-1})
 
-    Wu et al. (2016), Section 3: residual connections in Eq. 6 (3.1), the bidirectional layer in 3.2, where h is m and
+    Wu et al. (2016), Section 3: residual connections in 3.1, the bidirectional layer in 3.2, where h is m and
     our s is their t. The second layer adds nothing, being half as wide as the first.
 
     Args:
@@ -74,10 +74,11 @@ class GNMTDecoder(nn.Module):
     with :math:`x^0_t = y_{t-1}`, :math:`x^i = h^i` for i = 1 and 2, and :math:`x^i = h^i + x^{i-1}` from the third
     layer on; :math:`x^L_t` goes to the output layer.
 
-    Wu et al. (2016), Section 3. Their Eq. 4 asks with :math:`y_{i-1}`, which is the output of the bottom decoder layer
-    at the previous step: our :math:`h^1_{t-1}`, not a token; their a_i, x_t and p_t are our c_t, v_s and a_ts, the m of
-    their Eqs. 5-6 is h. So the bottom layer keeps Bahdanau's order, and only it waits for its own contexts: each layer
-    above runs over all T steps in one call. All layers start from the encoder's final state through one linear map.
+    Wu et al. (2016), Section 3. Their attention asks with :math:`y_{i-1}`, which is the output of the bottom decoder
+    layer at the previous step: our :math:`h^1_{t-1}`, not a token; their a_i, x_t and p_t are our c_t, v_s and a_ts,
+    the m of their Section 3.1 is h. So the bottom layer keeps Bahdanau's order, and only it waits for its own contexts:
+    each layer above runs over all T steps in one call. All layers start from the encoder's final state through one
+    linear map.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.

@@ -1,12 +1,22 @@
-"""Builders: sizes in, an untrained model out. All recurrent ones but `gnmt` share one encoder and its arguments."""
+"""Builders: sizes in, an untrained model out. The recurrent translators share an encoder, but for `gnmt`."""
 
 from torch import nn
 
 from attention_course.gnmt import GNMTDecoder, GNMTEncoder
-from attention_course.rnn import BahdanauDecoder, Cell, ContextDecoder, FinalStateDecoder, LuongDecoder, RNNEncoder
+from attention_course.pooling import AttentionPooling, Classifier, Labeller
+from attention_course.rnn import (
+    BahdanauDecoder,
+    Cell,
+    ContextDecoder,
+    FinalStateDecoder,
+    FrameEncoder,
+    LuongDecoder,
+    RNNEncoder,
+)
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.transformer import SinusoidalPositions, TransformerDecoder, TransformerEncoder, TransformerLM
+from attention_course.vision import GridEncoder
 from attention_course.windows import LocalM, LocalP
 
 
@@ -200,3 +210,95 @@ def encoder_only(
     """Build an encoder with sinusoidal positions. Arguments as in `transformer`, with one vocabulary."""
     positions = SinusoidalPositions(dim)
     return TransformerEncoder(vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm)
+
+
+def classifier(
+    source_size: int, num_classes: int, embedding_dim: int, hidden_dim: int, score: Score, cell: Cell = nn.GRU
+) -> Classifier:
+    """Build a reader that sums a sentence up in one look and names its class.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        num_classes: V, classes to choose from.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of the query, and of an encoder state per direction.
+        score: compares a query of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        cell: kind of the encoder's layer.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, cell=cell)
+    return Classifier(encoder, AttentionPooling(hidden_dim, score), nn.Linear(encoder.output_dim, num_classes))
+
+
+def tagger(
+    source_size: int, num_labels: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, cell: Cell = nn.GRU
+) -> Labeller:
+    """Build a reader that labels every token.
+
+    Args:
+        source_size: tokens in the source vocabulary.
+        num_labels: V, labels to choose from.
+        embedding_dim: width of an embedding.
+        hidden_dim: width of an encoder state, per direction.
+        num_layers: layers of the encoder.
+        cell: kind of the encoder's layers.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
+    return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
+
+
+def frame_labeller(
+    frame_dim: int, num_labels: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, cell: Cell = nn.GRU
+) -> Labeller:
+    """Build a listener that labels every frame, of `frame_dim` numbers. Other arguments as in `tagger`."""
+    encoder = FrameEncoder(frame_dim, embedding_dim, hidden_dim, num_layers, cell=cell)
+    return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
+
+
+def image_classifier(grid_size: int, num_classes: int, output_dim: int, score: Score, channels: int = 1) -> Classifier:
+    """Build a viewer that focuses on one region of an image and names what is there.
+
+    Args:
+        grid_size: cells in an image's grid.
+        num_classes: V, classes to choose from.
+        output_dim: width of the query, and E of a cell's features; the first convolution's are half as wide.
+        score: compares a query with keys, both of width `output_dim`.
+        channels: C, numbers per pixel.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
+    return Classifier(encoder, AttentionPooling(output_dim, score), nn.Linear(output_dim, num_classes))
+
+
+def captioner(
+    grid_size: int,
+    target_size: int,
+    output_dim: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    score: Score,
+    channels: int = 1,
+) -> EncoderDecoder:
+    """Build a captioner: a grid of an image's features, and Bahdanau's decoder over it (Xu et al., 2015).
+
+    Args:
+        grid_size: cells in an image's grid.
+        target_size: tokens in the target vocabulary.
+        output_dim: E, width of a cell's features; the first convolution's are half as wide.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width D of a decoder state.
+        score: compares queries of width `hidden_dim` with keys of width `output_dim`.
+        channels: C, numbers per pixel.
+
+    Returns:
+        An untrained model.
+    """
+    encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
+    return EncoderDecoder(encoder, BahdanauDecoder(target_size, embedding_dim, hidden_dim, output_dim, score))

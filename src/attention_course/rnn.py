@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import attend
+from attention_course.dropout import Dropout
 from attention_course.masks import padding_mask
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
@@ -75,8 +76,8 @@ class RNNEncoder(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.embedding: nn.Module = nn.Embedding(vocab_size, embedding_dim)
+        self.dropout = Dropout(dropout)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
@@ -92,7 +93,10 @@ class RNNEncoder(nn.Module):
         Returns:
             The top layer's states; its state at each sentence's own end (and, backwards, at its start); the mask.
         """
-        states = self.embedding(source)
+        return self.read(self.embedding(source), lengths)
+
+    def read(self, states: Float[Tensor, "B S embedding"], lengths: Int[Tensor, " B"]) -> Encoded:
+        """Read a padded batch of vectors, one per token. See `forward`."""
         for layer, forwards in enumerate(self.forwards):
             below = self.dropout(states)
             states, _ = forwards(below)
@@ -101,7 +105,38 @@ class RNNEncoder(nn.Module):
                 reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
                 states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
                 final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        return Encoded(states, final, padding_mask(lengths.to(states.device), states.size(1)))
+
+
+class FrameEncoder(RNNEncoder):
+    """An `RNNEncoder` of measurements: frames of speech, say, in place of tokens, and a linear map in place of a table.
+
+    Graves and Schmidhuber (2005): a bidirectional network that hears a frame at a time.
+
+    Args:
+        frame_dim: numbers in a frame.
+        embedding_dim: width of what a frame is mapped to.
+        hidden_dim: width of a state, per direction.
+        num_layers: layers.
+        bidirectional: read backwards as well; states are then twice as wide.
+        cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
+    """
+
+    def __init__(
+        self,
+        frame_dim: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        cell: Cell = nn.GRU,
+    ):
+        super().__init__(0, embedding_dim, hidden_dim, num_layers, bidirectional, cell)
+        self.embedding: nn.Module = nn.Linear(frame_dim, embedding_dim)
+
+    def forward(self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]) -> Encoded:
+        """Read a padded batch of sources. See `RNNEncoder.forward`."""
+        return self.read(self.embedding(source), lengths)
 
 
 class FinalStateDecoder(nn.Module):
@@ -122,7 +157,7 @@ class FinalStateDecoder(nn.Module):
     def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
@@ -168,7 +203,7 @@ class ContextDecoder(nn.Module):
     def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
@@ -231,7 +266,7 @@ class BahdanauDecoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.score = score
         self.rnn = nn.GRUCell(embedding_dim + memory_dim, hidden_dim)
@@ -305,7 +340,7 @@ class LuongDecoder(nn.Module):
         c_t = \sum_s a_{ts} v_s, \quad
         \tilde{h}_t = \tanh(W_c [c_t; h_t])
 
-    Luong et al. (2015), Eqs. 5-7; k and v are the source states. Without a window this is their global attention,
+    Luong et al. (2015), Section 3; k and v are the source states. Without a window this is their global attention,
     with one their local attention (Section 3.2). Without input feeding no state depends on a context, so all queries
     of a target are asked at once. With it (Section 3.3) the GRU reads :math:`[y_{t-1}; \tilde{h}_{t-1}]`, zeros for the
     first h~, and the steps wait for one another.
@@ -334,7 +369,7 @@ class LuongDecoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim + hidden_dim * input_feeding, hidden_dim, batch_first=True)
         self.score = score

@@ -72,7 +72,7 @@ class CosineScore(DotScore):
 
     .. math:: e_{ts} = \frac{q_t^\top k_s}{\|q_t\| \|k_s\|}
 
-    Graves et al. (2014), Eq. 6, where q is u, k is v, e is K[u, v]; without the key strength beta of their Eq. 5.
+    Graves et al. (2014), Section 3.3.1, where q is u, k is v, e is K[u, v]; without their key strength beta.
     All scores lie between -1 and 1, so no weight is more than e^2 times another. A vector of zeros scores 0.
     """
 
@@ -138,7 +138,7 @@ class AdditiveScore(Score):
         _check_width(self.query_proj.out_features, projected.size(-1))
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
-        return self.energy_proj(torch.tanh(q + k)).squeeze(-1)
+        return self.energy_proj((q + k).tanh_()).squeeze(-1)  # in place: the sum is needed by nobody else
 
 
 class LocationScore(Score):

@@ -10,7 +10,7 @@ In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 
@@ -99,12 +99,12 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
 
-    def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Any:
+    def encode(self, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"]) -> Any:
         """Read the source once.
 
         Args:
-            source: token ids, padded.
-            lengths: tokens in each source, on the CPU.
+            source: what the encoder reads: token ids (B, S), padded, or images (B, C, height, width).
+            lengths: tokens in each source, on the CPU; of an image, whose memory has no padding, its slots.
 
         Returns:
             The memory that `decode`, `start` and `step` take.
@@ -148,7 +148,7 @@ class EncoderDecoder(nn.Module):
 
     def forward(
         self,
-        source: Int[Tensor, "B S"],
+        source: Shaped[Tensor, "B ..."],
         lengths: Int[Tensor, " B"],
         target: Int[Tensor, "B T"],
         need_weights: bool = False,

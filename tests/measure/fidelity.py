@@ -1,18 +1,13 @@
 """`make fidelity`: how far the labs' graders can be trusted, question by question."""
 
-import sys
 import time
-from pathlib import Path
 
 import torch
+from answers import fidelity, notebooks
+from measure.report import Row, row, write
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from answers import fidelity, notebooks  # noqa: E402
-from measure.report import Row, row, write  # noqa: E402
-
-from attention_course.questions import QUESTIONS  # noqa: E402
-from attention_course.questions.core import Question  # noqa: E402
+from attention_course.questions import QUESTIONS
+from attention_course.questions.core import Question
 
 
 def main() -> None:

@@ -121,6 +121,16 @@ def shuffled_forever(
         yield from grouped
 
 
+def padded_share(drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]) -> float:
+    """Return which share of batches of examples is padding, over all sequences of an example."""
+    tokens = places = 0
+    for examples in drawn:
+        for counts in zip(*map(length, examples)):
+            tokens += sum(counts)
+            places += len(counts) * max(counts)
+    return 1 - tokens / places
+
+
 def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
     return (examples[i : i + size] for i in range(0, len(examples), size))
 
@@ -128,4 +138,53 @@ def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
     """Fill rows of ids up with PAD to the longest of them."""
     longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)
+
+
+def source_batch(
+    rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device | str = "cpu"
+) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+    """Pad the ids of sources, and count them: what every `encode(source, lengths)` takes.
+
+    Args:
+        rows: token ids, a row per source.
+        vocab_size: V, tokens in the vocabulary.
+        device: where the ids go; the lengths stay on the CPU.
+
+    Returns:
+        The ids, padded to the longest source, and the number of tokens in each.
+
+    Raises:
+        ValueError: there are no sources, or what `check_source` raises.
+    """
+    if not rows:
+        raise ValueError("a batch needs at least one example, got 0")
+    source, lengths = pad(rows), torch.tensor([len(row) for row in rows])
+    check_source(source, lengths, vocab_size)
+    return source.to(device), lengths
+
+
+def check_source(source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int) -> None:
+    """Refuse values that no model can read. Models look at shapes only; whoever makes a batch calls this, once.
+
+    Args:
+        source: token ids, padded.
+        lengths: tokens in each source.
+        vocab_size: V, tokens in the vocabulary.
+
+    Raises:
+        ValueError: not one length per source, a source that is empty or longer than its row, or an id beyond the
+            vocabulary.
+    """
+    if len(lengths) != len(source):
+        raise ValueError(f"{len(lengths)} lengths for {len(source)} sources")
+    for i, length in enumerate(lengths.tolist()):
+        if length < 1:
+            raise ValueError(f"the source of example {i} has {length} tokens; attention needs at least 1")
+        if length > source.size(1):
+            raise ValueError(
+                f"the source of example {i} has {length} tokens, but its row in the batch {source.size(1)}"
+            )
+    for extreme in (int(source.min()), int(source.max())):
+        if not 0 <= extreme < vocab_size:
+            raise ValueError(f"token id {extreme} is not in a vocabulary of {vocab_size} tokens, 0 to {vocab_size - 1}")

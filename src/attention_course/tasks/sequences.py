@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from attention_course.decoding import greedy
+from attention_course.decoding import beam_search, greedy
 from attention_course.metrics import exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad
+from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad, source_batch
 
 
 class Example(NamedTuple):
@@ -33,13 +33,13 @@ class Batch(NamedTuple):
     """Examples as padded tensors.
 
     Attributes:
-        source: (B, S), token ids.
-        lengths: (B,), tokens in each source, on the CPU.
+        source: (B, S), token ids; or images (B, C, height, width).
+        lengths: (B,), tokens in each source (slots in an image's memory), on the CPU.
         target_in: (B, T), BOS and the target: what the decoder is given.
         target_out: (B, T), the target and EOS: what it should say.
     """
 
-    source: Int[Tensor, "B S"]
+    source: Shaped[Tensor, "B ..."]
     lengths: Int[Tensor, " B"]
     target_in: Int[Tensor, "B T"]
     target_out: Int[Tensor, "B T"]
@@ -82,19 +82,21 @@ class SequenceTask:
         Raises:
             ValueError: no examples, or one whose source is empty.
         """
-        if not examples:
-            raise ValueError("a batch needs at least one example, got 0")
-        for i, example in enumerate(examples):
-            if not example.source:
-                raise ValueError(f"the source of example {i} has 0 tokens; attention needs at least 1")
-        sources = [self.source_vocabulary.encode(example.source) for example in examples]
+        source, lengths = self.read([example.source for example in examples], device)
         targets = [self.target_vocabulary.encode(example.target) for example in examples]
         return Batch(
-            source=pad(sources).to(device),
-            lengths=torch.tensor([len(source) for source in sources]),
+            source=source,
+            lengths=lengths,
             target_in=pad([[BOS, *target] for target in targets]).to(device),
             target_out=pad([[*target, EOS] for target in targets]).to(device),
         )
+
+    def read(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
+        """Turn sources into what the encoder takes: ids and lengths. See `source_batch`."""
+        rows = [self.source_vocabulary.encode(source) for source in sources]
+        return source_batch(rows, len(self.source_vocabulary), device)
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
         """Compare what the model says with what it should say; padding does not count.
@@ -119,15 +121,32 @@ class SequenceTask:
 
     @torch.no_grad()
     def predict(
-        self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
+        self,
+        model: EncoderDecoder,
+        examples: Sequence[Example],
+        batch_size: int = 256,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
     ) -> list[tuple[str, ...]]:
-        """Decode examples greedily, up to the length of the longest target; the model is left in `eval()` mode."""
+        """Decode examples; the model is left in `eval()` mode.
+
+        Args:
+            model: what decodes.
+            examples: their sources are decoded, up to the length of the longest target, training's included.
+            batch_size: examples per batch.
+            beam_size: beginnings kept per example; one is greedy decoding.
+            length_penalty: see `gnmt_length_penalty`.
+
+        Returns:
+            The tokens of each prediction.
+        """
         model.eval()
         device = next(model.parameters()).device
-        longest = max(len(example.target) for example in examples) + 1
+        longest = max(len(example.target) for split in (examples, self.train) for example in split) + 1
         predictions: list[tuple[str, ...]] = []
         for batch in batches(self, examples, batch_size, device):
-            decoded = greedy(model, batch.source, batch.lengths, BOS, EOS, longest)
+            given = model, batch.source, batch.lengths, BOS, EOS, longest
+            decoded = greedy(*given) if beam_size == 1 else beam_search(*given, beam_size, length_penalty)
             predictions += [self.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
         return predictions
 
@@ -135,9 +154,19 @@ class SequenceTask:
         """Return the share of examples whose greedily decoded target is right in every token."""
         return exact_match(self.predict(model, examples, batch_size), [example.target for example in examples])
 
+    def example(self, source: str, target: str = "") -> Example:
+        """Cut texts into tokens; where they came from is not known."""
+        sides = (filter(None, text.split(self.separator)) if self.separator else text for text in (source, target))
+        given, wanted = map(tuple, sides)
+        return Example(given, wanted, (frozenset(),) * len(wanted))
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """Write tokens for people."""
+        return self.separator.join(tokens)
+
     def view(self, example: Example) -> str:
         """Write an example on one line: source -> target."""
-        return f"{self.separator.join(example.source)} -> {self.separator.join(example.target)}"
+        return f"{self.text(example.source)} -> {self.text(example.target)}"
 
 
 def make_task(name: str, splits: Sequence[Sequence[Example]], separator: str = "") -> SequenceTask:

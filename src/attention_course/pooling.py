@@ -1,0 +1,109 @@
+"""Attention without a decoder: one query over a memory, or no query at all."""
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from attention_course.attention import attend
+from attention_course.scores import Score
+from attention_course.seq2seq import Encoded
+
+
+class AttentionPooling(nn.Module):
+    r"""Sum up a memory in one vector: a learned query looks for what the task needs.
+
+    .. math:: a_s = \mathrm{softmax}_s\, \mathrm{score}(q, k_s), \quad c = \sum_s a_s v_s
+
+    Yang et al. (2016), Section 2.2, word attention, is this with an `AdditiveScore`: k and v are h_it, our v (of the
+    score) is u_w, U is W_w, and the learned W q stands for the bias b_w.
+
+    Args:
+        query_dim: width of the query.
+        score: compares a query of that width with the memory's states.
+    """
+
+    def __init__(self, query_dim: int, score: Score):
+        super().__init__()
+        self.query = nn.Parameter(torch.randn(query_dim))
+        self.score = score
+
+    def forward(self, encoded: Encoded) -> tuple[Float[Tensor, "B E"], Float[Tensor, "B 1 S"]]:
+        """Look at a memory once.
+
+        Args:
+            encoded: what some encoder returned.
+
+        Returns:
+            The context, and the weights over the memory.
+        """
+        query = self.query.expand(encoded.states.size(0), 1, -1)  # (B, 1, D)
+        scores = self.score(query, self.score.project_keys(encoded.states))
+        context, weights = attend(scores, encoded.states, encoded.mask)
+        return context[:, 0], weights
+
+
+class Classifier(nn.Module):
+    r"""One answer for a whole source: a sentence's sentiment, what an image shows.
+
+    .. math:: P(y \mid x) = \mathrm{softmax}(W c + b)
+
+    Yang et al. (2016), Section 2.3, where c is the document vector v.
+
+    Args:
+        encoder: maps (source, lengths) to `Encoded`, with states of width E.
+        pooling: sums them up.
+        head: maps a context of width E to V logits.
+    """
+
+    def __init__(self, encoder: nn.Module, pooling: AttentionPooling, head: nn.Linear):
+        super().__init__()
+        self.encoder = encoder
+        self.pooling = pooling
+        self.head = head
+
+    def forward(
+        self, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"]
+    ) -> tuple[Float[Tensor, "B V"], Float[Tensor, "B 1 S"]]:
+        """Classify a batch of sources.
+
+        Args:
+            source: what the encoder reads.
+            lengths: tokens in each source, on the CPU.
+
+        Returns:
+            Logits of the classes, and the weights over the source.
+        """
+        context, weights = self.pooling(self.encoder(source, lengths))
+        return self.head(context), weights
+
+
+class Labeller(nn.Module):
+    r"""One answer per position of the source: a part of speech per word, a vowel per frame.
+
+    .. math:: P(y_s \mid x) = \mathrm{softmax}(W h_s + b)
+
+    Graves and Schmidhuber (2005). Answer s belongs to token s, so there is nothing to look for, and no attention.
+
+    Args:
+        encoder: maps (source, lengths) to `Encoded`, with states of width E.
+        head: maps a state of width E to V logits.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Linear):
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+    def forward(
+        self, source: Shaped[Tensor, "B S ..."], lengths: Int[Tensor, " B"]
+    ) -> tuple[Float[Tensor, "B S V"], None]:
+        """Label a batch of sources.
+
+        Args:
+            source: what the encoder reads.
+            lengths: tokens in each source, on the CPU.
+
+        Returns:
+            Logits of the labels at every position, meaningless on padding, and no weights.
+        """
+        return self.head(self.encoder(source, lengths).states), None

@@ -1,0 +1,180 @@
+"""Labels: one for a whole source (classification), or one for each position of it (labelling)."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from attention_course.metrics import alignment_hit_rate, exact_match
+from attention_course.tasks.core import Vocabulary, batches, source_batch
+
+NO_LABEL = -100  # what stands on padding; `F.cross_entropy` leaves it out
+
+
+class LabelledExample(NamedTuple):
+    """One source, what it is labelled with, and where one can tell.
+
+    Attributes:
+        source: tokens, or what else the task's `read` takes.
+        labels: one for the whole source, or one per position.
+        gold: for each label the source positions that decide it; empty where none are known.
+    """
+
+    source: Any
+    labels: tuple[str, ...]
+    gold: tuple[Collection[int], ...] = ()
+
+
+class LabelBatch(NamedTuple):
+    """Examples as padded tensors.
+
+    Attributes:
+        source: token ids (B, S), or frames (B, S, F), or images (B, C, height, width).
+        lengths: (B,), tokens in each source, on the CPU.
+        labels: (B, 1) or (B, S), label ids; NO_LABEL on padding.
+    """
+
+    source: Shaped[Tensor, "B ..."]
+    lengths: Int[Tensor, " B"]
+    labels: Int[Tensor, "B N"]
+
+
+Read = Callable[[Sequence[Any], torch.device | str], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """Sources in, labels out; the model is a `Classifier` or a `Labeller`.
+
+    Attributes:
+        name: how the task is called in tables.
+        train: examples to train on.
+        validation: examples to choose a model by.
+        test: examples to report on.
+        labels: all that there are; a label's id is its place among them.
+        read: turns sources and a device into what the encoder takes, a source tensor and lengths.
+        write: writes a source for people, on one line.
+        metric: what `score` measures.
+    """
+
+    name: str
+    train: Sequence[LabelledExample]
+    validation: Sequence[LabelledExample]
+    test: Sequence[LabelledExample]
+    labels: tuple[str, ...]
+    read: Read
+    write: Callable[[Any], str]
+    metric: str = "accuracy"
+
+    def collate(self, examples: Sequence[LabelledExample], device: torch.device | str = "cpu") -> LabelBatch:
+        """Pad examples to a batch.
+
+        Args:
+            examples: at least one, none with an empty source.
+            device: where source and labels go.
+
+        Returns:
+            The batch, padded to the longest source in it.
+
+        Raises:
+            ValueError: no examples, one whose source is empty, or one with a label that the task does not know.
+        """
+        source, lengths = self.read([example.source for example in examples], device)
+        longest = max(len(example.labels) for example in examples)
+        rows = [[self._id(label) for label in example.labels] for example in examples]
+        labels = torch.tensor([row + [NO_LABEL] * (longest - len(row)) for row in rows], device=device)
+        return LabelBatch(source, lengths, labels)
+
+    def loss(self, model: nn.Module, batch: LabelBatch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+        """Compare what the model says with the labels; padding does not count.
+
+        Args:
+            model: called as model(source, lengths) -> (logits, weights), logits (B, V) or (B, S, V).
+            batch: from `collate`.
+            label_smoothing: share of the label's probability that is spread over all labels.
+
+        Returns:
+            The sum of the losses in nats, and the number of labels in that sum.
+        """
+        logits, _ = model(batch.source, batch.lengths)
+        total = F.cross_entropy(
+            logits.flatten(0, -2),  # (B, V) or (B * S, V)
+            batch.labels.flatten(),
+            ignore_index=NO_LABEL,
+            reduction="sum",
+            label_smoothing=label_smoothing,
+        )
+        return total, int((batch.labels != NO_LABEL).sum())
+
+    @torch.no_grad()
+    def predict(
+        self, model: nn.Module, examples: Sequence[LabelledExample], batch_size: int = 256
+    ) -> list[tuple[str, ...]]:
+        """Name the likeliest label of each source, or of each position; the model is left in `eval()` mode."""
+        model.eval()
+        predictions: list[tuple[str, ...]] = []
+        for batch in batches(self, examples, batch_size, next(model.parameters()).device):
+            best = model(batch.source, batch.lengths)[0].argmax(dim=-1).view_as(batch.labels)
+            for row, right in zip(best.tolist(), batch.labels.tolist()):
+                predictions.append(tuple(self.labels[i] for i, j in zip(row, right) if j != NO_LABEL))
+        return predictions
+
+    def score(self, model: nn.Module, examples: Sequence[LabelledExample], batch_size: int = 256) -> float:
+        """Return the share of labels that are right."""
+        return accuracy(self.predict(model, examples, batch_size), [example.labels for example in examples])
+
+    @torch.no_grad()
+    def hit_rate(self, model: nn.Module, examples: Sequence[LabelledExample], batch_size: int = 256) -> float:
+        """Return how often a classifier's largest weight is on a position that decides. See `alignment_hit_rate`."""
+        model.eval()
+        weights: list[list[list[float]]] = []
+        for batch in batches(self, examples, batch_size, next(model.parameters()).device):
+            weights += model(batch.source, batch.lengths)[1].tolist()
+        return alignment_hit_rate(weights, [example.gold for example in examples])
+
+    def view(self, example: LabelledExample) -> str:
+        """Write an example on one line: source -> labels."""
+        return f"{self.write(example.source)} -> {' '.join(example.labels)}"
+
+    def _id(self, label: str) -> int:
+        if label not in self.labels:
+            raise ValueError(f"label {label!r} is not one of the {len(self.labels)} that the task knows")
+        return self.labels.index(label)
+
+
+def accuracy(predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    """Return the share of labels that are right, over all labels of all examples.
+
+    Args:
+        predictions: labels, per example.
+        references: the right ones, in the same order.
+
+    Returns:
+        The share, in [0, 1].
+
+    Raises:
+        ValueError: not as many labels as references, or none at all.
+    """
+    flat, right = ([(label,) for labels in side for label in labels] for side in (predictions, references))
+    return exact_match(flat, right)
+
+
+class ReadTokens:
+    """A task's `read` for sentences.
+
+    Args:
+        vocabulary: of the training sources.
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary = vocabulary
+
+    def __call__(
+        self, sources: Sequence[Sequence[str]], device: torch.device | str = "cpu"
+    ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+        """Turn sentences into ids and lengths. See `source_batch`."""
+        return source_batch([self.vocabulary.encode(source) for source in sources], len(self.vocabulary), device)

@@ -1,0 +1,49 @@
+"""Images as memories: a convolutional network makes a grid of features, and each cell of it is a slot."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attention_course.seq2seq import Encoded
+from attention_course.transformer import LearnedPositions
+
+
+class GridEncoder(nn.Module):
+    """See an image as a grid of features, row by row: one vector per cell of 4 x 4 pixels.
+
+    Xu et al. (2015), Section 3.1.1: features of a lower convolutional layer instead of the last one, so that each
+    belongs to a place; the cells are their annotation vectors a_i. Unlike theirs the network is small, is trained
+    along with the decoder, and is told by learned positions where a cell lies.
+
+    Args:
+        channels: C, numbers per pixel.
+        hidden_dim: width of the first convolution's features.
+        output_dim: E, width of a cell's features.
+        grid_size: cells in the largest grid.
+    """
+
+    def __init__(self, channels: int, hidden_dim: int, output_dim: int, grid_size: int):
+        super().__init__()
+        self.output_dim = output_dim
+        # Two strides of 2; a cell's features depend on the 15 x 15 pixels around it.
+        self.features = nn.Sequential(
+            nn.Conv2d(channels, hidden_dim, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(hidden_dim, output_dim, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(output_dim, output_dim, 3, padding=1),
+        )
+        self.positions = LearnedPositions(grid_size, output_dim)
+
+    def forward(self, source: Float[Tensor, "B C height width"], lengths: Int[Tensor, " B"]) -> Encoded:
+        """See a batch of images.
+
+        Args:
+            source: images of one size.
+            lengths: not looked at: every image fills its grid, there is no padding.
+
+        Returns:
+            The cells' features, row by row; their mean; a mask that allows all.
+        """
+        cells = torch.relu(self.positions(self.features(source).flatten(2).mT))  # (B, S, E)
+        return Encoded(cells, cells.mean(dim=1), cells.new_ones(cells.size(0), 1, cells.size(1), dtype=torch.bool))
