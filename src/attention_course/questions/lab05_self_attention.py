@@ -18,6 +18,7 @@ B, H, T, S, DH = 2, 3, 5, 7, 4
 D = H * DH
 SCORING = "05_scoring.html#scoring-"
 LETTERS = "notation.html#notation"
+ORDER = "11_self_attention.html#self-attention-order"
 
 
 def _as_length(number: int) -> Tensor:
@@ -79,36 +80,43 @@ POSITIONS = Question(
         Misconception(
             "all sines before all cosines",
             "Sine and cosine of one clock stand side by side: entries 2i and 2i + 1.",
+            section=ORDER,
             thing=_positions_with(lay=lambda angles: torch.cat([angles.sin(), angles.cos()], dim=-1)),
         ),
         Misconception(
             "sine and cosine exchanged",
             "Even entries hold the sine, odd ones the cosine.",
+            section=ORDER,
             thing=_positions_with(lay=lambda angles: torch.stack([angles.cos(), angles.sin()], dim=-1).flatten(1)),
         ),
         Misconception(
             "clocks half as far apart",
             "The exponent is 2i / D, where i counts pairs and 2i entries: mind the 2.",
+            section=ORDER,
             thing=_positions_with(angle=lambda t, i, dim: t / 10000 ** (i / dim)),
         ),
         Misconception(
             "clocks that run faster and faster",
             "Each clock is slower than the one before: divide by the power of 10000.",
+            section=ORDER,
             thing=_positions_with(angle=lambda t, i, dim: t * 10000 ** (2 * i / dim)),
         ),
         Misconception(
             "positions count from 1",
             "The first token stands at position 0.",
+            section=ORDER,
             thing=_positions_with(start=lambda past: past + 1),
         ),
         Misconception(
             "the past is ignored",
             "The first vector stands at position `past`, because so many tokens came before it.",
+            section=ORDER,
             thing=_positions_with(start=lambda past: 0),
         ),
         Misconception(
             "positions returned, not added",
             "What comes back is the vector with its position added.",
+            section=ORDER,
             thing=_positions_with(add=lambda x, p: p.expand_as(x)),
             sign=wrong_output(lambda given, wanted: given.shape == wanted.shape and close(given[0], given[-1])),
         ),
@@ -475,7 +483,7 @@ def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None
 
 MULTI_HEAD_ATTENTION = Question(
     name="multi_head_attention",
-    reference=_Heads,
+    reference=attention.MultiHeadAttention,
     use=_use_heads,
     stand_ins={"split_heads": split_heads, "merge_heads": merge_heads},
     properties=(
