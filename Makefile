@@ -12,7 +12,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme bench fidelity ladder multi30k test clean environment
+.PHONY: help course book labs lab readme bench fidelity attacks ladder multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ bench: environment  ## measure how fast the models are, against other libraries 
 
 fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
 	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
+
+attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
+	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
+	@PYTHONPATH=tests $(BIN)/python -m measure.attacks
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)

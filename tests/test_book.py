@@ -136,7 +136,7 @@ def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
     assert len(numbered(exercises)) >= 3
     for exercise in numbered(exercises):
         titles = [title for title, _ in DROPDOWN.findall(exercise)]
-        assert titles[:2] == ["Hint 1", "Hint 2"] and titles[-1] == "Solution", exercise[:60]
+        assert titles[0].startswith("Hint") and titles[-1] == "Solution", exercise[:60]
         assert CELL.search(exercise), f"the solution runs nothing: {exercise[:60]}"
     assert len(numbered(quiz)) >= 3
     for question in numbered(quiz):

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbconvert.preprocessors import ExecutePreprocessor
 
 from attention_course.grader.release import release
 from attention_course.grader.sample import grade, prepare
+from attention_course.grader.selftest import prove
 from attention_course.grader.stock import lab_names
+from attention_course.grader.walls import Limits
 from attention_course.questions import QUESTIONS
 from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
 
@@ -143,7 +146,7 @@ def course(tmp_path_factory):
         "tagged": nbformat.writes(tagged).encode(),
         "untouched": untouched,
     }
-    scores = grade(directory, "lab03_scoring", submissions)
+    scores = grade(directory, "lab03_scoring", submissions, walls=not prove(Limits()))
     return directory, {score.student: score for score in scores}
 
 
@@ -193,12 +196,20 @@ def test_feedback_shows_the_table_and_names_the_mistake(course):
     assert "\r" not in feedback and "step/s" not in feedback  # no debris of a progress bar
 
 
-def test_the_solution_runs_without_an_error(course):
+def test_what_only_shows_something_is_not_graded(course):
     directory, _ = course
     path = directory / "gradebook" / "autograded" / "solution" / "lab03_scoring" / "lab03_scoring.ipynb"
-    outputs = [o for cell in nbformat.read(path, as_version=4).cells for o in cell.get("outputs", [])]
+    printed = "".join(o.get("text", "") for c in nbformat.read(path, as_version=4).cells for o in c.get("outputs", []))
+    assert "right in every character" not in printed
+
+
+def test_the_solution_runs_without_an_error():
+    solution = notebook("solutions", "lab03_scoring")
+    ExecutePreprocessor(timeout=180, shutdown_kernel="immediate").preprocess(solution)
+    outputs = [o for cell in solution.cells for o in cell.get("outputs", [])]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
     printed = "".join(o.text for o in outputs if o.get("name") == "stdout")
+    assert "\r" not in printed and "step/s" not in printed  # no debris of a progress bar
     share = float(re.search(r"right in every character: ([\d.]+)", printed).group(1))
     assert share >= 0.9, "the student's own score no longer learns dates"
 

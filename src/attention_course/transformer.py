@@ -2,7 +2,8 @@
 
 In pre-norm blocks a sub-layer reads the normalised sequence, y = x + f(LN(x)); in post-norm blocks the sum is
 normalised, y = LN(x + f(x)). Dropout stands where Vaswani et al. (2017), Section 5.4, put it: on what a sub-layer
-adds, and on embeddings with positions.
+adds, and on embeddings with positions; not on attention weights and inside feed-forward networks, as `nn.Transformer`
+has it too.
 """
 
 import math

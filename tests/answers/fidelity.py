@@ -1,21 +1,26 @@
 """What the feedback makes of an answer, and what becomes of a lab's reference when one thing in it is changed."""
 
 import contextlib
+import dis
 import io
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from answers import lab03_scoring, notebooks
+from answers import lab03_scoring, lab04_alignment, notebooks
 from answers.core import Answers
 from answers.mutants import Mutant, mutants
 
 from attention_course.questions import QUESTIONS
 from attention_course.questions.core import Door, Question, Request, Result, _alike, evaluate, local
 
-LABS: dict[str, Answers] = {"lab03_scoring": lab03_scoring.ANSWERS}
+LABS: dict[str, Answers] = {
+    "lab03_scoring": lab03_scoring.ANSWERS,
+    "lab04_alignment": lab04_alignment.ANSWERS,
+}
 
 
 def asked(lab: str) -> list[Question]:
@@ -50,10 +55,15 @@ def requests(question: Question, first: bool = False) -> list[Request]:
 
 
 def operators(question: Question, thing: Any) -> tuple[str, ...]:
-    """Trace what an answer calls, for the requests of the question's first property."""
+    """Trace what an answer calls, for the requests of the question's first property.
+
+    Where plain data go in, no operator of torch need be called: then Python's own are listed.
+    """
     door = local(question, thing)
     traced = [replace(x, traced=True) for x in requests(question, first=True)]
-    return tuple(name for x in traced for name in quietly(lambda x=x: door(x)).operators)
+    called = tuple(name for x in traced for name in quietly(lambda x=x: door(x)).operators)
+    plain = isinstance(thing, types.FunctionType) and question.name == "alignment_hit_rate"
+    return called + tuple(i.opname for i in dis.get_instructions(thing)) if plain else called
 
 
 def is_own(question: Question, thing: Any) -> bool:

@@ -450,7 +450,7 @@ class Softmaxed(Score):
         return torch.softmax(query @ projected.mT, dim=-1)
 
 
-@wrong("dot", TAKEN_OUT)
+@wrong("dot", TAKEN_OUT, CUT)
 class ThroughNumbers(Score):
     def forward(self, query, projected):
         return torch.tensor((query @ projected.mT).tolist(), dtype=query.dtype, device=query.device)

@@ -69,18 +69,8 @@ def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setu
 
 def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
     """Make the result of a submission that could not be graded at all."""
-    record: dict[str, Any] = {
-        "student": job.student,
-        "lab": lab,
-        "folder": "",
-        "sha256": "",
-        "status": PERSON,
-        "reason": reason,
-        "points": None,
-        "possible": None,
-        "questions": [],
-        "flags": [],
-    }
+    record: dict[str, Any] = {"student": job.student, "lab": lab, "folder": "", "sha256": ""}
+    record.update(status=PERSON, reason=reason, points=None, possible=None, questions=[], flags=[])
     return {"record": record, "notebook": None, "seconds": 0.0}
 
 

@@ -21,10 +21,11 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
 from nbgrader.converters import autograde
 from nbgrader.converters.base import BaseConverter, NbGraderException
-from traitlets import Bool, Float, Integer, List
+from traitlets import Bool, Float, Integer, List, Unicode
 
 from attention_course.grader.batch import Job, failed, grade_all
 from attention_course.grader.intake import FLAGGED, PERSON, fingerprint, shown
+from attention_course.grader.report import page
 from attention_course.grader.selftest import prove
 from attention_course.grader.walls import Limits
 
@@ -54,6 +55,7 @@ class Autograde(autograde.Autograde):
     cell_seconds = Float(Limits().cell, help="Seconds that one cell of a student may take.").tag(config=True)
     question_seconds = Float(Limits().question, help="Seconds that one question may take.").tag(config=True)
     submission_seconds = Float(Limits().submission, help="Seconds that one submission may take.").tag(config=True)
+    formgrader_url = Unicode("http://localhost:8888/formgrader", help="For links in reports.").tag(config=True)
     memory_mb = Integer(Limits().memory >> 20, help="Megabytes that one submission may use.").tag(config=True)
 
     autograde_preprocessors = List(
@@ -84,6 +86,7 @@ class Autograde(autograde.Autograde):
             "source": self._released(lab),
             "secret": self._secret().hex(),
             "walls": not self.trust_submissions,
+            "kept": str(self._kept()),
             "limits": Limits(
                 cell=self.cell_seconds,
                 question=self.question_seconds,
@@ -101,6 +104,7 @@ class Autograde(autograde.Autograde):
         for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
             records.append(self._finish(result))
             self._say(number, len(todo), records[-1], result["seconds"])
+        self._report(lab)
         waiting = [record for record in records if record["status"] == PERSON and not self._is_settled(record)]
         flagged = sum(record["status"] == FLAGGED for record in records)
         self.log.info(
@@ -181,6 +185,14 @@ class Autograde(autograde.Autograde):
         flags = f", {len(record['flags'])} flags" if record["flags"] else ""
         self.log.info("%d/%d %s: %s%s (%.1f s)", number, of, shown(record["student"]), outcome, flags, seconds)
 
+    def _report(self, lab: str) -> None:
+        """Write the instructor's page on everything that has a record, graded in this run or before."""
+        found = [record for job in self._handed_in("*") if (record := self._record_of(job))]
+        path = self._state() / "reports" / f"{lab}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, page(lab, found, self.formgrader_url).encode())
+        self.log.info("%s: the report is at %s", lab, path)
+
     def _is_settled(self, record: dict[str, Any]) -> bool:
         """Whether a person has looked since."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -206,6 +218,12 @@ class Autograde(autograde.Autograde):
     def _is_done(self, job: Job) -> bool:
         record = self._record_of(job)
         return bool(record) and record["folder"] == fingerprint(job.folder)
+
+    def _kept(self) -> Path:
+        """Return where the bytes that were handed in stay, each under its hash."""
+        path = self._state() / "kept"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     def _secret(self) -> bytes:
         """Return the secret of the course, made once."""

@@ -34,10 +34,19 @@ class Asked(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What became of a cell."""
+    """What became of a cell.
 
+    Attributes:
+        name: of the cell.
+        printed: what it wrote.
+        error: one line, empty if it ran through.
+        broken: whether it took the process with it, and was left out.
+    """
+
+    name: str
     printed: str
     error: str
+    broken: bool = False
 
 
 class Answered(NamedTuple):
@@ -105,7 +114,7 @@ class Judge:
         """Run the cells and ask every question."""
         try:
             answered = [self._ask(asked) for asked in self.asked]
-            return [self.ran.get(i, Ran("", "not run")) for i in range(len(self.cells))], answered
+            return [self.ran.get(i, Ran(cell.name, "", "not run")) for i, cell in enumerate(self.cells)], answered
         finally:
             if self.sandbox is not None:
                 self.sandbox.close()
@@ -149,10 +158,10 @@ class Judge:
                     self.suspects.add(i)
                     return False
                 self.broken.add(i)
-                self.ran[i] = Ran(sandbox.text(), f"{trouble}; the cell was left out")
+                self.ran[i] = Ran(cell.name, sandbox.text(), f"{trouble}; the cell was left out", broken=True)
                 return False
             error = frame.data if frame.kind == "ran" and isinstance(frame.data, str) else "no answer"
-            self.ran[i] = Ran(sandbox.text(), plain_text(error.encode("utf-8", "replace"), 400))
+            self.ran[i] = Ran(cell.name, sandbox.text(), plain_text(error.encode("utf-8", "replace"), 400))
         return True
 
 

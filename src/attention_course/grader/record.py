@@ -67,17 +67,26 @@ def python(source: str) -> str:
     return "\n".join(re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in lines)
 
 
-def summary(student: str, lab: str, intake: Intake, asked: Sequence[Asked], answered: Sequence[Answered]) -> Any:
+def summary(
+    student: str,
+    lab: str,
+    intake: Intake,
+    ran: Sequence[Ran],
+    asked: Sequence[Asked],
+    answered: Sequence[Answered],
+) -> dict[str, Any]:
     """Make the record of a submission: the same for the same submission, to the byte.
 
     Args:
         student: who handed it in.
         lab: name of the lab.
         intake: what was handed in.
+        ran: what became of its cells.
         asked: the lab's graded cells.
         answered: what became of each; empty if nothing was asked.
     """
-    flags = [*intake.flags, *(f"{a.cell}: {b.trouble}" for a, b in zip(asked, answered) if b.trouble)]
+    flags = [*intake.flags, *(f"cell {cell.name}: {cell.error}" for cell in ran if cell.broken)]
+    flags += [*(f"{a.cell}: {b.trouble}" for a, b in zip(asked, answered) if b.trouble)]
     possible = [QUESTIONS[a.question].points for a in asked]
     questions = [
         {"cell": a.cell, "question": a.question, "points": b.points, "possible": p, "mistakes": list(b.mistakes)}

@@ -22,7 +22,7 @@ from attention_course.grader.walls import FIRST_USER, Limits, arguments, bubblew
 
 WATCH_SECONDS = 0.04
 START_SECONDS = 120.0
-FORK_SECONDS = 20.0
+FORK_SECONDS = 60.0
 # torch reserves address space that it never touches.
 RESERVED_BYTES = 3 << 30
 _users = itertools.count(os.getpid() << 8)
@@ -217,7 +217,7 @@ class Sandbox:
         """Return what was printed since the last call, as plain text."""
         with self._reading:
             for _ in range(64):  # what was printed before an answer is in the pipe by now
-                if self._ended.is_set() or not self._readable(0) or not self._read():
+                if self._ended.is_set() or not self._readable(0.0) or not self._read():
                     break
             raw, self._printed = bytes(self._printed), bytearray()
         return plain_text(raw, self.limits.output)
@@ -274,7 +274,7 @@ class Sandbox:
         while open_:
             self._readable(WATCH_SECONDS)
             with self._reading:
-                if self._readable(0):
+                if self._readable(0.0):
                     open_ = self._read()
             if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS

@@ -76,14 +76,14 @@ def prove(limits: Limits) -> str:
 
 
 def _try(box: "Sandbox") -> str:
-    box.judge.settimeout(20)
+    box.judge.settimeout(60)
     try:
         said = box.judge.recv(1000).decode()
     except OSError as error:
         return f"the sandbox did not answer: {error}"
     if said != "fine":
         return said or f"the sandbox did not start: {box.text().strip()[-200:]}"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while box.is_alive() and time.monotonic() < deadline:
         time.sleep(0.02)
     if not box.killed_for:

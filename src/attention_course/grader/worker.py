@@ -30,10 +30,20 @@ class Grader:
         secret: of the course.
         walls: False runs submissions as this user.
         limits: what one submission may use.
+        kept: directory for what was handed in, by hash; None keeps nothing.
     """
 
-    def __init__(self, lab: str, source: list[dict[str, Any]], secret: bytes, walls: bool, limits: Limits):
+    def __init__(
+        self,
+        lab: str,
+        source: list[dict[str, Any]],
+        secret: bytes,
+        walls: bool,
+        limits: Limits,
+        kept: Path | None = None,
+    ):
         self.lab, self.source, self.secret, self.walls, self.limits = lab, source, secret, walls, limits
+        self.kept = kept
         self.asked, self.preload = questions_of(source), imports_of(source)
         self.nursery: Nursery | None = None
 
@@ -46,13 +56,14 @@ class Grader:
         """
         began = time.monotonic()
         intake = take_in(folder, self.lab, self.source)
+        self._keep(intake)
         ran: list[Ran] = []
         answered: list[Answered] = []
         if not intake.problem and intake.sha256:
             ran, answered = self._judge(intake)
         elif not intake.problem:
             answered = [self._nothing(asked.question, intake) for asked in self.asked]
-        record = summary(student, self.lab, intake, self.asked, answered)
+        record = summary(student, self.lab, intake, ran, self.asked, answered)
         return {
             "record": record,
             "notebook": notebook(intake, record, ran, answered),
@@ -84,6 +95,12 @@ class Grader:
         intake.problem, intake.folder = problem, ""
         return [], []
 
+    def _keep(self, intake: Intake) -> None:
+        if self.kept is not None and intake.sha256 and not (self.kept / intake.sha256).exists():
+            made = self.kept / f"{intake.sha256}.{os.getpid()}"
+            made.write_bytes(intake.content)
+            made.replace(self.kept / intake.sha256)
+
     def _seed(self, intake: Intake) -> Callable[[str], int]:
         return lambda question: seed_of(self.secret, intake.sha256, question)
 
@@ -100,9 +117,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     setup = json.loads(sys.stdin.readline())
-    grader = Grader(
-        setup["lab"], setup["source"], bytes.fromhex(setup["secret"]), setup["walls"], Limits(**setup["limits"])
-    )
+    limits, secret = Limits(**setup["limits"]), bytes.fromhex(setup["secret"])
+    grader = Grader(setup["lab"], setup["source"], secret, setup["walls"], limits, Path(setup["kept"]))
     for line in sys.stdin:
         job = json.loads(line)
         result = grader.grade(job["student"], Path(job["folder"]))

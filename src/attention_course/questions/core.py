@@ -175,8 +175,9 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
     results: list[Result] = []
     for number, checked in enumerate(question.properties):
         generator = torch.Generator().manual_seed(seed + number)
-        finding, misconception = _examine(question, checked, ask, generator)
-        counts = finding is None and (not results or results[0].finding is None)
+        on_course = not results or results[0].finding is None
+        finding, misconception = _examine(question, checked, ask, generator, on_course)
+        counts = finding is None and on_course
         results.append(Result(checked, finding, misconception, checked.points if counts else 0))
     return results
 
@@ -190,7 +191,7 @@ def local(question: Question, thing: Any) -> Door:
 
 
 def _examine(
-    question: Question, checked: Property, ask: Door, generator: torch.Generator
+    question: Question, checked: Property, ask: Door, generator: torch.Generator, on_course: bool
 ) -> tuple[Finding | None, Misconception | None]:
     ask_reference = local(question, question.reference)
     for request in checked.requests(generator):
@@ -199,17 +200,22 @@ def _examine(
             return Finding("not written yet", "your code"), None
         reference = ask_reference(replace(request, dtype=torch.float64, device="cpu"))
         if finding := checked.judge(request, reply, reference):
-            return finding, _recognise(question, request, reply, reference)
+            return finding, _recognise(question, request, reply, reference, on_course)
     return None, None
 
 
-def _recognise(question: Question, request: Request, reply: Reply, reference: Reply) -> Misconception | None:
-    """Name the mistake: the same reply as that of a known one says most, a sign that several share says less."""
+def _recognise(
+    question: Question, request: Request, reply: Reply, reference: Reply, on_course: bool
+) -> Misconception | None:
+    """Name the mistake: the same reply as that of a known one says most, a sign that several share says less.
+
+    Where the first property does not hold, what goes wrong after it is mostly the same mistake in other clothes.
+    """
     for known in question.misconceptions:
         if known.thing is not None and _alike(reply, local(question, known.thing)(request)):
             return known
     for known in question.misconceptions:
-        if known.sign is not None and known.sign(request, reply, reference):
+        if on_course and known.sign is not None and known.sign(request, reply, reference):
             return known
     return None
 

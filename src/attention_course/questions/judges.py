@@ -1,9 +1,13 @@
 """Judges: how a reply is compared with the reference's. Each returns None if all is well."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from attention_course.questions.core import Finding, Reply, Request
+
+Judge = Callable[[Request, Reply, Reply], Finding | None]
 
 # Wrong by more than this share of the largest wanted entry is wrong: far above rounding in float32, far below any
 # mistake on unsaturated inputs.
@@ -34,6 +38,18 @@ def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding 
         if finding := _compare(gradient, wanted, "gradients"):
             return finding
     return None
+
+
+def of_output(index: int, judge: Judge) -> Judge:
+    """Look at one output alone."""
+
+    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+        if not reply.error and len(reply.outputs) == len(reference.outputs):
+            reply = reply._replace(outputs=reply.outputs[index : index + 1])
+            reference = reference._replace(outputs=reference.outputs[index : index + 1])
+        return judge(request, reply, reference)
+
+    return judged
 
 
 def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:

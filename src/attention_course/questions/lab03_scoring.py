@@ -15,6 +15,7 @@ from attention_course.questions.signs import ANYWHERE, close, comparable, scaled
 
 B, H, T, S, D, A, DK, DV = 2, 6, 3, 5, 7, 11, 13, 4
 PAGE = "05_scoring.html#scoring-"
+NEAREST = "04_soft_lookup.html#soft-lookup-1964"
 
 
 # --- masked_softmax -------------------------------------------------------------------------------------------------
@@ -570,37 +571,37 @@ GAUSSIAN = _score_question(
         Misconception(
             "the further, the more alike",
             "The kernel falls with the distance: its exponent is negative.",
-            PAGE + "context",
+            NEAREST,
             _gaussian_with(lambda x, b: x.square().sum(-1) / (2 * b**2)),
         ),
         Misconception(
             "distance not squared",
             "The exponent holds the squared distance; without the square the kernel is another one.",
-            PAGE + "context",
+            NEAREST,
             _gaussian_with(lambda x, b: -x.norm(dim=-1) / (2 * b**2)),
         ),
         Misconception(
             "bandwidth not squared",
             "Both the distance and the bandwidth are squared, so that their ratio has no unit.",
-            PAGE + "context",
+            NEAREST,
             _gaussian_with(lambda x, b: -x.square().sum(-1) / (2 * b)),
         ),
         Misconception(
             "the kernel, where its exponent is meant",
             "The softmax takes the exponential itself: the score is what stands in the exponent.",
-            PAGE + "context",
+            NEAREST,
             _gaussian_with(lambda x, b: torch.exp(-x.square().sum(-1) / (2 * b**2))),
         ),
         Misconception(
             "mean over the width, where the sum is meant",
             "The squared distance of two points is the sum of the squares over all D directions.",
-            PAGE + "context",
+            NEAREST,
             _gaussian_with(lambda x, b: -x.square().mean(-1) / (2 * b**2)),
         ),
         Misconception(
             "bandwidth left out",
             "Divide by 2 b squared: a wide kernel lets distant points count, too.",
-            PAGE + "context",
+            NEAREST,
             _gaussian_with(lambda x, b: -x.square().sum(-1) / 2),
         ),
     ),

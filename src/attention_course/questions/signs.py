@@ -59,7 +59,12 @@ def close(given: Tensor, wanted: Tensor) -> bool:
 
 def scaled_by(given: Tensor, wanted: Tensor) -> float | None:
     """Return the one number c with given = c wanted, if there is one and it is not 1."""
-    if given.shape != wanted.shape or not given.isfinite().all() or not (size := float((wanted * wanted).sum())):
+    if (
+        given.shape != wanted.shape
+        or wanted.numel() < 2
+        or not given.isfinite().all()
+        or not (size := float((wanted * wanted).sum()))
+    ):
         return None
     factor = float((given * wanted).sum()) / size
     return factor if abs(factor) > 1e-6 and abs(factor - 1) > 1e-3 and close(given / factor, wanted) else None
@@ -162,7 +167,7 @@ ANYWHERE = (
         "dtype lost on the way",
         "The result has the dtype of the inputs: new tensors take it from one of them, and nothing is cast for good.",
         sign=_either(
-            error_like("same dtype|expected scalar type|expected .* to have|not implemented for|dtypes?: "),
+            error_like("dtype|expected scalar type|expected .* to have|not implemented for"),
             _other_dtype,
         ),
     ),
@@ -176,9 +181,10 @@ ANYWHERE = (
         "All axes differ in length on purpose, so the numbers in torch's message say which axes met: write the shape "
         "behind each line.",
         sign=error_like(
-            "must match|to match|mat1 and mat2|cannot be multiplied|Expected size for|not broadcast|expanded size|"
-            "inconsistent|shape of the mask|is invalid for input of size|same number of dimensions|size mismatch|"
-            "were the keys projected|subscript .* has size|Sizes of tensors|at least . dim|must have|input.size"
+            "must match|to match|mat1 and mat2|cannot be multiplied|Expected size for|Expected hidden size|"
+            "not broadcast|expanded size|inconsistent|shape of the mask|is invalid for input of size|size mismatch|"
+            "same number of dimensions|were the keys projected|subscript .* has size|Sizes of tensors|at least . dim|"
+            "must have|input.size"
         ),
     ),
     Misconception(

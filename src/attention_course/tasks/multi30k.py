@@ -1,7 +1,7 @@
-"""Multi30k: the captions of 31,000 photographs in German, and what people made of them in English. A real corpus.
+"""Multi30k: captions of 31,000 photographs, in English and as translators put them into German. A real corpus.
 
-It is not part of this package, whose licence it does not share: the user names a folder with the files of
-data/task1/raw in https://github.com/multi30k/dataset (Elliott et al., 2016).
+Elliott et al. (2016). It is not part of this package: the user names a folder with the files of data/task1/raw in
+https://github.com/multi30k/dataset. What is translated here is German, back into English.
 """
 
 import gzip
