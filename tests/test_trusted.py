@@ -106,7 +106,7 @@ def fuzzed(generator, notebook):
                 elif action < 0.4:
                     del place[key]
                 else:
-                    place[key] = generator.choice(odd)
+                    place[key] = copy.deepcopy(generator.choice(odd))
                 break
             place = place[key]
     content = bytearray(json.dumps(notebook).encode())
