@@ -139,16 +139,16 @@ def test_no_code_is_run_from_a_checkpoint(tmp_path, capsys):
     ("other", "named"),
     [
         ({"config": TrainConfig(steps=13, batch_size=7, warmup_steps=3, validate_every=4)}, "its steps is 12, not 13"),
-        ({"task": "dates"}, "its task is None, not 'dates'"),
+        ({"task": "dates"}, "its task is 'reversal', not 'dates'"),
         ({"dim": 10}, "of another model than this EncoderDecoder"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, other, named):
-    run(tmp_path)
+    run(tmp_path, task="reversal")
     before = (tmp_path / "checkpoint.pt").read_bytes()
 
     with pytest.raises(ValueError, match=named):
-        run(tmp_path, **other)
+        run(tmp_path, **{"task": "reversal"} | other)
     assert (tmp_path / "checkpoint.pt").read_bytes() == before
 
 

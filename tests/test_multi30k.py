@@ -1,11 +1,14 @@
 import gzip
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
 import torch
+from measure import multi30k as measurement
+from measure.multi30k import Rung
 
 from attention_course import models
 from attention_course.seq2seq import EncoderDecoder
@@ -189,6 +192,32 @@ def test_a_model_trains_on_it(task):
 
     assert task.score(model, task.train) > 90
     assert BOS not in task.collate(task.train).target_out
+
+
+# The measurement
+
+
+def test_the_measurement_trains_goes_on_and_reports(folder, tmp_path, monkeypatch, capsys):
+    written = []
+    sizes = "--model luong --dim 8 --hidden-dim 8 --layers 1 --vocab-size 60 --steps 4"
+    monkeypatch.setattr(measurement, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(measurement, "RUNGS", {"tiny": Rung(sizes, bleu=101, millions=1)})
+    monkeypatch.setattr(measurement.report, "write", lambda name, rows, seconds: written.append((name, rows)))
+
+    measurement.main([str(folder)])
+    history = (tmp_path / "runs" / "tiny" / "history.csv").read_text()
+    measurement.main([str(folder)])
+    assert (tmp_path / "runs" / "tiny" / "history.csv").read_text() == history  # there was nothing left to train
+
+    assert [name for name, _ in written] == ["multi30k"] * 2
+    rows = {row.what: row for row in written[0][1]}
+    assert shlex.split(rows["tiny: command"].value)[:4] == ["attention-course", "train", "--task", "multi30k"]
+    assert rows["tiny: steps"].value == 4
+    assert rows["tiny: parameters"].holds and 1000 < rows["tiny: parameters"].value < 1_000_000
+    assert rows["tiny: BLEU"].holds is False and "case:mixed" in rows["tiny: BLEU"].note
+    assert rows["tiny: BLEU, lower case"].holds is False and "case:lc" in rows["tiny: BLEU, lower case"].note
+    assert rows["tiny: chrF2"].holds is None
+    capsys.readouterr()
 
 
 # A folder that will not do

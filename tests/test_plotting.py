@@ -1,9 +1,10 @@
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from bs4 import BeautifulSoup
 from torch.testing import assert_close
 
-from attention_course.plotting import heat_map, length_curves, report_table
+from attention_course.plotting import heat_map, length_curves, report_table, weights_table
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.0, 0.25, 0.75]]
 
@@ -79,6 +80,17 @@ def test_figures_render_without_warnings():
 def test_fewer_weights_than_tokens_are_refused(source, target, needed):
     with pytest.raises(ValueError, match=f"{needed} tokens.*got 2 and 3"):
         heat_map(WEIGHTS, list(source), list(target))
+
+
+def test_weights_table_holds_the_numbers_of_the_heat_map():
+    padded = [[*row, 0.5] for row in WEIGHTS]
+    table = BeautifulSoup(weights_table(padded, ["a", " ", "<"], ["x", "&"], "who & what"), "html.parser")
+
+    assert [th.get_text() for th in table.find_all("th", scope="col")] == ["a", "␣", "<"]
+    assert [th.get_text() for th in table.find_all("th", scope="row")] == ["x", "&"]
+    assert table.caption.get_text() == "who & what"
+    rows = [[td.get_text() for td in row.find_all("td")] for row in table.find_all("tr")[1:]]
+    assert rows == [["0.70", "0.20", "0.10"], ["0.00", "0.25", "0.75"]]
 
 
 def test_length_curves_draw_one_line_per_model():

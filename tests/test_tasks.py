@@ -23,6 +23,7 @@ from attention_course.tasks.core import (
     Vocabulary,
     batches,
     check_source,
+    padded_share,
     shuffled_forever,
     source_batch,
 )
@@ -257,6 +258,28 @@ def test_shuffling_leaves_the_task_alone():
     next(shuffled_forever(task.train, 4, seed=0))
 
     assert list(task.train) == before
+
+
+def test_like_lengths_share_a_batch():
+    examples = [example("a" * s, "x" * t) for s in range(1, 8) for t in range(1, 8)]
+    of_target = lambda example: (len(example.target), len(example.source))  # noqa: E731
+    grouped, mixed = (shuffled_forever(examples, 7, seed=0, length=key) for key in (of_target, None))
+    passes = [[next(grouped) for _ in range(7)] for _ in range(2)]
+
+    for one_pass in passes:
+        assert all(len({len(e.target) for e in batch}) == 1 for batch in one_pass)
+        assert sorted(e for batch in one_pass for e in batch) == sorted(examples)
+        lengths = [len(batch[0].target) for batch in one_pass]
+        assert lengths != sorted(lengths)
+    assert passes[0] != passes[1]
+    assert padded_share(passes[0], of_target) < padded_share([next(mixed) for _ in range(7)], of_target)
+
+
+def test_the_padded_share_by_hand():
+    # Sources 3 + 1 of 2 x 3 places, targets 2 + 3 of 2 x 3 places; the last batch has no padding.
+    drawn = [[example("abc", "xy"), example("b", "yxx")], [example("ca", "z")]]
+
+    assert padded_share(drawn, lambda e: (len(e.target), len(e.source))) == pytest.approx(3 / 15)
 
 
 def test_no_training_examples_are_refused():

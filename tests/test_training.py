@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from lightning_fabric import Fabric
 from torch import nn
 from torch.testing import assert_close
 
@@ -15,6 +16,7 @@ from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import Batch, Example, make_task
 from attention_course.training import (
     Objective,
+    OwnTokens,
     TrainConfig,
     alignment,
     evaluate,
@@ -47,7 +49,7 @@ def one_step(task, batch, learning_rate=0.0, clip_norm=1.0, model=None):
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     fabric = fabric_at(torch.device("cpu"))
     run = Run(model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0))
-    objective, run.optimizer = fabric.setup(Objective(model, task), optimizer)
+    objective, run.optimizer = fabric.setup(Objective(model, task, TrainConfig()), optimizer)
     loss, _ = train_step(fabric, objective, batch, run, clip_norm)
     return loss, model
 
@@ -187,6 +189,123 @@ def test_nothing_goes_to_stderr(task, capfd):
     evaluate(model, task, task.test[:5])
 
     assert capfd.readouterr().err == ""
+
+
+def test_label_smoothing_reaches_the_task(task):
+    batch = task.collate(task.train[:7])
+    smoothed, plain = (Objective(build(task), task, TrainConfig(label_smoothing=share)) for share in (0.3, 0.0))
+    smoothed.model = plain.model
+
+    assert_close(smoothed(batch)[0], task.loss(plain.model, batch, label_smoothing=0.3)[0])
+    assert smoothed(batch)[0] > plain(batch)[0]
+
+
+def test_mixed_precision_trains_and_leaves_single_weights(task):
+    losses = []
+    for precision in ("32-true", "bf16-mixed"):
+        torch.manual_seed(0)
+        sizes = len(task.source_vocabulary), len(task.target_vocabulary)
+        model = models.transformer(*sizes, dim=16, num_heads=2, hidden_dim=32, num_layers=1)
+        fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
+        history = train(model, task, TrainConfig(steps=30, batch_size=16, validate_every=30), fabric)
+        losses.append([row.loss for row in history])
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+def test_every_model_trains_in_mixed_precision(task, name):
+    fabric = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
+    model = build(task, name)
+    train(model, task, TrainConfig(steps=2, batch_size=5, validate_every=2), fabric)
+
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"steps": 0}, "steps is at least 1, got 0"),
+        ({"batch_size": -3}, "batch_size is at least 1, got -3"),
+        ({"validate_every": 0}, "validate_every is at least 1, got 0"),
+        ({"teacher_forcing": 1.5}, "teacher_forcing is a share between 0 and 1, got 1.5"),
+        ({"label_smoothing": -0.1}, "label_smoothing is a share between 0 and 1, got -0.1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, named):
+    with pytest.raises(ValueError, match=named):
+        TrainConfig(**setting)
+
+
+# Teacher forcing
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+def test_always_the_right_token_is_teacher_forcing(task, name):
+    model, batch = build(task, name), task.collate(task.train[:5])
+    logits, _ = OwnTokens(model, 1.0)(batch.source, batch.lengths, batch.target_in)
+
+    assert_close(logits, model(batch.source, batch.lengths, batch.target_in)[0])
+
+
+class Parrot(nn.Module):
+    """Is sure that the next token is the one after the last one in the vocabulary, and notes what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def forward(self, source, lengths):
+        return Encoded(torch.zeros(len(source), 1, 1), torch.zeros(len(source), 1), lengths[:, None, None] > 0)
+
+    def remember(self, encoded):
+        return encoded.final
+
+    def start(self, memory):
+        return memory
+
+    def step(self, token, memory, cache):
+        self.given.append(token[:, 0].tolist())
+        return 1e3 * F.one_hot((token + 1) % 19, 19).float(), None, cache
+
+    def decode(self, target, memory):
+        raise AssertionError("the model's own tokens are known only step by step")
+
+
+def test_never_the_right_token_is_free_running():
+    parrot = Parrot()
+    target = torch.tensor([[1, 9, 9, 9], [1, 7, 7, 7]])
+    logits, _ = OwnTokens(EncoderDecoder(parrot, parrot), 0.0)(target, torch.tensor([4, 4]), target)
+
+    assert parrot.given == [[1, 1], [2, 2], [3, 3], [4, 4]]
+    assert logits.argmax(dim=-1).tolist() == [[2, 3, 4, 5], [2, 3, 4, 5]]
+
+
+def test_the_ratio_is_how_often_the_right_token_is_given():
+    parrot = Parrot()
+    target = torch.full((500, 11), 17)
+    OwnTokens(EncoderDecoder(parrot, parrot), 0.7)(target, torch.ones(500, dtype=torch.long), target)
+
+    # After a right token, 17, its own one would be 18; a coin is thrown for each sentence and each token.
+    shares = [row.count(17) / 500 for row in parrot.given[1:]]
+    assert sum(shares) / len(shares) == pytest.approx(0.7, abs=0.03)
+    assert all(0.55 < share < 0.85 for share in shares)
+
+
+def test_own_tokens_train_all_that_teacher_forcing_does(task):
+    model = build(task)
+    history = train(model, task, TrainConfig(steps=30, batch_size=32, learning_rate=1e-2, teacher_forcing=0.5))
+
+    assert history[-1].loss < 0.9 * history[0].loss
+    assert all(parameter.grad.any() for parameter in model.parameters())
+
+
+@pytest.mark.plain
+def test_what_has_no_decoder_has_no_own_tokens():
+    with pytest.raises(ValueError, match="needs an EncoderDecoder, got Linear"):
+        OwnTokens(nn.Linear(2, 3), 0.5)
 
 
 # Validation and the end of training
@@ -346,6 +465,7 @@ def test_evaluation_by_hand(letters, batch_size):
     assert evaluation.predictions == [("c", "b", "a"), ("d", "d"), ("c",)]
     assert evaluation.exact_match == pytest.approx(2 / 3)
     assert evaluation.hit_rate == pytest.approx(5 / 6)
+    assert evaluation.alignment_error == pytest.approx(1 / 6)
     for name, rows in zip((4, 5, 6), evaluation.weights):
         assert [row.index(1.0) for row in rows[: len(LOOKS[name])]] == LOOKS[name]
     assert not model.training
@@ -364,7 +484,7 @@ def test_a_prediction_may_be_too_long(letters):
 def test_one_slot_has_no_alignment(task, name):
     evaluation = evaluate(build(task, name), task, task.test[:11])
 
-    assert evaluation.hit_rate is None
+    assert evaluation.hit_rate is evaluation.alignment_error is None
     assert len(evaluation.weights) == len(evaluation.predictions) == 11
 
 

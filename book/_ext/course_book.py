@@ -30,9 +30,8 @@ def prepare_kernels(app, config):
 def follow_the_code(app, config):
     """Execute every page again when the package changes: the cache looks at the cells alone.
 
-    The name of the cache's folder holds a hash of all that the cells import, of its versions and of the reports that
-    they show. Sphinx itself reads all pages again when this value changes (myst-nb declares it with `rebuild="env"`),
-    so nothing more is needed.
+    The name of the cache's folder holds a hash of all that the cells import or show and of its versions. Sphinx itself
+    reads all pages again when this value changes (myst-nb declares it with `rebuild="env"`), so nothing more is needed.
     """
     code = hashlib.sha256()
     others = [ROOT / "constraints.txt", Path(__file__).with_name("matplotlibrc")]

@@ -98,11 +98,13 @@ class Checkpoints:
         folder: made if it is not there; one for each run.
         every: steps between two checkpoints; the last step has one always.
         about: what the run is of (task, model, sizes); goes into the checkpoint and has to be the same on resuming.
+        data: the folder of the task's corpus, if it has one; goes into the checkpoint, and may be another on resuming.
     """
 
     folder: Path
     every: int = 500
     about: Mapping[str, Any] = field(default_factory=dict)
+    data: Path | None = None
 
     @property
     def path(self) -> Path:
@@ -123,6 +125,7 @@ class Checkpoints:
         state = {
             "format": FORMAT,
             "about": dict(self.about),
+            "data": self.data and str(self.data.absolute()),
             "settings": dict(settings),
             "model": run.model.state_dict(),
             "optimizer": run.optimizer.state_dict(),
@@ -160,13 +163,13 @@ class Checkpoints:
         if not self.path.exists():
             return
         state = read(self.folder)
-        for now, then in ((self.about, state["about"]), (settings, state["settings"])):
-            for key in [*now, *(key for key in then if key not in now)]:
-                if now.get(key) != then.get(key):
-                    raise ValueError(
-                        f"{self.path} is of another run: its {key} is {then.get(key)!r}, not {now.get(key)!r};"
-                        " name another folder, or train as it was trained"
-                    )
+        now = {**self.about, **settings}
+        for name, then in (state["about"] | state["settings"]).items():
+            if now.get(name) != then:
+                raise ValueError(
+                    f"{self.path} is of another run: its {name} is {then!r}, not {now.get(name)!r};"
+                    " name another folder, or train as it was trained"
+                )
         try:
             run.model.load_state_dict(state["model"])
         except RuntimeError as error:

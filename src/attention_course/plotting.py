@@ -1,5 +1,6 @@
-"""Figures: alignments as heat maps, scores as curves over length, reports as tables."""
+"""Figures: alignments as heat maps and as tables, scores as curves over length, reports as tables."""
 
+import html
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -51,6 +52,32 @@ def heat_map(
             ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
     ax.figure.colorbar(image, ax=ax, label="weight", fraction=0.03, pad=0.02)
     return ax
+
+
+def weights_table(
+    weights: Sequence[Sequence[float]], source: Sequence[str], target: Sequence[str], caption: str = ""
+) -> str:
+    """Write the numbers of a heat map as an HTML table, for readers who do not see it.
+
+    Args:
+        weights: one row per target token, one number per source token; what is beyond these is left out.
+        source: heads of the columns.
+        target: heads of the rows.
+        caption: what the table shows.
+
+    Returns:
+        A `<table>`, with two decimals.
+    """
+
+    def head(name: str, scope: str) -> str:
+        return f'<th scope="{scope}">{html.escape(_visible(name))}</th>'
+
+    rows = [
+        "<tr>" + head(token, "row") + "".join(f"<td>{weight:.2f}</td>" for _, weight in zip(source, row)) + "</tr>"
+        for token, row in zip(target, weights)
+    ]
+    heads = "<tr><td></td>" + "".join(head(token, "col") for token in source) + "</tr>"
+    return f"<table><caption>{html.escape(caption)}</caption>{heads}{''.join(rows)}</table>"
 
 
 def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import attend
+from attention_course.dropout import Dropout
 from attention_course.masks import padding_mask
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
@@ -76,7 +77,7 @@ class RNNEncoder(nn.Module):
     ):
         super().__init__()
         self.embedding: nn.Module = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
@@ -156,7 +157,7 @@ class FinalStateDecoder(nn.Module):
     def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
@@ -202,7 +203,7 @@ class ContextDecoder(nn.Module):
     def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
@@ -265,7 +266,7 @@ class BahdanauDecoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.score = score
         self.rnn = nn.GRUCell(embedding_dim + memory_dim, hidden_dim)
@@ -368,7 +369,7 @@ class LuongDecoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim + hidden_dim * input_feeding, hidden_dim, batch_first=True)
         self.score = score

@@ -12,13 +12,13 @@ from itertools import islice
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from attention_course.checkpoints import Checkpoints, Row, Run
-from attention_course.metrics import alignment_hit_rate, exact_match
+from attention_course.metrics import alignment_error_rate, alignment_hit_rate, exact_match
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.core import Task, batches, length_of, shuffled_forever
 from attention_course.tasks.sequences import Example, SequenceTask
@@ -35,6 +35,7 @@ class TrainConfig:
         warmup_steps: over which the learning rate rises to it; after them it falls to zero along a cosine.
         clip_norm: longest allowed gradient.
         label_smoothing: share of a target's probability that is spread over the whole vocabulary.
+        teacher_forcing: how often a decoder is given the right last token; below 1 see `OwnTokens`.
         validate_every: steps between two validations, the last step having one always; None: there are none.
         patience: validations in a row without a better one after which training ends; None: it goes on.
         seed: of the order of the examples.
@@ -46,9 +47,18 @@ class TrainConfig:
     warmup_steps: int = 50
     clip_norm: float = 1.0
     label_smoothing: float = 0.0
+    teacher_forcing: float = 1.0
     validate_every: int | None = None
     patience: int | None = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "validate_every", "patience"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} is at least 1, got {value}")
+        for name in ("label_smoothing", "teacher_forcing"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise ValueError(f"{name} is a share between 0 and 1, got {share}")
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
@@ -59,20 +69,56 @@ def warmup_and_decay(step: int, config: TrainConfig) -> float:
     return (1 + math.cos(math.pi * progress)) / 2
 
 
+class OwnTokens(nn.Module):
+    """Give a decoder its own last token now and then, in training, as it will have to live with it afterwards.
+
+    Bengio et al. (2015), Section 2.4, "scheduled sampling": a coin is thrown for every token, and what is not the
+    right one is drawn from what the model has just predicted. Step by step, so slower than `decode`.
+
+    Args:
+        model: what is trained; it knows nothing of this.
+        ratio: how often the right token is given.
+
+    Raises:
+        ValueError: the model has no decoder.
+    """
+
+    def __init__(self, model: nn.Module, ratio: float):
+        super().__init__()
+        if not isinstance(model, EncoderDecoder):
+            raise ValueError(f"teacher forcing below 1 needs an EncoderDecoder, got {type(model).__name__}")
+        self.model = model
+        self.ratio = ratio
+
+    def forward(
+        self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"], target: Int[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T V"], None]:
+        """Predict every next token; called as the model is, and with no weights in the answer."""
+        memory = self.model.encode(source, lengths)
+        cache, given, predictions = self.model.start(memory), target[:, :1], []
+        for right in target[:, 1:].split(1, dim=1):
+            logits, _, cache = self.model.step(given, memory, cache)
+            predictions.append(logits)
+            own = torch.distributions.Categorical(logits=logits.detach()).sample()  # (B, 1)
+            given = torch.where(torch.rand(right.shape, device=right.device) < self.ratio, right, own)
+        predictions.append(self.model.step(given, memory, cache)[0])
+        return torch.cat(predictions, dim=1), None
+
+
 class Objective(nn.Module):
     """A task's loss as a module: what Fabric wraps, so that all of it runs in the precision and processes asked for.
 
     Args:
         model: what is trained.
         task: brings the loss.
-        label_smoothing: see `TrainConfig`.
+        config: says how.
     """
 
-    def __init__(self, model: nn.Module, task: Task, label_smoothing: float = 0.0):
+    def __init__(self, model: nn.Module, task: Task, config: TrainConfig):
         super().__init__()
-        self.model = model
+        self.model = model if config.teacher_forcing == 1 else OwnTokens(model, config.teacher_forcing)
         self.task = task
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = config.label_smoothing
 
     def forward(self, batch: Any) -> tuple[Float[Tensor, ""], int]:
         """Return the sum of the batch's losses in nats, and the number of predictions in that sum."""
@@ -140,16 +186,16 @@ def train(
     validate = validate or (lambda model: task.score(model, task.validation))
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_and_decay(step, config))
-    objective, optimizer = fabric.setup(Objective(model, task, config.label_smoothing), optimizer)
+    objective, optimizer = fabric.setup(Objective(model, task, config), optimizer)
     run = Run(model, optimizer, schedule)
     if checkpoints:
         checkpoints.restore(fabric, run, asdict(config))
 
     started = time.perf_counter() - run.seconds
     stream = shuffled_forever(task.train, config.batch_size, config.seed, length_of(task))
-    stream = islice(stream, run.step, config.steps)
+    shareable = (examples for examples in stream if len(examples) >= fabric.world_size)
     with progress_bar(task.name, run.step, config.steps) as bar:
-        for examples in stream:
+        for examples in islice(shareable, run.step, config.steps):
             if config.patience and run.validations_since_best >= config.patience:
                 break
             model.train()
@@ -180,8 +226,11 @@ def fabric_at(device: torch.device) -> Fabric:
 
 
 def progress_bar(name: str, done: int, steps: int) -> tqdm:
-    """Return a bar on stdout, that goes when it is done: nbgrader takes anything on stderr for an error."""
-    return tqdm(total=steps, initial=done, desc=name, unit="step", file=sys.stdout, leave=False, mininterval=0.5)
+    """Return a bar of plain text, which goes when it is done; a page of the book keeps nothing of it."""
+    seen = sys.stdout.isatty() or "ipykernel" in sys.modules  # a file would fill with it
+    # On stdout: nbgrader takes anything on stderr for an error.
+    where = {"file": sys.stdout, "leave": False, "mininterval": 0.5, "disable": not seen}
+    return tqdm(total=steps, initial=done, desc=name, unit="step", **where)
 
 
 @torch.no_grad()
@@ -203,12 +252,14 @@ class Evaluation:
         exact_match: share of predictions that are right in every token.
         weights: per example (T, S) attention weights, with the right target given (teacher forcing); see `alignment`.
         hit_rate: share of target tokens whose largest weight is on a gold position; None for a memory of one slot.
+        alignment_error: see `alignment_error_rate`; None for a memory of one slot.
     """
 
     predictions: list[tuple[str, ...]]
     exact_match: float
     weights: list[list[list[float]]]
     hit_rate: float | None
+    alignment_error: float | None
 
 
 def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T S"]:
@@ -256,4 +307,5 @@ def evaluate(
         exact_match=exact_match(predictions, [example.target for example in examples]),
         weights=weights,
         hit_rate=alignment_hit_rate(weights, gold) if one_slot_per_token else None,
+        alignment_error=alignment_error_rate(weights, gold) if one_slot_per_token else None,
     )

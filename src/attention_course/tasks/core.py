@@ -121,6 +121,16 @@ def shuffled_forever(
         yield from grouped
 
 
+def padded_share(drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]) -> float:
+    """Return which share of batches of examples is padding, over all sequences of an example."""
+    tokens = places = 0
+    for examples in drawn:
+        for counts in zip(*map(length, examples)):
+            tokens += sum(counts)
+            places += len(counts) * max(counts)
+    return 1 - tokens / places
+
+
 def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
     return (examples[i : i + size] for i in range(0, len(examples), size))
 

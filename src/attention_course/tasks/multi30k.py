@@ -1,7 +1,7 @@
-"""Multi30k: the captions of 31,000 photographs in German, and what people made of them in English. A real corpus.
+"""Multi30k: captions of 31,000 photographs, in English and as translators put them into German. A real corpus.
 
-It is not part of this package, whose licence it does not share: the user names a folder with the files of
-data/task1/raw in https://github.com/multi30k/dataset (Elliott et al., 2016).
+Elliott et al. (2016). It is not part of this package: the user names a folder with the files of data/task1/raw in
+https://github.com/multi30k/dataset. What is translated here is German, back into English.
 """
 
 import gzip
@@ -122,12 +122,12 @@ class TranslationTask(SequenceTask):
 
     def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
         """Return the BLEU of greedy translations, cased, in [0, 100]."""
-        translations = [join(pieces) for pieces in self.predict(model, examples, batch_size)]
-        return sacrebleu.corpus_bleu(translations, [[join(example.target) for example in examples]]).score
+        translations = [self.text(pieces) for pieces in self.predict(model, examples, batch_size)]
+        return sacrebleu.corpus_bleu(translations, [[self.text(example.target) for example in examples]]).score
 
-    def view(self, example: Example) -> str:
-        """Write an example on one line: source -> target."""
-        return f"{join(example.source)} -> {join(example.target)}"
+    def text(self, tokens: Sequence[str]) -> str:
+        """Put the pieces of a text together again."""
+        return join(tokens)
 
 
 def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
