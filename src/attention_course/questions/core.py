@@ -269,22 +269,14 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
 @contextlib.contextmanager
 def _stand_ins(thing: Any, stand_ins: Mapping[str, Any]) -> Iterator[None]:
     """Put the course's versions where an answer, and whatever it calls, looks for the student's earlier ones."""
-    code = thing if isinstance(thing, types.FunctionType) else _first_method(thing)
-    names = code.__globals__ if code is not None and stand_ins else {}
+    code = vars(thing).values() if isinstance(thing, type) else [thing]
+    names = next((x.__globals__ for x in code if isinstance(x, types.FunctionType)), {})
     theirs = {name: names[name] for name in stand_ins if name in names}
     names.update({name: stand_ins[name] for name in theirs})
     try:
         yield
     finally:
         names.update(theirs)
-
-
-def _first_method(thing: Any) -> types.FunctionType | None:
-    return (
-        next((x for x in vars(thing).values() if isinstance(x, types.FunctionType)), None)
-        if isinstance(thing, type)
-        else None
-    )
 
 
 class _Operators(TorchDispatchMode):

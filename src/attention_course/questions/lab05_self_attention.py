@@ -478,7 +478,7 @@ def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None
     if finding := same_numbers(request, reply, reference):
         return finding
     calls, few = len(reply.operators), 3 * len(reference.operators)
-    return Finding(f"{calls} operator calls for {request.init[1]} heads", f"at most {few}") if calls > few else None  # type: ignore[index]
+    return Finding(f"{calls} operator calls for many heads", f"at most {few}") if calls > few else None
 
 
 MULTI_HEAD_ATTENTION = Question(
