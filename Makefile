@@ -4,16 +4,18 @@ PYTHON ?= python3
 LAB ?= lab03_scoring
 # What the environment takes with the CPU build of torch; the CUDA build takes about 10000.
 DISK_MB ?= 4000
+# Cells of the ladder that are measured at once.
+JOBS ?= 1
 
 BIN := $(CURDIR)/.venv/bin
 # One thread is fastest for models of this size, and keeps runs comparable.
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme test clean environment
+.PHONY: help course book labs lab readme bench fidelity attacks ladder multi30k test clean environment
 
 help:  ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 course: environment  ## install, build the book, make the labs, grade two sample submissions
 	@echo "environment: .venv, installed $$(date -r .venv/installed '+%Y-%m-%d %H:%M'), reused until pyproject.toml or constraints.txt changes"
@@ -33,7 +35,24 @@ lab: environment  ## open JupyterLab on the labs
 	@$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
 
 readme: environment  ## draw the README's picture anew
-	@$(BIN)/python tests/measure/readme.py
+	@PYTHONPATH=tests $(BIN)/python -m measure.readme
+
+bench: environment  ## measure how fast the models are, against other libraries (20 minutes; fetches them)
+	@PYTHONPATH=tests $(BIN)/python -m measure.bench
+
+fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
+	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
+
+attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
+	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
+	@PYTHONPATH=tests $(BIN)/python -m measure.attacks
+
+ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
+
+multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
+	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }
+	@PYTHONPATH=tests $(BIN)/python -m measure.multi30k "$(DATA)"
 
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype

@@ -8,7 +8,10 @@ import secrets
 import sys
 from pathlib import Path
 
+from attention_course.grader.converter import install
+
 c = get_config()
+install()
 
 root = Path(__file__).resolve().parent
 c.CourseDirectory.course_id = "attention"

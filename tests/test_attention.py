@@ -316,6 +316,16 @@ def test_the_fused_path_is_the_readable_one(kind, device):
     )
 
 
+def test_a_single_query_takes_the_readable_path_and_shows_no_weights_unasked(device):
+    attention, (query, key, value) = multi_head_attention().to(device), queries_keys_values(device=device)
+    padding = masks_of_each_kind(device)["padding"]
+    fused, _ = attention(query, key, value, padding, need_weights=False)
+    single, weights = attention(query[:, :1], key, value, padding, need_weights=False)
+
+    assert_close(single, fused[:, :1])
+    assert weights is None
+
+
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
 def test_heads_that_may_look_at_nothing_say_nothing(dtype, need_weights, device):

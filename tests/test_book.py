@@ -112,6 +112,45 @@ def test_every_figure_says_what_it_shows(site):
     assert figures >= len(EXECUTED)
 
 
+CHAPTERS = [path for path in SOURCES if re.match(r"\d\d_", path.name)]
+DROPDOWN = re.compile(r"^```\{dropdown\} (.*?)\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
+
+
+def numbered(text):
+    """Split at the questions, which begin with a number in bold: **1.** and so on."""
+    return re.split(r"^\*\*\d\.\*\* ", text, flags=re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
+    text = path.read_text()
+    body, _, practice = text.partition("## Exercises\n")
+    exercises, _, quiz = practice.partition("## Quiz\n")
+    for part in ("At a glance", "**Afterwards you can**", "**Time:**", "{glue:text}`seconds:.0f` seconds"):
+        assert part in body
+    assert len(numbered(exercises)) >= 3
+    for exercise in numbered(exercises):
+        titles = [title for title, _ in DROPDOWN.findall(exercise)]
+        assert titles[:2] == ["Hint 1", "Hint 2"] and titles[-1] == "Solution", exercise[:60]
+        assert CELL.search(exercise), f"the solution runs nothing: {exercise[:60]}"
+    assert len(numbered(quiz)) >= 3
+    for question in numbered(quiz):
+        answers = DROPDOWN.findall(question)
+        assert len(answers) >= 3
+        assert sum("**Right.**" in explanation for _, explanation in answers) == 1, question[:60]
+        assert all(len(explanation) > 45 for _, explanation in answers), question[:60]
+    assert "Take-away" in quiz and "**Where to read on.**" in quiz
+
+
+def test_solutions_are_folded_with_what_their_code_gave(site):
+    for path in CHAPTERS:
+        page = site[SITE / path.relative_to(ROOT).with_suffix(".html")]
+        solutions = [d for d in page.select("details.sd-dropdown") if d.summary.get_text(strip=True) == "Solution"]
+        assert len(solutions) == path.read_text().count("```{dropdown} Solution"), path.name
+        for solution in solutions:
+            assert solution.select(".cell_output"), f"{path.name}: {solution.get_text()[:60]}"
+
+
 def test_edit_and_launch_links_lead_to_files_that_exist(site):
     repository, branch = CONFIG["repository"]["url"], CONFIG["repository"]["branch"]
     pattern = re.compile(rf"{re.escape(repository)}/(?:edit|blob|tree)/{branch}/([^?#]+)")

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbconvert.preprocessors import ExecutePreprocessor
 
 from attention_course.grader.release import release
 from attention_course.grader.sample import grade, prepare
+from attention_course.grader.selftest import prove
 from attention_course.grader.stock import lab_names
+from attention_course.grader.walls import Limits
 from attention_course.questions import QUESTIONS
+from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
 
 ROOT = Path(__file__).parents[1]
 LABS = lab_names(ROOT)
@@ -26,6 +30,11 @@ def notebook(directory, lab):
 
 def solution_regions(cell):
     return re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", cell.source, flags=re.DOTALL)
+
+
+def rubrics(cells):
+    """The cells that ask for prose: in a solution they hold a model answer and how to mark it."""
+    return [c for c in cells if c.cell_type == "markdown" and c.metadata.get("nbgrader", {}).get("solution")]
 
 
 def test_there_are_labs():
@@ -41,6 +50,16 @@ def test_the_release_is_what_the_solution_gives(lab, tmp_path):
 
 
 @pytest.mark.parametrize("lab", LABS)
+def test_what_only_shows_something_is_marked(lab):
+    """Grading leaves it out: it may take as long as it likes."""
+    for cell in notebook("solutions", lab).cells:
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+            body = ast.parse(cell.source).body
+            provides = all(isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom) for n in body)
+            assert bool(cell.metadata.get("show")) is not provides, cell.id
+
+
+@pytest.mark.parametrize("lab", LABS)
 def test_the_solution_carries_no_outputs(lab):
     for cell in notebook("solutions", lab).cells:
         assert not cell.get("outputs") and cell.get("execution_count") is None
@@ -50,8 +69,10 @@ def test_the_solution_carries_no_outputs(lab):
 @pytest.mark.parametrize("lab", LABS)
 def test_the_release_holds_no_solution_text(lab):
     released = (ROOT / "labs" / lab / f"{lab}.ipynb").read_text()
-    regions = [region for cell in notebook("solutions", lab).cells for region in solution_regions(cell)]
+    cells = notebook("solutions", lab).cells
+    regions = [region for cell in cells for region in solution_regions(cell)]
     assert regions
+    regions += [cell.source for cell in rubrics(cells)]
     for line in (line.strip() for region in regions for line in region.splitlines()):
         if line and line != "return context, weights":  # what attend returns is said in its docstring
             assert json.dumps(line)[1:-1] not in released
@@ -59,12 +80,43 @@ def test_the_release_holds_no_solution_text(lab):
 
 @pytest.mark.parametrize("lab", LABS)
 def test_every_graded_cell_is_one_check_and_worth_its_question(lab):
-    graded = [c for c in notebook("solutions", lab).cells if c.metadata.get("nbgrader", {}).get("grade")]
+    cells = [c for c in notebook("solutions", lab).cells if c.cell_type == "code"]
+    graded = [c for c in cells if c.metadata.get("nbgrader", {}).get("grade")]
     asked = [CHECK.fullmatch(cell.source).group(1) for cell in graded]
     assert len(set(asked)) == len(asked)
     for name, cell in zip(asked, graded, strict=True):
         assert cell.metadata.nbgrader.points == QUESTIONS[name].points
         assert cell.metadata.nbgrader.locked and not cell.metadata.nbgrader.solution
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_lab_asks_for_prose_and_says_how_it_is_marked(lab):
+    asked = rubrics(notebook("solutions", lab).cells)
+    assert asked
+    for cell in asked:
+        marks = re.findall(r"^- ", cell.source.partition("Rubric, one point each:")[2], flags=re.MULTILINE)
+        assert cell.metadata.nbgrader.grade and len(marks) == cell.metadata.nbgrader.points
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_points_in_the_text_are_those_of_the_cells(lab):
+    cells = notebook("solutions", lab).cells
+    points = [c.metadata.nbgrader.points for c in cells if c.metadata.get("nbgrader", {}).get("grade")]
+    by_hand = [c.metadata.nbgrader.points for c in rubrics(cells)]
+    said = re.search(
+        r"\| Points \| (\d+): (\d+) are given by `check\(...\)` cells.* and (\d+) by a person", cells[0].source
+    )
+    assert [int(number) for number in said.groups()] == [sum(points), sum(points) - sum(by_hand), sum(by_hand)]
+    told = re.findall(r"^##.*\((\d+) points", "\n".join(c.source for c in cells), flags=re.MULTILINE)
+    assert sorted(map(int, told)) == sorted(points)
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_lab_asks_for_a_prediction_and_compares_it(lab):
+    code = [c.source for c in notebook("solutions", lab).cells if c.cell_type == "code"]
+    predicted = [name for source in code for name in re.findall(r"^(expected_\w+) = ", source, flags=re.MULTILINE)]
+    assert predicted
+    assert any(f"{{{name}}}" in source for source in code for name in predicted)
 
 
 @pytest.mark.parametrize("lab", LABS)
@@ -104,7 +156,7 @@ def course(tmp_path_factory):
         "tagged": nbformat.writes(tagged).encode(),
         "untouched": untouched,
     }
-    scores = grade(directory, "lab03_scoring", submissions)
+    scores = grade(directory, "lab03_scoring", submissions, walls=not prove(Limits()))
     return directory, {score.student: score for score in scores}
 
 
@@ -125,8 +177,10 @@ def by_question(directory, student):
 
 def test_the_solution_gets_everything_and_the_release_nothing(course):
     _, scores = course
-    possible = sum(question.points for question in QUESTIONS.values())
-    assert scores["solution"].points == scores["solution"].possible == possible
+    cells = notebook("solutions", "lab03_scoring").cells
+    by_hand = sum(cell.metadata.nbgrader.points for cell in rubrics(cells))
+    assert scores["solution"].points == scores["solution"].possible - by_hand
+    assert scores["solution"].points == sum(question.points for question in LAB03_SCORING)
     assert scores["untouched"].points == 0
 
 
@@ -152,12 +206,20 @@ def test_feedback_shows_the_table_and_names_the_mistake(course):
     assert "\r" not in feedback and "step/s" not in feedback  # no debris of a progress bar
 
 
-def test_the_solution_runs_without_an_error(course):
+def test_what_only_shows_something_is_not_graded(course):
     directory, _ = course
     path = directory / "gradebook" / "autograded" / "solution" / "lab03_scoring" / "lab03_scoring.ipynb"
-    outputs = [o for cell in nbformat.read(path, as_version=4).cells for o in cell.get("outputs", [])]
+    printed = "".join(o.get("text", "") for c in nbformat.read(path, as_version=4).cells for o in c.get("outputs", []))
+    assert "right in every character" not in printed
+
+
+def test_the_solution_runs_without_an_error():
+    solution = notebook("solutions", "lab03_scoring")
+    ExecutePreprocessor(timeout=180, shutdown_kernel="immediate").preprocess(solution)
+    outputs = [o for cell in solution.cells for o in cell.get("outputs", [])]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
     printed = "".join(o.text for o in outputs if o.get("name") == "stdout")
+    assert "\r" not in printed and "step/s" not in printed  # no debris of a progress bar
     share = float(re.search(r"right in every character: ([\d.]+)", printed).group(1))
     assert share >= 0.9, "the student's own score no longer learns dates"
 

@@ -66,4 +66,5 @@ def test_no_room_on_the_disk(clone):
 def test_help_lists_every_verb(clone):
     code, lines = make(clone, "help")
     assert code == 0
-    assert [line.split()[1] for line in lines] == ["help", "course", "book", "labs", "lab", "readme", "test", "clean"]
+    (phony,) = [line for line in (clone / "Makefile").read_text().splitlines() if line.startswith(".PHONY:")]
+    assert [line.split()[1] for line in lines] == [verb for verb in phony.split()[1:] if verb != "environment"]

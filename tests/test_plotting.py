@@ -1,9 +1,10 @@
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from bs4 import BeautifulSoup
 from torch.testing import assert_close
 
-from attention_course.plotting import heat_map, length_curves
+from attention_course.plotting import heat_map, length_curves, report_table, weights_table
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.0, 0.25, 0.75]]
 
@@ -81,6 +82,17 @@ def test_fewer_weights_than_tokens_are_refused(source, target, needed):
         heat_map(WEIGHTS, list(source), list(target))
 
 
+def test_weights_table_holds_the_numbers_of_the_heat_map():
+    padded = [[*row, 0.5] for row in WEIGHTS]
+    table = BeautifulSoup(weights_table(padded, ["a", " ", "<"], ["x", "&"], "who & what"), "html.parser")
+
+    assert [th.get_text() for th in table.find_all("th", scope="col")] == ["a", "␣", "<"]
+    assert [th.get_text() for th in table.find_all("th", scope="row")] == ["x", "&"]
+    assert table.caption.get_text() == "who & what"
+    rows = [[td.get_text() for td in row.find_all("td")] for row in table.find_all("tr")[1:]]
+    assert rows == [["0.70", "0.20", "0.10"], ["0.00", "0.25", "0.75"]]
+
+
 def test_length_curves_draw_one_line_per_model():
     curves = {"final state": {5: 1.0, 10: 0.5, 20: 0.0}, "luong": {5: 1.0, 20: 0.9}}
     ax = length_curves(curves)
@@ -100,3 +112,26 @@ def test_no_curve_is_lost_however_many_there_are():
     ax = length_curves({f"model {i}": {1: 0.0, 2: 1.0} for i in range(11)})
 
     assert [line.get_label() for line in ax.lines] == [f"model {i}" for i in range(11)]
+
+
+def test_a_report_as_a_table():
+    rows = [
+        {"what": "dates / slow / CPU time", "value": 12.345, "unit": "s"},
+        {"what": "dates / slow / parameters", "value": 123456, "unit": ""},
+        {"what": "dates / fast / CPU time", "value": 1, "unit": "s"},
+        {"what": "dates / fast / exact match", "value": 0.98765, "unit": "share"},
+        {"what": "reversal / fast / exact match", "value": 0.5, "unit": "share"},
+        {"what": "dates", "value": 0.5, "unit": "share"},
+    ]
+
+    assert report_table(rows, "dates", ["exact match", "CPU time"]).splitlines() == [
+        "|  | exact match | CPU time |",
+        "| --- | --: | --: |",
+        "| slow | – | 12.3 |",
+        "| fast | 0.988 | 1.0 |",
+    ]
+    assert report_table(rows, "dates").splitlines()[0] == "|  | CPU time | parameters | exact match |"
+    assert "| slow | 123,456 |" in report_table(rows, "dates", ["parameters"])
+    for of, columns in (("numerals", []), ("dates", ["CPU time", "CPU tmie"])):
+        with pytest.raises(ValueError, match=f"'{of}'"):
+            report_table(rows, of, columns)

@@ -16,7 +16,8 @@ from attention_course.questions.core import evaluate, local
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore, Score
 
 BOOK = Path(__file__).parents[1] / "book"
-MISTAKES = [(q, m) for q in QUESTIONS.values() for m in q.misconceptions]
+NAMED = [(q, m) for q in QUESTIONS.values() for m in q.misconceptions]
+MISTAKES = [(q, m) for q, m in NAMED if m.thing is not None]
 
 
 def points(name, thing):
@@ -38,9 +39,9 @@ def test_a_misconception_is_caught_and_named(question, mistake, seed):
     assert mistake.name in {r.misconception.name for r in results if r.misconception}
 
 
-@pytest.mark.parametrize("question, mistake", MISTAKES, ids=[f"{q.name}: {m.name}" for q, m in MISTAKES])
-def test_a_misconception_leads_to_a_section_of_the_book(question, mistake):
-    page, label = mistake.section.split("#")
+@pytest.mark.parametrize("section", sorted({m.section for _, m in NAMED if m.section}))
+def test_a_misconception_leads_to_a_section_of_the_book(section):
+    page, label = section.split("#")
     assert f"({label})=" in (BOOK / page).with_suffix(".md").read_text()
 
 

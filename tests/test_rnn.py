@@ -1,9 +1,12 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
+from attention_course import models
 from attention_course.gnmt import GNMTDecoder
 from attention_course.rnn import (
     BahdanauDecoder,
@@ -311,3 +314,19 @@ def test_with_input_feeding_a_step_takes_one_token():
     memory = decoder.remember(Encoded(torch.randn(2, 5, E), torch.randn(2, E), torch.ones(2, 1, 5, dtype=torch.bool)))
     with pytest.raises(ValueError, match="takes 1 token, got 3"):
         decoder.step(torch.zeros(2, 3, dtype=torch.long), memory, decoder.start(memory))
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong"])
+def test_dropping_everything_leaves_the_bias(name):
+    score = {"score": AdditiveScore(H, 2 * H, A)} if name in ("bahdanau", "luong") else {}
+    dropping = getattr(models, name)(V, V, D, H, num_layers=2, dropout=1.0, **score)
+    keeping = getattr(models, name)(V, V, D, H, num_layers=2, **copy.deepcopy(score))
+    keeping.load_state_dict(dropping.state_dict())
+
+    assert_close(dropping(SOURCE, LENGTHS, TARGET)[0], dropping.decoder.head.bias.expand(B, T, V))
+    states = dropping.encoder(SOURCE, LENGTHS).states
+    assert_close(states[0], dropping.encoder(SOURCE.flip(1), LENGTHS).states[0])
+    assert_close(dropping.eval()(SOURCE, LENGTHS, TARGET), keeping(SOURCE, LENGTHS, TARGET))

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
+from attention_course import models
+from attention_course.decoding import Decoded
 from attention_course.tasks.core import (
     BOS,
     EOS,
@@ -23,6 +25,7 @@ from attention_course.tasks.core import (
     Vocabulary,
     batches,
     check_source,
+    padded_share,
     shuffled_forever,
     source_batch,
 )
@@ -122,6 +125,31 @@ def test_batches_go_through_once_and_in_order(task):
     assert [batch.source.tolist() for batch in made] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
 
 
+def test_texts_are_cut_where_the_task_joins_tokens():
+    letters, words = (make_task("texts", [EXAMPLES] * 3, separator) for separator in ("", " "))
+
+    assert letters.example("a b", "x") == Example(("a", " ", "b"), ("x",), (frozenset(),))
+    assert words.example("a  b ", "x") == Example(("a", "b"), ("x",), (frozenset(),))
+    assert words.example("ab") == Example(("ab",), (), ())
+    assert (letters.text("xyz"), words.text("xyz")) == ("xyz", "x y z")
+
+
+def test_a_beam_is_searched_if_it_has_room(task, monkeypatch):
+    asked = []
+
+    def search(model, source, lengths, bos, eos, longest, *settings):
+        asked.append((longest, *settings))
+        return Decoded(torch.tensor([[4, EOS]] * len(source)), None, torch.zeros(len(source)))
+
+    monkeypatch.setattr("attention_course.tasks.sequences.beam_search", search)
+    model = models.final_state(7, 7, 3, 5)
+    predictions = task.predict(model, [task.example("ab")] * 3, batch_size=2, beam_size=5, length_penalty=0.6)
+
+    # As long as the longest target to train on, "yxx" and its end.
+    assert asked == [(4, 5, 0.6)] * 2
+    assert predictions == [("x",)] * 3
+
+
 def test_an_example_is_written_on_one_line(task):
     assert task.view(EXAMPLES[0]) == f"{''.join(EXAMPLES[0].source)} -> {''.join(EXAMPLES[0].target)}"
     assert make_task("words", [EXAMPLES, [], []], separator=" ").view(example("ab", "xy")) == "a b -> x y"
@@ -218,8 +246,8 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_examples(task, model):
 
 def passes(seed, number=3):
     task = reversal(max_length=5, train_size=11, held_out_size=2)
-    batches = shuffled_forever(task, 4, seed)
-    return task, [[next(batches).source.tolist() for _ in range(3)] for _ in range(number)]
+    batches = shuffled_forever(task.train, 4, seed)
+    return task, [[next(batches) for _ in range(3)] for _ in range(number)]
 
 
 def test_every_pass_has_every_example_once_and_its_own_order():
@@ -227,7 +255,7 @@ def test_every_pass_has_every_example_once_and_its_own_order():
     orders = []
     for one_pass in three:
         assert [len(batch) for batch in one_pass] == [4, 4, 3]
-        orders.append([task.source_vocabulary.decode(row) for batch in one_pass for row in batch])
+        orders.append([example.source for batch in one_pass for example in batch])
         assert sorted(orders[-1]) == sorted(e.source for e in task.train)
     assert orders[0] != orders[1] != orders[2] != orders[0]
 
@@ -237,17 +265,53 @@ def test_the_order_is_the_seeds():
     assert passes(seed=0)[1] != passes(seed=1)[1]
 
 
+def test_examples_of_like_length_share_a_batch():
+    """1000 numbers as their own lengths; a pool holds 50 batches of 4, that is 200 of them."""
+    stream = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
+    passes = [[next(stream) for _ in range(250)] for _ in range(2)]
+    for one_pass in passes:
+        assert sorted(number for batch in one_pass for number in batch) == list(range(1000))
+        # Two neighbours of 200 random numbers below 1000 are 5 apart, the ends of four 15; in random order 600.
+        assert sum(max(batch) - min(batch) for batch in one_pass) / 250 == pytest.approx(15, abs=3)
+        assert [batch[0] for batch in one_pass] != sorted(batch[0] for batch in one_pass)
+    assert {tuple(batch) for batch in passes[0]} != {tuple(batch) for batch in passes[1]}
+    again = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
+    assert [next(again) for _ in range(250)] == passes[0]
+
+
 def test_shuffling_leaves_the_task_alone():
     task = reversal(max_length=5, train_size=11, held_out_size=2)
     before = list(task.train)
-    next(shuffled_forever(task, 4, seed=0))
+    next(shuffled_forever(task.train, 4, seed=0))
 
     assert list(task.train) == before
 
 
+def test_like_lengths_share_a_batch():
+    examples = [example("a" * s, "x" * t) for s in range(1, 8) for t in range(1, 8)]
+    of_target = lambda example: (len(example.target), len(example.source))  # noqa: E731
+    grouped, mixed = (shuffled_forever(examples, 7, seed=0, length=key) for key in (of_target, None))
+    passes = [[next(grouped) for _ in range(7)] for _ in range(2)]
+
+    for one_pass in passes:
+        assert all(len({len(e.target) for e in batch}) == 1 for batch in one_pass)
+        assert sorted(e for batch in one_pass for e in batch) == sorted(examples)
+        lengths = [len(batch[0].target) for batch in one_pass]
+        assert lengths != sorted(lengths)
+    assert passes[0] != passes[1]
+    assert padded_share(passes[0], of_target) < padded_share([next(mixed) for _ in range(7)], of_target)
+
+
+def test_the_padded_share_by_hand():
+    # Sources 3 + 1 of 2 x 3 places, targets 2 + 3 of 2 x 3 places; the last batch has no padding.
+    drawn = [[example("abc", "xy"), example("b", "yxx")], [example("ca", "z")]]
+
+    assert padded_share(drawn, lambda e: (len(e.target), len(e.source))) == pytest.approx(3 / 15)
+
+
 def test_no_training_examples_are_refused():
     with pytest.raises(ValueError, match="got 0"):
-        next(shuffled_forever(make_task("nothing", [[], EXAMPLES, EXAMPLES]), 4, seed=0))
+        next(shuffled_forever([], 4, seed=0))
 
 
 # Reversal

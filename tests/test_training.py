@@ -3,16 +3,28 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from lightning_fabric import Fabric
 from torch import nn
 from torch.testing import assert_close
 
 from attention_course import models, training
+from attention_course.checkpoints import Run
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
 from attention_course.tasks.core import EOS
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import Batch, Example, make_task
-from attention_course.training import TrainConfig, alignment, evaluate, train, train_step
+from attention_course.training import (
+    Objective,
+    OwnTokens,
+    TrainConfig,
+    alignment,
+    evaluate,
+    fabric_at,
+    train,
+    train_step,
+    validation_loss,
+)
 
 HIDDEN = 24
 
@@ -31,14 +43,24 @@ def build(task, name="bahdanau"):
 # One step
 
 
+def one_step(task, batch, learning_rate=0.0, clip_norm=1.0, model=None):
+    """Make a step of plain gradient descent; return its loss and the model."""
+    model = model or build(task)
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    fabric = fabric_at(torch.device("cpu"))
+    run = Run(model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0))
+    objective, run.optimizer = fabric.setup(Objective(model, task, TrainConfig()), optimizer)
+    loss, _ = train_step(fabric, objective, batch, run, clip_norm)
+    return loss, model
+
+
 def test_the_loss_is_in_nats_per_token(task):
     model = build(task)
     nn.init.zeros_(model.decoder.head.weight)
     nn.init.zeros_(model.decoder.head.bias)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
 
     # Who knows nothing pays ln V for every token.
-    loss = train_step(model, task, task.collate(task.train[:7]), optimizer, clip_norm=1.0)
+    loss, _ = one_step(task, task.collate(task.train[:7]), model=model)
     assert loss == pytest.approx(math.log(len(task.target_vocabulary)))
 
 
@@ -48,19 +70,21 @@ def test_padding_is_not_counted(task):
     losses, updates = [], []
     for given in (batch, padded):
         torch.manual_seed(0)
-        model = build(task)
-        before = nn.utils.parameters_to_vector(model.parameters())
-        losses.append(train_step(model, task, given, torch.optim.SGD(model.parameters(), lr=1.0), clip_norm=1.0))
+        before = nn.utils.parameters_to_vector(build(task).parameters())
+        torch.manual_seed(0)
+        loss, model = one_step(task, given, learning_rate=1.0)
+        losses.append(loss)
         updates.append(nn.utils.parameters_to_vector(model.parameters()) - before)
 
     assert losses[0] == pytest.approx(losses[1])
+    assert updates[0].norm() > 0.1
     assert_close(updates[0], updates[1])
 
 
 def test_a_long_gradient_is_clipped(task):
     model = build(task)
     before = nn.utils.parameters_to_vector(model.parameters()).detach()
-    train_step(model, task, task.collate(task.train[:7]), torch.optim.SGD(model.parameters(), lr=1.0), clip_norm=0.01)
+    one_step(task, task.collate(task.train[:7]), learning_rate=1.0, clip_norm=0.01, model=model)
 
     step = nn.utils.parameters_to_vector(model.parameters()).detach() - before
     assert step.norm().item() == pytest.approx(0.01, rel=1e-2)
@@ -68,10 +92,9 @@ def test_a_long_gradient_is_clipped(task):
 
 def test_gradients_do_not_add_up_over_steps(task):
     model, batch = build(task), task.collate(task.train[:7])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     gradients = []
     for _ in range(2):
-        train_step(model, task, batch, optimizer, clip_norm=1e9)
+        one_step(task, batch, clip_norm=1e9, model=model)
         gradients.append(model.decoder.head.weight.grad.clone())
 
     assert_close(gradients[0], gradients[1])
@@ -83,9 +106,10 @@ def test_gradients_do_not_add_up_over_steps(task):
 @pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
 def test_the_loss_falls(task, name, device):
     model = build(task, name).to(device)
-    losses = train(model, task, TrainConfig(steps=40, batch_size=32, learning_rate=1e-2, warmup_steps=5))
+    history = train(model, task, TrainConfig(steps=40, batch_size=32, learning_rate=1e-2, warmup_steps=5))
+    losses = [row.loss for row in history]
 
-    assert len(losses) == 40
+    assert [row.step for row in history] == list(range(1, 41))
     assert losses[0] == pytest.approx(math.log(len(task.target_vocabulary)), abs=0.5)
     assert sum(losses[-5:]) / 5 < 0.75 * losses[0]
     assert not model.training
@@ -105,7 +129,7 @@ def test_reversal_is_learnt(task):
 
 def losses_of(task, weights_seed=0, **settings):
     torch.manual_seed(weights_seed)
-    return train(build(task), task, TrainConfig(steps=5, batch_size=8, **settings))
+    return [row.loss for row in train(build(task), task, TrainConfig(steps=5, batch_size=8, **settings))]
 
 
 def test_training_is_the_seeds(task):
@@ -117,9 +141,9 @@ def test_training_is_the_seeds(task):
 def learning_rates(task, monkeypatch, config):
     trace = []
 
-    def spy(model, task, batch, optimizer, clip_norm):
-        trace.append((optimizer.param_groups[0]["lr"], len(batch.source), clip_norm))
-        return train_step(model, task, batch, optimizer, clip_norm)
+    def spy(fabric, objective, batch, run, clip_norm):
+        trace.append((run.optimizer.param_groups[0]["lr"], len(batch.source), clip_norm))
+        return train_step(fabric, objective, batch, run, clip_norm)
 
     monkeypatch.setattr(training, "train_step", spy)
     train(build(task), task, config)
@@ -165,6 +189,221 @@ def test_nothing_goes_to_stderr(task, capfd):
     evaluate(model, task, task.test[:5])
 
     assert capfd.readouterr().err == ""
+
+
+def test_label_smoothing_reaches_the_task(task):
+    batch = task.collate(task.train[:7])
+    smoothed, plain = (Objective(build(task), task, TrainConfig(label_smoothing=share)) for share in (0.3, 0.0))
+    smoothed.model = plain.model
+
+    assert_close(smoothed(batch)[0], task.loss(plain.model, batch, label_smoothing=0.3)[0])
+    assert smoothed(batch)[0] > plain(batch)[0]
+
+
+def test_mixed_precision_trains_and_leaves_single_weights(task):
+    losses = []
+    for precision in ("32-true", "bf16-mixed"):
+        torch.manual_seed(0)
+        sizes = len(task.source_vocabulary), len(task.target_vocabulary)
+        model = models.transformer(*sizes, dim=16, num_heads=2, hidden_dim=32, num_layers=1)
+        fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
+        history = train(model, task, TrainConfig(steps=30, batch_size=16, validate_every=30), fabric)
+        losses.append([row.loss for row in history])
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+def test_every_model_trains_in_mixed_precision(task, name):
+    fabric = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
+    model = build(task, name)
+    train(model, task, TrainConfig(steps=2, batch_size=5, validate_every=2), fabric)
+
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"steps": 0}, "steps is at least 1, got 0"),
+        ({"batch_size": -3}, "batch_size is at least 1, got -3"),
+        ({"validate_every": 0}, "validate_every is at least 1, got 0"),
+        ({"teacher_forcing": 1.5}, "teacher_forcing is a share between 0 and 1, got 1.5"),
+        ({"label_smoothing": -0.1}, "label_smoothing is a share between 0 and 1, got -0.1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, named):
+    with pytest.raises(ValueError, match=named):
+        TrainConfig(**setting)
+
+
+# Teacher forcing
+
+
+@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+def test_always_the_right_token_is_teacher_forcing(task, name):
+    model, batch = build(task, name), task.collate(task.train[:5])
+    logits, _ = OwnTokens(model, 1.0)(batch.source, batch.lengths, batch.target_in)
+
+    assert_close(logits, model(batch.source, batch.lengths, batch.target_in)[0])
+
+
+class Parrot(nn.Module):
+    """Is sure that the next token is the one after the last one in the vocabulary, and notes what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def forward(self, source, lengths):
+        return Encoded(torch.zeros(len(source), 1, 1), torch.zeros(len(source), 1), lengths[:, None, None] > 0)
+
+    def remember(self, encoded):
+        return encoded.final
+
+    def start(self, memory):
+        return memory
+
+    def step(self, token, memory, cache):
+        self.given.append(token[:, 0].tolist())
+        return 1e3 * F.one_hot((token + 1) % 19, 19).float(), None, cache
+
+    def decode(self, target, memory):
+        raise AssertionError("the model's own tokens are known only step by step")
+
+
+def test_never_the_right_token_is_free_running():
+    parrot = Parrot()
+    target = torch.tensor([[1, 9, 9, 9], [1, 7, 7, 7]])
+    logits, _ = OwnTokens(EncoderDecoder(parrot, parrot), 0.0)(target, torch.tensor([4, 4]), target)
+
+    assert parrot.given == [[1, 1], [2, 2], [3, 3], [4, 4]]
+    assert logits.argmax(dim=-1).tolist() == [[2, 3, 4, 5], [2, 3, 4, 5]]
+
+
+def test_the_ratio_is_how_often_the_right_token_is_given():
+    parrot = Parrot()
+    target = torch.full((500, 11), 17)
+    OwnTokens(EncoderDecoder(parrot, parrot), 0.7)(target, torch.ones(500, dtype=torch.long), target)
+
+    # After a right token, 17, its own one would be 18; a coin is thrown for each sentence and each token.
+    shares = [row.count(17) / 500 for row in parrot.given[1:]]
+    assert sum(shares) / len(shares) == pytest.approx(0.7, abs=0.03)
+    assert all(0.55 < share < 0.85 for share in shares)
+
+
+def test_own_tokens_train_all_that_teacher_forcing_does(task):
+    model = build(task)
+    history = train(model, task, TrainConfig(steps=30, batch_size=32, learning_rate=1e-2, teacher_forcing=0.5))
+
+    assert history[-1].loss < 0.9 * history[0].loss
+    assert all(parameter.grad.any() for parameter in model.parameters())
+
+
+@pytest.mark.plain
+def test_what_has_no_decoder_has_no_own_tokens():
+    with pytest.raises(ValueError, match="needs an EncoderDecoder, got Linear"):
+        OwnTokens(nn.Linear(2, 3), 0.5)
+
+
+# Validation and the end of training
+
+
+def scripted(metrics):
+    """Return a validation with these results, and a list of the heads' biases that it was shown."""
+    shown, left = [], iter(metrics)
+
+    def validate(model):
+        shown.append(model.decoder.head.bias.detach().clone())
+        model.eval()
+        return next(left)
+
+    return validate, shown
+
+
+def test_the_best_weights_are_kept(task):
+    validate, shown = scripted([1.0, 3.0, 2.0, 2.0])
+    model = build(task)
+    history = train(model, task, TrainConfig(steps=7, batch_size=3, validate_every=2), validate=validate)
+
+    # After every second step, and after the last.
+    assert [(row.step, row.metric) for row in history if row.metric is not None] == [(2, 1), (4, 3), (6, 2), (7, 2)]
+    assert_close(model.decoder.head.bias, shown[1], rtol=0, atol=0)
+    assert not torch.equal(shown[1], shown[3])
+
+
+def test_validation_changes_nothing_but_the_end(task):
+    """It leaves the model in eval() mode, in which dropout would be off for the rest."""
+    sizes = len(task.source_vocabulary), len(task.target_vocabulary), 8, 2, 11, 1
+    losses = []
+    for every in (None, 1):
+        torch.manual_seed(0)
+        model = models.transformer(*sizes, dropout=0.5)
+        losses.append(
+            [row.loss for row in train(model, task, TrainConfig(steps=4, batch_size=3, validate_every=every))]
+        )
+    assert losses[0] == losses[1]
+
+
+def test_training_ends_when_patience_does(task):
+    config = TrainConfig(steps=50, batch_size=3, validate_every=2, patience=3)
+    validate, shown = scripted([1.0, 5.0, 2.0, 6.0, 6.0, 3.0, 4.0, 7.0])
+    model = build(task)
+    history = train(model, task, config, validate=validate)
+
+    # The best was the fourth; a draw is no better. The eighth was not waited for.
+    assert history[-1].step == 14
+    assert_close(model.decoder.head.bias, shown[3], rtol=0, atol=0)
+
+
+def test_a_task_scores_its_validation_examples_by_default(task):
+    model = build(task)
+    history = train(model, task, TrainConfig(steps=3, batch_size=64, learning_rate=0.05, validate_every=3))
+
+    assert history[-1].metric == task.score(model, task.validation)
+
+
+def test_validation_loss_by_hand(task):
+    model = build(task)
+    nn.init.zeros_(model.decoder.head.weight)
+    nn.init.zeros_(model.decoder.head.bias)
+
+    assert validation_loss(model, task, batch_size=7) == pytest.approx(math.log(len(task.target_vocabulary)))
+    assert not model.training
+
+
+def test_tokens_are_counted(task):
+    history = train(build(task), task, TrainConfig(steps=2, batch_size=len(task.train)))
+
+    in_one_pass = sum(len(example.target) + 1 for example in task.train)
+    assert [row.tokens for row in history] == [in_one_pass, 2 * in_one_pass]
+
+
+@pytest.mark.plain
+def test_a_loss_that_is_not_a_number_is_told_with_its_step(task):
+    """The weights are left as they were before it."""
+    model = build(task)
+    calls = []
+
+    def spoil(module, arguments, output):
+        calls.append(output.detach().clone())
+        return output * math.nan if len(calls) == 3 else output
+
+    model.decoder.head.register_forward_hook(spoil)
+    with pytest.raises(FloatingPointError, match="at step 3 the loss is nan"):
+        train(model, task, TrainConfig(steps=5, batch_size=3))
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.plain
+def test_an_infinite_gradient_is_told_with_its_step(task):
+    model = build(task)
+    model.decoder.head.bias.register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(FloatingPointError, match="at step 1 the loss is 3.*length (inf|nan)"):
+        train(model, task, TrainConfig(steps=5, batch_size=3))
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
 # Evaluation
@@ -226,6 +465,7 @@ def test_evaluation_by_hand(letters, batch_size):
     assert evaluation.predictions == [("c", "b", "a"), ("d", "d"), ("c",)]
     assert evaluation.exact_match == pytest.approx(2 / 3)
     assert evaluation.hit_rate == pytest.approx(5 / 6)
+    assert evaluation.alignment_error == pytest.approx(1 / 6)
     for name, rows in zip((4, 5, 6), evaluation.weights):
         assert [row.index(1.0) for row in rows[: len(LOOKS[name])]] == LOOKS[name]
     assert not model.training
@@ -244,7 +484,7 @@ def test_a_prediction_may_be_too_long(letters):
 def test_one_slot_has_no_alignment(task, name):
     evaluation = evaluate(build(task, name), task, task.test[:11])
 
-    assert evaluation.hit_rate is None
+    assert evaluation.hit_rate is evaluation.alignment_error is None
     assert len(evaluation.weights) == len(evaluation.predictions) == 11
 
 

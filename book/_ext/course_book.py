@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.util import logging
 
 ROOT = Path(__file__).parents[2]
@@ -29,11 +30,13 @@ def prepare_kernels(app, config):
 def follow_the_code(app, config):
     """Execute every page again when the package changes: the cache looks at the cells alone.
 
-    The name of the cache's folder holds a hash of all that the cells import and of its versions. Sphinx itself reads
-    all pages again when this value changes (myst-nb declares it with `rebuild="env"`), so nothing more is needed.
+    The name of the cache's folder holds a hash of all that the cells import, of its versions and of the reports that
+    they show. Sphinx itself reads all pages again when this value changes (myst-nb declares it with `rebuild="env"`),
+    so nothing more is needed.
     """
     code = hashlib.sha256()
     others = [ROOT / "constraints.txt", Path(__file__).with_name("matplotlibrc")]
+    others += sorted((ROOT / "book" / "reports").glob("*.json"))
     for path in [*sorted((ROOT / "src").rglob("*.py")), *others]:
         if path.exists():
             code.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
@@ -69,6 +72,19 @@ def copy_mathjax(app, exception):
     fonts = Path("output", "chtml", "fonts", "woff-v2")
     shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
     shutil.copy(source / "tex-chtml.js", target)
+
+
+def fold_solutions(app, doctree):
+    """Move each cell tagged `solution` into the dropdown before it: MyST executes cells at a page's top level only."""
+    for cell in list(doctree.findall(nodes.container)):
+        if "tag_solution" not in cell["classes"]:
+            continue
+        before = cell.parent[cell.parent.index(cell) - 1]
+        if before.get("design_component") != "dropdown":
+            logger.warning("a cell tagged solution does not follow a dropdown", location=cell)
+            continue
+        cell.parent.remove(cell)
+        before += cell
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
@@ -118,6 +134,7 @@ def setup(app):
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     app.connect("config-inited", prepare_kernels)
     app.connect("config-inited", follow_the_code)
+    app.connect("doctree-read", fold_solutions)
     app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add them
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", make_accessible)

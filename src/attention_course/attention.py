@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from attention_course.dropout import Dropout
 from attention_course.scores import ScaledDotScore
 
 
@@ -33,7 +34,7 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | 
     _check_mask(mask, scores.shape)
     # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN would go through the backward pass.
     lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+    return torch.where(mask, scores, lowest).softmax(dim=-1) * mask
 
 
 def attend(
@@ -113,7 +114,7 @@ class MultiHeadAttention(nn.Module):
         self.value_proj = nn.Linear(dim, dim)
         self.output_proj = nn.Linear(dim, dim)
         self.score = ScaledDotScore()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -175,12 +176,13 @@ class MultiHeadAttention(nn.Module):
         if mask is not None:
             _check_mask(mask, (query.size(0), query.size(1), k.size(2)))
             mask = mask[:, None] if mask.dim() == 3 else mask  # (B, 1, T, S)
-        if need_weights:
+        if need_weights or q.size(2) == 1:  # a single row of weights is small, and quicker without the kernel
             context, weights = attend(self.score(q, k), v, mask, self.dropout)
         else:
             share = self.dropout.p if self.training else 0.0
-            context, weights = F.scaled_dot_product_attention(q, k, v, mask, share), None
-        return self.output_proj(context.transpose(1, 2).flatten(2)), weights  # (B, T, D)
+            context = F.scaled_dot_product_attention(q, k, v, mask, share)
+        output = self.output_proj(context.transpose(1, 2).flatten(2))  # (B, T, D)
+        return output, weights if need_weights else None
 
     def _split(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T Dh"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, H, T, Dh)

@@ -1,7 +1,10 @@
-"""Metrics: how often is a prediction right, and how often does attention look where it should?"""
+"""Metrics: how often is a prediction right, how close is a text, and how often does attention look where it should?"""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sacrebleu.metrics import BLEU, CHRF
 
 
 def exact_match(predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
@@ -45,6 +48,65 @@ def exact_match_by_length(
     return {length: sum(right[length]) / len(right[length]) for length in sorted(right)}
 
 
+def token_accuracy(predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    """Count the tokens that stand where they should. One that is missing or too many is wrong.
+
+    Args:
+        predictions: one token sequence per example.
+        references: the right ones, in the same order.
+
+    Returns:
+        The share of right tokens among those of each example's longer sequence, in [0, 1].
+
+    Raises:
+        ValueError: not one reference per prediction, none at all, or all of them are empty.
+    """
+    _check_counts(len(predictions), len(references))
+    right = sum(p == r for pair in zip(predictions, references) for p, r in zip(*pair))
+    tokens = sum(max(len(p), len(r)) for p, r in zip(predictions, references))
+    if not tokens:
+        raise ValueError("all predictions and references are empty: there is no token to count")
+    return right / tokens
+
+
+class TextScore(NamedTuple):
+    """A corpus score, and what one has to know to compare it.
+
+    Attributes:
+        name: of the metric.
+        score: in [0, 100].
+        signature: sacreBLEU's (Post, 2018): case, tokenisation, smoothing, version.
+    """
+
+    name: str
+    score: float
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.score:.1f} ({self.signature})"
+
+
+def text_scores(predictions: Sequence[str], references: Sequence[str]) -> list[TextScore]:
+    """Compare texts by BLEU (Papineni et al., 2002) and chrF (Popović, 2015), as sacreBLEU computes them.
+
+    Args:
+        predictions: texts as people write them, with their case and with no space before a comma.
+        references: the right ones, in the same order.
+
+    Returns:
+        BLEU and chrF over the whole corpus, each as it is and then in lower case.
+
+    Raises:
+        ValueError: not one reference per prediction, or none at all.
+    """
+    _check_counts(len(predictions), len(references))
+    scores = []
+    for metric in (BLEU(), BLEU(lowercase=True), CHRF(), CHRF(lowercase=True)):
+        score = metric.corpus_score(list(predictions), [list(references)])
+        scores.append(TextScore(score.name, score.score, str(metric.get_signature())))
+    return scores
+
+
 def alignment_hit_rate(
     weights: Sequence[Sequence[Sequence[float]]], gold: Sequence[Sequence[Collection[int]]]
 ) -> float:
@@ -62,21 +124,56 @@ def alignment_hit_rate(
     Raises:
         ValueError: not one gold alignment per example, fewer rows of weights than gold rows, or nothing to count.
     """
-    _check_counts(len(weights), len(gold))
-    hits = []
-    for rows, positions in zip(weights, gold):
-        if len(rows) < len(positions):
-            raise ValueError(f"{len(rows)} rows of weights for {len(positions)} target tokens")
-        hits += [_points_into(row, p) for row, p in zip(rows, positions) if p]
-    if not hits:
-        raise ValueError("no target position has a gold position: there is no alignment to score")
+    hits = [link in positions for link, positions in _links(weights, gold)]
     return sum(hits) / len(hits)
 
 
-def _points_into(row: Sequence[float], positions: Collection[int]) -> bool:
-    """Whether the largest weight is on one of the positions; a row of zeros points nowhere."""
+def alignment_error_rate(
+    weights: Sequence[Sequence[Sequence[float]]], gold: Sequence[Sequence[Collection[int]]]
+) -> float:
+    r"""Compare the links that the largest weights make with those of the gold alignment, in both directions.
+
+    .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|} = 1 - \frac{2 |A \cap G|}{|A| + |G|}
+
+    Och and Ney (2003), where A are our links; all links of the gold alignment G are both sure, S, and possible, P.
+    Each target position makes one link, to its largest weight, so that one that came from n source positions
+    leaves n - 1 links out: the best value is above 0 then. Target positions without a gold position do not count.
+
+    Args:
+        weights: per example, T rows of S weights; rows beyond the gold alignment's are ignored.
+        gold: per example and target position, the source positions that it came from.
+
+    Returns:
+        The error rate, in [0, 1]; 0 is best.
+
+    Raises:
+        ValueError: not one gold alignment per example, fewer rows of weights than gold rows, or nothing to count.
+    """
+    links = _links(weights, gold)
+    right = sum(link in positions for link, positions in links)
+    made = sum(link is not None for link, _ in links)
+    return 1 - 2 * right / (made + sum(len(positions) for _, positions in links))
+
+
+def _links(
+    weights: Sequence[Sequence[Sequence[float]]], gold: Sequence[Sequence[Collection[int]]]
+) -> list[tuple[int | None, Collection[int]]]:
+    """Pair the source position with the largest weight and the gold ones, for each target position that has some."""
+    _check_counts(len(weights), len(gold))
+    links = []
+    for rows, positions in zip(weights, gold):
+        if len(rows) < len(positions):
+            raise ValueError(f"{len(rows)} rows of weights for {len(positions)} target tokens")
+        links += [(_largest(row), p) for row, p in zip(rows, positions) if p]
+    if not links:
+        raise ValueError("no target position has a gold position: there is no alignment to score")
+    return links
+
+
+def _largest(row: Sequence[float]) -> int | None:
+    """Return where the largest weight is; a row of zeros points nowhere."""
     largest = max(range(len(row)), key=row.__getitem__)
-    return row[largest] > 0 and largest in positions
+    return largest if row[largest] > 0 else None
 
 
 def _check_counts(given: int, expected: int) -> None:

@@ -27,6 +27,7 @@ def final_state(
     hidden_dim: int,
     num_layers: int = 1,
     cell: Cell = nn.GRU,
+    dropout: float = 0.0,
 ) -> EncoderDecoder:
     """Build the bottleneck: a decoder that is started with the source's final state.
 
@@ -37,12 +38,15 @@ def final_state(
         hidden_dim: width of a decoder state, and of an encoder state per direction.
         num_layers: layers of the encoder.
         cell: kind of the encoder's layers; the decoder has GRUs.
+        dropout: share of embeddings, of what the encoder's layers and the output map read, that training drops.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
-    return EncoderDecoder(encoder, FinalStateDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim))
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
+    return EncoderDecoder(
+        encoder, FinalStateDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout)
+    )
 
 
 def context_every_step(
@@ -52,10 +56,11 @@ def context_every_step(
     hidden_dim: int,
     num_layers: int = 1,
     cell: Cell = nn.GRU,
+    dropout: float = 0.0,
 ) -> EncoderDecoder:
     """Build a decoder that is handed the source's final state at every step. Arguments as in `final_state`."""
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
-    return EncoderDecoder(encoder, ContextDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim))
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
+    return EncoderDecoder(encoder, ContextDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout))
 
 
 def bahdanau(
@@ -66,6 +71,7 @@ def bahdanau(
     score: Score,
     num_layers: int = 1,
     cell: Cell = nn.GRU,
+    dropout: float = 0.0,
 ) -> EncoderDecoder:
     """Build a decoder that asks before it updates.
 
@@ -77,12 +83,14 @@ def bahdanau(
         score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
         num_layers: layers of the encoder.
         cell: kind of the encoder's layers; the decoder has GRUs.
+        dropout: share of embeddings, of what the encoder's layers and the output map read, that training drops.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
-    return EncoderDecoder(encoder, BahdanauDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score))
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
+    decoder = BahdanauDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, dropout)
+    return EncoderDecoder(encoder, decoder)
 
 
 def luong(
@@ -95,6 +103,7 @@ def luong(
     input_feeding: bool = False,
     num_layers: int = 1,
     cell: Cell = nn.GRU,
+    dropout: float = 0.0,
 ) -> EncoderDecoder:
     """Build a decoder that updates before it asks.
 
@@ -108,12 +117,15 @@ def luong(
         input_feeding: attach the last attentional vector to the next input.
         num_layers: layers of the encoder.
         cell: kind of the encoder's layers; the decoder has GRUs.
+        dropout: share of embeddings, of what the encoder's layers and the output map read, that training drops.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
-    decoder = LuongDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, window, input_feeding)
+    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
+    decoder = LuongDecoder(
+        target_size, embedding_dim, hidden_dim, encoder.output_dim, score, window, input_feeding, dropout
+    )
     return EncoderDecoder(encoder, decoder)
 
 

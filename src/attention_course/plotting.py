@@ -1,7 +1,9 @@
-"""Figures: alignments as heat maps, scores as curves over length."""
+"""Figures: alignments as heat maps and as tables, scores as curves over length, reports as tables."""
 
+import html
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -52,6 +54,32 @@ def heat_map(
     return ax
 
 
+def weights_table(
+    weights: Sequence[Sequence[float]], source: Sequence[str], target: Sequence[str], caption: str = ""
+) -> str:
+    """Write the numbers of a heat map as an HTML table, for readers who do not see it.
+
+    Args:
+        weights: one row per target token, one number per source token; what is beyond these is left out.
+        source: heads of the columns.
+        target: heads of the rows.
+        caption: what the table shows.
+
+    Returns:
+        A `<table>`, with two decimals.
+    """
+
+    def head(name: str, scope: str) -> str:
+        return f'<th scope="{scope}">{html.escape(_visible(name))}</th>'
+
+    rows = [
+        "<tr>" + head(token, "row") + "".join(f"<td>{weight:.2f}</td>" for _, weight in zip(source, row)) + "</tr>"
+        for token, row in zip(target, weights)
+    ]
+    heads = "<tr><td></td>" + "".join(head(token, "col") for token in source) + "</tr>"
+    return f"<table><caption>{html.escape(caption)}</caption>{heads}{''.join(rows)}</table>"
+
+
 def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
     """Draw a score against the source length, one line per model.
 
@@ -73,6 +101,38 @@ def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = N
     ax.grid(alpha=0.3)
     ax.legend()
     return ax
+
+
+def report_table(rows: Sequence[Mapping[str, Any]], of: str, columns: Sequence[str] = ()) -> str:
+    """Lay out the figures of a report that are named "OF / line / column".
+
+    Args:
+        rows: of the report's JSON: `what`, `value` and `unit` of each are looked at.
+        of: first part of the names.
+        columns: which figures, in this order; none named: all there are.
+
+    Returns:
+        A table in Markdown; what was not measured is a dash.
+
+    Raises:
+        ValueError: nothing is named so.
+    """
+    named = [(row["what"].split(" / "), row) for row in rows]
+    cells = {(name[1], name[2]): row for name, row in named if name[0] == of and len(name) == 3}
+    lines, there = (list(dict.fromkeys(part)) for part in zip(*cells)) if cells else ([], [])
+    if not cells or not set(columns) <= set(there):
+        raise ValueError(f"the report has of {of!r} the figures {there}, not all of {list(columns)}")
+    columns = columns or there
+    table = [["", *columns], ["---"] + ["--:"] * len(columns)]
+    table += [[line, *(_figure(cells.get((line, column))) for column in columns)] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in table)
+
+
+def _figure(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["value"] is None:
+        return "–"
+    digits = {"share": 3, "s": 1}.get(row["unit"], 0)
+    return f"{row['value']:,.{digits}f}"
 
 
 def _visible(token: str) -> str:

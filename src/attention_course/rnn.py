@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import attend
+from attention_course.dropout import Dropout
 from attention_course.masks import padding_mask
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
@@ -61,6 +62,7 @@ class RNNEncoder(nn.Module):
         num_layers: layers.
         bidirectional: read backwards as well; states are then twice as wide.
         cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
+        dropout: share of what each layer reads that training drops.
     """
 
     def __init__(
@@ -71,9 +73,11 @@ class RNNEncoder(nn.Module):
         num_layers: int = 1,
         bidirectional: bool = True,
         cell: Cell = nn.GRU,
+        dropout: float = 0.0,
     ):
         super().__init__()
         self.embedding: nn.Module = nn.Embedding(vocab_size, embedding_dim)
+        self.dropout = Dropout(dropout)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
@@ -94,7 +98,7 @@ class RNNEncoder(nn.Module):
     def read(self, states: Float[Tensor, "B S embedding"], lengths: Int[Tensor, " B"]) -> Encoded:
         """Read a padded batch of vectors, one per token. See `forward`."""
         for layer, forwards in enumerate(self.forwards):
-            below = states
+            below = self.dropout(states)
             states, _ = forwards(below)
             final = at_end(states, lengths)
             if self.backwards:
@@ -147,11 +151,13 @@ class FinalStateDecoder(nn.Module):
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
+        dropout: share of embeddings, and of what the output map reads, that training drops.
     """
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
@@ -175,8 +181,8 @@ class FinalStateDecoder(nn.Module):
         self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
         """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
-        states, state = self.rnn(self.embedding(token), cache[None])
-        return self.head(states), states.new_ones(*token.shape, 1), state[0]
+        states, state = self.rnn(self.dropout(self.embedding(token)), cache[None])
+        return self.head(self.dropout(states)), states.new_ones(*token.shape, 1), state[0]
 
 
 class ContextDecoder(nn.Module):
@@ -191,11 +197,13 @@ class ContextDecoder(nn.Module):
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
+        dropout: share of embeddings, and of what the output map reads, that training drops.
     """
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
@@ -219,10 +227,10 @@ class ContextDecoder(nn.Module):
         self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
         """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
-        embedded = self.embedding(token)
+        embedded = self.dropout(self.embedding(token))
         context, weights = attend(embedded.new_zeros(*token.shape, 1), memory.value, memory.mask)
         states, state = self.rnn(torch.cat([embedded, context], dim=-1), cache[None])
-        return self.head(states), weights, state[0]
+        return self.head(self.dropout(states)), weights, state[0]
 
 
 class BahdanauDecoder(nn.Module):
@@ -244,11 +252,21 @@ class BahdanauDecoder(nn.Module):
         hidden_dim: width D of a state, and so of a query.
         memory_dim: width E of the encoder's states, and so of keys and values.
         score: compares queries of width D with keys of width E.
+        dropout: share of embeddings, and of what the output map reads, that training drops.
     """
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, score: Score):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        memory_dim: int,
+        score: Score,
+        dropout: float = 0.0,
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.score = score
         self.rnn = nn.GRUCell(embedding_dim + memory_dim, hidden_dim)
@@ -265,7 +283,7 @@ class BahdanauDecoder(nn.Module):
 
         Each query needs the state that the context before it made, so the steps wait for one another.
         """
-        embedded, state = self.embedding(target), self.start(memory)
+        embedded, state = self.dropout(self.embedding(target)), self.start(memory)
         states, contexts, weights = [], [], []
         for t in range(target.size(1)):
             state, context, step_weights = self._advance(embedded[:, t : t + 1], memory, state)
@@ -273,7 +291,7 @@ class BahdanauDecoder(nn.Module):
             contexts.append(context)
             weights.append(step_weights)
         features = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]  # each (B, T, .)
-        return self.head(torch.cat(features, dim=-1)), torch.cat(weights, dim=1)
+        return self.head(self.dropout(torch.cat(features, dim=-1))), torch.cat(weights, dim=1)
 
     def start(self, memory: Memory) -> Float[Tensor, "B D"]:
         """Return the state before the first step."""
@@ -283,9 +301,10 @@ class BahdanauDecoder(nn.Module):
         self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B D"]]:
         """Predict one token. See `EncoderDecoder.step`."""
-        embedded = self.embedding(token)
+        embedded = self.dropout(self.embedding(token))
         state, context, weights = self._advance(embedded, memory, cache)
-        return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+        features = torch.cat([state[:, None], context, embedded], dim=-1)
+        return self.head(self.dropout(features)), weights, state
 
     def _advance(
         self, embedded: Float[Tensor, "B 1 embedding"], memory: Memory, state: Float[Tensor, "B D"]
@@ -334,6 +353,7 @@ class LuongDecoder(nn.Module):
         score: compares queries of width D with keys of width E.
         window: which source positions a query may attend to; None: all of them.
         input_feeding: attach the last attentional vector to the next input.
+        dropout: share of embeddings, and of what the output map reads, that training drops.
     """
 
     def __init__(
@@ -345,9 +365,11 @@ class LuongDecoder(nn.Module):
         score: Score,
         window: LocalM | LocalP | None = None,
         input_feeding: bool = False,
+        dropout: float = 0.0,
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
         self.rnn = nn.GRU(embedding_dim + hidden_dim * input_feeding, hidden_dim, batch_first=True)
         self.score = score
@@ -389,12 +411,12 @@ class LuongDecoder(nn.Module):
             context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
         else:
             context, weights = self.window(self.score(query, memory.key), query, cache.position, memory)
-        attentional = torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1)))
+        attentional = self.dropout(torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1))))
         cache = LuongCache(state[0], attentional[:, -1:], cache.position + token.size(1))
         return self.head(attentional), weights, cache
 
     def _input(self, token: Int[Tensor, "B T"], cache: LuongCache) -> Float[Tensor, "B T input"]:
-        embedded = self.embedding(token)
+        embedded = self.dropout(self.embedding(token))
         if not self.input_feeding:
             return embedded
         if token.size(1) != 1:

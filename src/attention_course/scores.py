@@ -138,7 +138,7 @@ class AdditiveScore(Score):
         _check_width(self.query_proj.out_features, projected.size(-1))
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
-        return self.energy_proj(torch.tanh(q + k)).squeeze(-1)
+        return self.energy_proj((q + k).tanh_()).squeeze(-1)  # in place: the sum is needed by nobody else
 
 
 class LocationScore(Score):

@@ -2,7 +2,8 @@
 
 In pre-norm blocks a sub-layer reads the normalised sequence, y = x + f(LN(x)); in post-norm blocks the sum is
 normalised, y = LN(x + f(x)). Dropout stands where Vaswani et al. (2017), Section 5.4, put it: on what a sub-layer
-adds, and on embeddings with positions.
+adds, and on embeddings with positions; not on attention weights and inside feed-forward networks, as `nn.Transformer`
+has it too.
 """
 
 import math
@@ -13,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import KeyValue, MultiHeadAttention, attend
+from attention_course.dropout import Dropout
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.seq2seq import Encoded
 
@@ -100,7 +102,7 @@ class TokenEmbedding(nn.Module):
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def weight(self) -> Tensor:
@@ -132,7 +134,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Map every position by itself."""
-        return self.outer(torch.relu(self.inner(x)))
+        return self.outer(self.inner(x).relu_())
 
 
 class Residual(nn.Module):
@@ -151,7 +153,7 @@ class Residual(nn.Module):
     def __init__(self, dim: int, dropout: float, pre_norm: bool):
         super().__init__()
         self.norm = nn.LayerNorm(dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.pre_norm = pre_norm
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:

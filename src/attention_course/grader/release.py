@@ -7,6 +7,9 @@ from pathlib import Path
 
 from attention_course.grader.stock import GradingError, check_lab, lab_names, nbgrader
 
+# What nbgrader leaves in place of a solution.
+EMPTY = {"code": "raise NotImplementedError", "markdown": "YOUR ANSWER HERE"}
+
 
 class HasAnswers(GradingError):
     """A release that somebody has worked in."""
@@ -55,7 +58,7 @@ def _files(directory: Path) -> dict[str, bytes]:
 
 
 def _has_answers(notebook: Path) -> bool:
-    """Whether a cell was run, or one that asks for code no longer says that it is not written."""
+    """Whether a cell was run, or one that asks for code or prose no longer says that it is not written."""
     import nbformat
 
     try:
@@ -64,7 +67,7 @@ def _has_answers(notebook: Path) -> bool:
         return True  # whatever it is, it is not a release
     asks = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("solution")]
     run = [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
-    return bool(run) or any("raise NotImplementedError" not in cell.source for cell in asks)
+    return bool(run) or any(EMPTY[cell.cell_type] not in cell.source for cell in asks)
 
 
 def main(arguments: list[str]) -> int:

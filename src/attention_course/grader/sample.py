@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import attention_course
+from attention_course.grader.selftest import prove
 from attention_course.grader.stock import GradingError, check_lab, nbgrader
+from attention_course.grader.walls import Limits
 
 
 class Score(NamedTuple):
@@ -44,13 +46,14 @@ def prepare(course: Path, lab: str, into: Path) -> bytes:
     return (into / "labs" / lab / f"{lab}.ipynb").read_bytes()
 
 
-def grade(course: Path, lab: str, submissions: Mapping[str, bytes]) -> list[Score]:
+def grade(course: Path, lab: str, submissions: Mapping[str, bytes], walls: bool = True) -> list[Score]:
     """Autograde, give feedback and export, as an instructor would.
 
     Args:
         course: from `prepare`.
         lab: the lab released there.
         submissions: student -> notebook.
+        walls: False runs them on this account, as one may with notebooks of one's own.
 
     Returns:
         One score per student, sorted by name; the export is gradebook/grades.csv in the course directory.
@@ -62,7 +65,7 @@ def grade(course: Path, lab: str, submissions: Mapping[str, bytes]) -> list[Scor
         directory = course / "gradebook" / "submitted" / student / lab
         directory.mkdir(parents=True)
         (directory / f"{lab}.ipynb").write_bytes(notebook)
-    nbgrader(course, "autograde", lab)
+    nbgrader(course, "autograde", lab, *[] if walls else ["--Autograde.trust_submissions=True"])
     nbgrader(course, "generate_feedback", lab)
     nbgrader(course, "export")
     with (course / "gradebook" / "grades.csv").open(newline="") as file:
@@ -94,9 +97,12 @@ def grade_samples(course: Path, lab: str, into: Path) -> tuple[list[Score], bool
         with scores.open(newline="") as file:
             return [Score(row[0], float(row[1]), float(row[2])) for row in csv.reader(file)], True
     print(f"{lab}: grading two sample submissions with nbgrader (about half a minute) ...", flush=True)
+    missing = prove(Limits())
+    if missing:
+        print(f"{lab}: graded without walls, as the samples are the course's own notebooks: {missing}", flush=True)
     shutil.rmtree(into, ignore_errors=True)
     untouched = prepare(course, lab, into)
-    graded = grade(into, lab, {"solution": solution, "untouched": untouched})
+    graded = grade(into, lab, {"solution": solution, "untouched": untouched}, walls=not missing)
     with scores.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(graded)
     stamp.write_text(inputs.hexdigest())

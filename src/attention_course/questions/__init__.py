@@ -7,8 +7,9 @@ import warnings
 from attention_course.questions.core import Question, evaluate, local
 from attention_course.questions.feedback import Grade
 from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
+from attention_course.questions.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
 
-QUESTIONS = {question.name: question for question in LAB03_SCORING}
+QUESTIONS = {question.name: question for lab in (LAB03_SCORING, LAB04_ALIGNMENT) for question in lab}
 
 __all__ = ["QUESTIONS", "Grade", "Question", "check"]
 

@@ -5,14 +5,16 @@ data, through a door that sends `Reply`s back. `local` is the door to something 
 process needs another door and nothing else.
 """
 
+import contextlib
 import types
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Request:
         gradients: whether to differentiate a fixed random mixture of the outputs.
         dtype: of the floating-point inputs and parameters.
         device: of inputs and parameters.
+        traced: whether to note which of torch's operators are called.
     """
 
     inputs: tuple[Tensor | None, ...]
@@ -34,6 +37,7 @@ class Request:
     gradients: bool = False
     dtype: torch.dtype = torch.float64
     device: str = "cpu"
+    traced: bool = False
 
 
 class Reply(NamedTuple):
@@ -41,10 +45,11 @@ class Reply(NamedTuple):
 
     Attributes:
         outputs: what the answer returned.
-        gradients: with respect to each input; None where there is none.
+        gradients: with respect to each input, then each parameter sent; None where there is none.
         changed: whether an input was changed in place.
         error: one line, empty if all went well.
         written: False if the answer is still the empty one.
+        operators: the names of the operators that it called, in order, if the request was traced.
     """
 
     outputs: tuple[Tensor, ...] = ()
@@ -52,6 +57,7 @@ class Reply(NamedTuple):
     changed: bool = False
     error: str = ""
     written: bool = True
+    operators: tuple[str, ...] = ()
 
 
 Door = Callable[[Request], Reply]
@@ -81,21 +87,31 @@ class Property:
     judge: Callable[[Request, Reply, Reply], Finding | None]
 
 
+Sign = Callable[[Request, Reply, Reply], bool]
+
+
 @dataclass(frozen=True)
 class Misconception:
-    """A mistake that has a name.
+    """A mistake that has a name. It is known by an answer that makes it, by a sign in the reply, or by both.
 
     Attributes:
         name: "softmax over the wrong axis".
         hint: one sentence that sets it right without giving the code.
-        section: where to read, as page#label of the book.
-        thing: an answer that makes this mistake, and no other.
+        section: where to read, as page#label of the book; empty where Python or torch is what to read about.
+        thing: an answer that makes this mistake, and no other; None if there is only a sign.
+        sign: whether a reply that is wrong, compared with the reference's, shows this mistake however it was made.
     """
 
     name: str
     hint: str
-    section: str
-    thing: Any
+    section: str = ""
+    thing: Any = None
+    sign: Sign | None = None
+
+
+def construct(thing: Any, *init: int) -> Any:
+    """Construct a class from plain numbers."""
+    return thing(*init)
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,7 @@ class Question:
         use: how an answer is put to use: use(thing, *inputs) -> outputs.
         stand_ins: the course's own versions of earlier answers, which take the place of the student's, so that a
             mistake there costs no points here.
+        make: how an answer that is a class is constructed: make(thing, *init) -> module.
     """
 
     name: str
@@ -118,6 +135,7 @@ class Question:
     misconceptions: tuple[Misconception, ...]
     use: Callable[..., Any]
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
+    make: Callable[..., Any] = construct
 
     @property
     def points(self) -> int:
@@ -157,8 +175,9 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
     results: list[Result] = []
     for number, checked in enumerate(question.properties):
         generator = torch.Generator().manual_seed(seed + number)
-        finding, misconception = _examine(question, checked, ask, generator)
-        counts = finding is None and (not results or results[0].finding is None)
+        on_course = not results or results[0].finding is None
+        finding, misconception = _examine(question, checked, ask, generator, on_course)
+        counts = finding is None and on_course
         results.append(Result(checked, finding, misconception, checked.points if counts else 0))
     return results
 
@@ -168,53 +187,64 @@ def local(question: Question, thing: Any) -> Door:
     if not callable(thing):
         kind = type(thing).__name__
         return lambda request: Reply(error=f"{kind} was handed over: hand over the function or class itself")
-    if isinstance(thing, types.FunctionType) and question.stand_ins:
-        thing = types.FunctionType(
-            thing.__code__,
-            {**thing.__globals__, **question.stand_ins},
-            thing.__name__,
-            thing.__defaults__,
-            thing.__closure__,
-        )
     return lambda request: _answer(question, thing, request)
 
 
 def _examine(
-    question: Question, checked: Property, ask: Door, generator: torch.Generator
+    question: Question, checked: Property, ask: Door, generator: torch.Generator, on_course: bool
 ) -> tuple[Finding | None, Misconception | None]:
-    reference = local(question, question.reference)
+    ask_reference = local(question, question.reference)
     for request in checked.requests(generator):
         reply = ask(request)
         if not reply.written:
             return Finding("not written yet", "your code"), None
-        finding = checked.judge(request, reply, reference(replace(request, dtype=torch.float64, device="cpu")))
-        if finding:
-            for misconception in question.misconceptions:
-                if _alike(reply, local(question, misconception.thing)(request)):
-                    return finding, misconception
-            return finding, None
+        reference = ask_reference(replace(request, dtype=torch.float64, device="cpu"))
+        if finding := checked.judge(request, reply, reference):
+            return finding, _recognise(question, request, reply, reference, on_course)
     return None, None
+
+
+def _recognise(
+    question: Question, request: Request, reply: Reply, reference: Reply, on_course: bool
+) -> Misconception | None:
+    """Name the mistake: the same reply as that of a known one says most, a sign that several share says less.
+
+    Where the first property does not hold, what goes wrong after it is mostly the same mistake in other clothes.
+    """
+    for known in question.misconceptions:
+        if known.thing is not None and _alike(reply, local(question, known.thing)(request)):
+            return known
+    for known in question.misconceptions:
+        if on_course and known.sign is not None and known.sign(request, reply, reference):
+            return known
+    return None
 
 
 def _answer(question: Question, thing: Any, request: Request) -> Reply:
     place: dict[str, Any] = {"device": request.device, "dtype": request.dtype}
-    inputs = [x if x is None else x.to(request.device).clone() if x.dtype == torch.bool else x.to(**place).clone()
+    inputs = [None if x is None else x.to(**place if x.is_floating_point() else {"device": request.device}).clone()
               for x in request.inputs]  # fmt: skip
-    before = [x if x is None else x.clone() for x in inputs]
+    before = [None if x is None else x.clone() for x in inputs]
     for x in inputs:
         if x is not None and request.gradients:
             x.requires_grad_(x.is_floating_point())
+    parameters: Mapping[str, Tensor] = {}
     try:
-        if request.init is not None:
-            thing = thing(*request.init).to(**place)
-            if request.device != "meta":
-                thing.load_state_dict(request.parameters)
-        with torch.set_grad_enabled(request.gradients):
-            outputs = question.use(thing, *inputs)
+        with _stand_ins(thing, question.stand_ins), torch.set_grad_enabled(request.gradients):
+            if request.init is not None:
+                thing = question.make(thing, *request.init).to(**place)
+                if request.device != "meta":
+                    thing.load_state_dict(request.parameters)
+                parameters = dict(thing.named_parameters())
+            with _Operators() if request.traced else contextlib.nullcontext([]) as operators:
+                outputs = question.use(thing, *inputs)
+        if outputs is None:
+            return Reply(error="nothing was returned")
         outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-        if not all(isinstance(output, Tensor) for output in outputs):
+        if not all(isinstance(output, Tensor) and output.layout == torch.strided for output in outputs):
             return Reply(error=f"returned {[type(output).__name__ for output in outputs]}, wanted tensors")
-        gradients = _gradients(outputs, inputs) if request.gradients else ()
+        leaves = [*inputs, *(parameters.get(name) for name in request.parameters)]
+        gradients = _gradients(outputs, leaves) if request.gradients else ()
     except NotImplementedError as error:
         # torch raises it, too, for what it cannot do on the meta device: then it has a message.
         return Reply(error=_line(error), written=bool(str(error)))
@@ -223,10 +253,47 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
     changed = request.device != "meta" and any(
         x is not None and not torch.equal(x.detach(), y) for x, y in zip(inputs, before) if y is not None
     )
-    return Reply(tuple(output.detach() for output in outputs), gradients, changed)
+    return Reply(tuple(output.detach() for output in outputs), gradients, changed, operators=tuple(operators))
 
 
-def _gradients(outputs: tuple[Tensor, ...], inputs: list[Tensor | None]) -> tuple[Tensor | None, ...]:
+@contextlib.contextmanager
+def _stand_ins(thing: Any, stand_ins: Mapping[str, Any]) -> Iterator[None]:
+    """Put the course's versions where an answer, and whatever it calls, looks for the student's earlier ones."""
+    code = thing if isinstance(thing, types.FunctionType) else _first_method(thing)
+    names = code.__globals__ if code is not None and stand_ins else {}
+    theirs = {name: names[name] for name in stand_ins if name in names}
+    names.update({name: stand_ins[name] for name in theirs})
+    try:
+        yield
+    finally:
+        names.update(theirs)
+
+
+def _first_method(thing: Any) -> types.FunctionType | None:
+    return (
+        next((x for x in vars(thing).values() if isinstance(x, types.FunctionType)), None)
+        if isinstance(thing, type)
+        else None
+    )
+
+
+class _Operators(TorchDispatchMode):
+    """Note the operators that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __enter__(self) -> list[str]:
+        super().__enter__()
+        return self.names
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def _gradients(outputs: tuple[Tensor, ...], leaves: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
     """Differentiate a fixed, unsymmetric mixture of all output entries."""
     mixture = torch.zeros((), dtype=torch.float64)
     for output in outputs:
@@ -235,7 +302,7 @@ def _gradients(outputs: tuple[Tensor, ...], inputs: list[Tensor | None]) -> tupl
             mixture = mixture + (coefficients * output).sum()
     if mixture.requires_grad:
         mixture.backward()
-    return tuple(None if x is None else x.grad for x in inputs)
+    return tuple(None if x is None else x.grad for x in leaves)
 
 
 def _line(error: Exception) -> str:

@@ -39,7 +39,7 @@ class Grade(float):
             if result.finding:
                 lines.append(f"            seen: {result.finding.seen}; wanted: {result.finding.wanted}")
         for name, hint, section in self._mistakes():
-            lines.append(f"  This looks like: {name}. {hint} Read {section} in the book.")
+            lines.append(f"  This looks like: {name}. {hint}" + (f" Read {section} in the book." if section else ""))
         if self._gated():
             lines.append(f"  {GATE}")
         return "\n".join(lines)
@@ -53,8 +53,9 @@ class Grade(float):
             rows.append("<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in cells) + "</tr>")
         head = "".join(f'<th style="{CELL}">{name}</th>' for name in ("", "points", "checked", "seen", "wanted"))
         notes = [
-            f"<p>This looks like: <strong>{escape(name)}</strong>. {escape(hint)} "
-            f'Read <a href="{escape(BOOK + section)}">{escape(section)}</a> in the book.</p>'
+            f"<p>This looks like: <strong>{escape(name)}</strong>. {escape(hint)}"
+            + (f' Read <a href="{escape(BOOK + section)}">{escape(section)}</a> in the book.' if section else "")
+            + "</p>"
             for name, hint, section in self._mistakes()
         ]
         if self._gated():

@@ -1,11 +1,13 @@
 """Judges: how a reply is compared with the reference's. Each returns None if all is well."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from attention_course.questions.core import Finding, Reply, Request
+
+Judge = Callable[[Request, Reply, Reply], Finding | None]
 
 # Wrong by more than this share of the largest wanted entry is wrong: far above rounding in float32, far below any
 # mistake on unsaturated inputs.
@@ -32,10 +34,22 @@ def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding 
         if wanted is None:
             continue
         if gradient is None:
-            return Finding("an input got no gradient", "a gradient for every input")
+            return Finding("an input or a parameter got no gradient", "a gradient for each")
         if finding := _compare(gradient, wanted, "gradients"):
             return finding
     return None
+
+
+def of_output(index: int, judge: Judge) -> Judge:
+    """Look at one output alone."""
+
+    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+        if not reply.error and len(reply.outputs) == len(reference.outputs):
+            reply = reply._replace(outputs=reply.outputs[index : index + 1])
+            reference = reference._replace(outputs=reference.outputs[index : index + 1])
+        return judge(request, reply, reference)
+
+    return judged
 
 
 def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -53,13 +67,6 @@ def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | 
     return None
 
 
-def manners(request: Request) -> Iterator[Request]:
-    """Ask the same again in other dtypes and on another device."""
-    for dtype in (torch.float32, torch.bfloat16):
-        yield Request(request.inputs, request.init, request.parameters, dtype=dtype)
-    yield Request(request.inputs, request.init, request.parameters, device="meta")
-
-
 def _compare(given: Tensor, wanted: Tensor, what: str) -> Finding | None:
     if given.shape != wanted.shape:
         return Finding(f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}")
@@ -68,6 +75,8 @@ def _compare(given: Tensor, wanted: Tensor, what: str) -> Finding | None:
         return Finding(
             f"{int((~given.isfinite()).sum())} of {given.numel()} {what} are NaN or infinite", "finite numbers"
         )
+    if not given.numel():
+        return None
     error, size = float((given - wanted).abs().max()), max(1.0, float(wanted.abs().max()))
     return (
         Finding(f"{what} wrong by up to {error:.2g}", f"wrong by at most {TOLERANCE * size:.2g}")

@@ -8,21 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from attention_course import attention, scores
-from attention_course.questions.core import Misconception, Property, Question, Request
-from attention_course.questions.judges import good_manners, manners, same_gradients, same_numbers
+from attention_course.questions.core import Misconception, Property, Question, Reply, Request, Sign, construct
+from attention_course.questions.inputs import manners, normal, some_allowed
+from attention_course.questions.judges import good_manners, same_gradients, same_numbers
+from attention_course.questions.signs import ANYWHERE, close, comparable, scaled_by, wrong_output
 
-B, T, S, D, A, DK, DV = 2, 3, 5, 7, 11, 13, 4
+B, H, T, S, D, A, DK, DV = 2, 6, 3, 5, 7, 11, 13, 4
 PAGE = "05_scoring.html#scoring-"
-
-
-def _normal(generator: torch.Generator, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def _mask(generator: torch.Generator, *shape: int) -> Tensor:
-    """Draw a random mask; every row allows at least one position and forbids at least one."""
-    order = torch.rand(*shape, generator=generator).argsort(dim=-1)
-    return (order == 0) | ((order > 1) & (torch.rand(*shape, generator=generator) < 0.5))
+NEAREST = "04_soft_lookup.html#soft-lookup-1964"
 
 
 # --- masked_softmax -------------------------------------------------------------------------------------------------
@@ -33,27 +26,29 @@ def _use_softmax(softmax: Callable[..., Tensor], scores: Tensor, mask: Tensor | 
 
 
 def _ordinary_scores(g: torch.Generator) -> Iterator[Request]:
-    yield Request((_normal(g, B, T, S), None))
-    yield Request((_normal(g, B, T, S), _mask(g, B, T, S)), gradients=True)
-    yield Request((_normal(g, B, T, S), _mask(g, B, 1, S)))
-    yield Request((_normal(g, B, 3, T, S), _mask(g, B, 1, 1, S)))
-    yield Request((_normal(g, T, S), _mask(g, T, S)))
+    yield Request((normal(g, B, T, S), None))
+    yield Request((normal(g, B, T, S), some_allowed(g, B, T, S)), gradients=True)
+    yield Request((normal(g, B, T, S), some_allowed(g, B, 1, S)))
+    yield Request((normal(g, B, H, T, S), some_allowed(g, B, 1, 1, S)))
+    yield Request((normal(g, T, S), some_allowed(g, T, S)))
 
 
 def _large_scores(g: torch.Generator) -> Iterator[Request]:
-    yield Request((1000 * _normal(g, B, T, S), None))
-    yield Request((1000 + _normal(g, B, T, S), _mask(g, B, T, S)))
-    yield Request((-1000 + _normal(g, B, T, S), _mask(g, B, T, S)))
+    yield Request((1000 * normal(g, B, T, S), None))
+    yield Request((1000 + normal(g, B, T, S), some_allowed(g, B, T, S)))
+    yield Request((-1000 + normal(g, B, T, S), some_allowed(g, B, T, S)))
+    mask = some_allowed(g, B, T, S)
+    yield Request((1000 * ~mask + normal(g, B, T, S), mask))
 
 
 def _empty_rows(g: torch.Generator) -> Iterator[Request]:
-    mask = _mask(g, B, T, S)
+    mask = some_allowed(g, B, T, S)
     mask[0, 1] = False
-    yield Request((_normal(g, B, T, S), mask), gradients=True)
+    yield Request((normal(g, B, T, S), mask), gradients=True)
 
 
 def _softmax_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(Request((_normal(g, B, T, S), _mask(g, B, 1, S))))
+    yield from manners(Request((normal(g, B, T, S), some_allowed(g, B, 1, S))))
 
 
 def _fill(fill: float) -> Callable[..., Tensor]:
@@ -84,9 +79,43 @@ def _mask_ignored(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     return scores.softmax(-1)
 
 
+def _sums_to_one_over(axis: int) -> Sign:
+    def sign(given: Tensor, wanted: Tensor) -> bool:
+        sums = given.sum(axis)
+        return given.shape == wanted.shape and close(sums, torch.ones_like(sums))
+
+    return wrong_output(sign)
+
+
+@comparable
+def _shares_of_less(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether there is a mask, and the weights are the right ones but for a factor in each row."""
+    given, wanted = reply.outputs[0], reference.outputs[0]
+    sums = given.sum(-1, keepdim=True)
+    less = bool((sums < 1 + 1e-6).all()) and not close(given, wanted)
+    return request.inputs[1] is not None and less and close(given, sums * wanted)
+
+
+def _weight_where(mask: Callable[[Tensor], Tensor]) -> Sign:
+    """Look for weight on the positions that a mask, made from the request's mask, picks."""
+
+    def sign(request: Request, reply: Reply, reference: Reply) -> bool:
+        allowed = next((x for x in request.inputs if x is not None and x.dtype == torch.bool), None)
+        return allowed is not None and bool((reply.outputs[-1].abs() * mask(allowed) > 1e-6).any())
+
+    return comparable(sign)
+
+
+@comparable
+def _not_finite_where_large(request: Request, reply: Reply, reference: Reply) -> bool:
+    scores = request.inputs[0]
+    return scores is not None and bool(scores.abs().max() > 100) and not bool(reply.outputs[0].isfinite().all())
+
+
 def _overflowing(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     weights = scores.exp() if mask is None else scores.exp() * mask
-    return weights / weights.sum(-1, keepdim=True)
+    total = weights.sum(-1, keepdim=True)
+    return weights / total.masked_fill(total == 0, 1.0)
 
 
 MASKED_SOFTMAX = Question(
@@ -105,18 +134,21 @@ MASKED_SOFTMAX = Question(
             "Each query spreads its attention over the source: the weights of one row, over the last axis, sum to one.",
             PAGE + "softmax",
             _over(-2),
+            _sums_to_one_over(-2),
         ),
         Misconception(
             "softmax over the batch",
             "Sentences of a batch do not compete: the last axis, the source, is the one that sums to one.",
             PAGE + "softmax",
             _over(0),
+            _sums_to_one_over(0),
         ),
         Misconception(
             "mask after the softmax",
             "Forbidden positions took their share of the sum before they were set to zero: mask the scores instead.",
             PAGE + "mask",
             _mask_after,
+            _shares_of_less,
         ),
         Misconception(
             "mask inverted",
@@ -147,12 +179,27 @@ MASKED_SOFTMAX = Question(
             "Where all scores are equally low the softmax is uniform: set forbidden weights to zero as well.",
             PAGE + "mask",
             _fill(-1e9),
+            _weight_where(lambda mask: ~mask.any(-1, keepdim=True)),
         ),
         Misconception(
             "exponentials that overflow",
             "exp(1000) is infinite: subtract the row's largest score first, or leave that to torch's softmax.",
             PAGE + "softmax",
             _overflowing,
+            _not_finite_where_large,
+        ),
+        Misconception(
+            "a forbidden position has weight",
+            "Its score has to be so low that nothing is left of it, whatever the other scores of the row are.",
+            PAGE + "mask",
+            sign=_weight_where(torch.logical_not),
+        ),
+        *ANYWHERE,
+        Misconception(
+            "the rows do not sum to one",
+            "What is divided by has to be the sum over the allowed positions of the same row.",
+            PAGE + "softmax",
+            sign=wrong_output(lambda given, wanted: not close(given.sum(-1), wanted.sum(-1))),
         ),
     ),
 )
@@ -173,14 +220,14 @@ def _no_parameters(g: torch.Generator) -> dict[str, Tensor]:
 
 
 def _general_parameters(g: torch.Generator) -> dict[str, Tensor]:
-    return {"key_proj.weight": _normal(g, D, DK) / 2}
+    return {"key_proj.weight": normal(g, D, DK) / 2}
 
 
 def _additive_parameters(g: torch.Generator) -> dict[str, Tensor]:
     return {
-        "query_proj.weight": _normal(g, A, D) / 2,
-        "key_proj.weight": _normal(g, A, DK) / 2,
-        "energy_proj.weight": _normal(g, 1, A),
+        "query_proj.weight": normal(g, A, D) / 2,
+        "key_proj.weight": normal(g, A, DK) / 2,
+        "energy_proj.weight": normal(g, 1, A),
     }
 
 
@@ -191,12 +238,14 @@ def _score_question(
     parameters: Parameters,
     points: tuple[int, int, int],
     misconceptions: tuple[Misconception, ...],
+    key_dim: int = D,
+    make: Callable[..., Any] = construct,
 ) -> Question:
-    """Declare a score: all kinds are checked for the same three properties."""
-    key_dim = init[1] if init else D
+    """Declare a score: all kinds are checked for the same three properties, and for some mistakes that all invite."""
+    section = misconceptions[-1].section
 
     def request(g: torch.Generator, *leading: int, length: int = T, gradients: bool = False) -> Request:
-        inputs = (_normal(g, *leading, length, D), _normal(g, *leading, S, key_dim))
+        inputs = (normal(g, *leading, length, D), normal(g, *leading, S, key_dim))
         return Request(inputs, init, parameters(g), gradients)
 
     def ordinary(g: torch.Generator) -> Iterator[Request]:
@@ -206,7 +255,7 @@ def _score_question(
     def other_shapes(g: torch.Generator) -> Iterator[Request]:
         yield request(g, B, length=1)
         yield request(g, 1, length=S)
-        yield request(g, B, 3)
+        yield request(g, B, H)
 
     def politely(g: torch.Generator) -> Iterator[Request]:
         yield from manners(request(g, B))
@@ -215,13 +264,53 @@ def _score_question(
         name=name,
         reference=reference,
         use=_use_score,
+        make=make,
         properties=(
             Property("the scores and their gradients", points[0], ordinary, same_gradients),
             Property("one query, one sentence, an axis of heads", points[1], other_shapes, same_numbers),
             Property("inputs unchanged, dtype kept, works on any device", points[2], politely, good_manners),
         ),
-        misconceptions=misconceptions,
+        misconceptions=(
+            *misconceptions,
+            Misconception(
+                "weights, where scores are meant",
+                "A score may be any real number; the softmax comes after it.",
+                PAGE + "interface",
+                sign=_sums_to_one_over(-1),
+            ),
+            *ANYWHERE,
+            Misconception(
+                "every query gets the same scores",
+                "Each score compares one query with one key: here the query has no say.",
+                section,
+                sign=wrong_output(lambda given, wanted: _same_along(given, wanted, -2)),
+            ),
+            Misconception(
+                "every key gets the same score",
+                "Each score compares one query with one key: here the key has no say, or the source is summed over.",
+                section,
+                sign=wrong_output(lambda given, wanted: _same_along(given, wanted, -1)),
+            ),
+            Misconception(
+                "written for one number of axes",
+                "The axes before the last two may be (B,), (B, H) or none: count axes from the end, -1 and -2.",
+                PAGE + "interface",
+                sign=lambda request, reply, reference: reference.outputs[0].dim() != 3,
+            ),
+        ),
     )
+
+
+def _same_along(given: Tensor, wanted: Tensor, axis: int) -> bool:
+    return given.shape == wanted.shape and given.size(axis) > 1 and bool((given.diff(dim=axis).abs() < 1e-6).all())
+
+
+def _root_of_width_missing(request: Request, reply: Reply, reference: Reply) -> bool:
+    def sign(given: Tensor, wanted: Tensor) -> bool:
+        factor = scaled_by(given, wanted)
+        return factor is not None and math.isclose(factor, math.sqrt(D), rel_tol=1e-3)
+
+    return wrong_output(sign)(request, reply, reference)
 
 
 def _dot_with(compare: Callable[[Tensor, Tensor], Tensor]) -> type[nn.Module]:
@@ -268,12 +357,6 @@ DOT = _score_question(
                 lambda query, key: nn.functional.normalize(query, dim=-1) @ nn.functional.normalize(key, dim=-1).mT
             ),
         ),
-        Misconception(
-            "weights, where scores are meant",
-            "A score may be any real number; the softmax comes after it.",
-            PAGE + "interface",
-            _dot_with(lambda query, key: (query @ key.mT).softmax(-1)),
-        ),
     ),
 )
 
@@ -291,6 +374,7 @@ SCALED_DOT = _score_question(
             "The products of wide vectors are large, and a softmax of large scores has no gradient to learn from.",
             PAGE + "scale",
             scores.DotScore,
+            _root_of_width_missing,
         ),
         Misconception(
             "divided by the width, not by its root",
@@ -361,6 +445,7 @@ GENERAL = _score_question(
             _ScaledGeneral,
         ),
     ),
+    key_dim=DK,
 )
 
 
@@ -398,6 +483,18 @@ ADDITIVE = _score_question(
             "The formula has a hyperbolic tangent.",
             PAGE + "additive",
             _additive_with(lambda self, q, k: self.energy_proj(torch.relu(_pairs(self, q, k))).squeeze(-1)),
+        ),
+        Misconception(
+            "another nonlinearity in place of tanh",
+            "The formula has a hyperbolic tangent.",
+            PAGE + "additive",
+            _additive_with(lambda self, q, k: self.energy_proj(torch.sigmoid(_pairs(self, q, k))).squeeze(-1)),
+        ),
+        Misconception(
+            "tanh after v",
+            "The tanh is taken of each hidden unit, before v adds them up: a score is not bounded by one.",
+            PAGE + "additive",
+            _additive_with(lambda self, q, k: torch.tanh(self.energy_proj(_pairs(self, q, k))).squeeze(-1)),
         ),
         Misconception(
             "v missing: summed without weights",
@@ -446,6 +543,69 @@ ADDITIVE = _score_question(
             ),
         ),
     ),
+    key_dim=DK,
+)
+
+
+def _gaussian_with(compare: Callable[[Tensor, float], Tensor]) -> type[nn.Module]:
+    """Make a score of the differences q - k (..., T, S, D) and the bandwidth."""
+
+    class Wrong(scores.Score):
+        def __init__(self, bandwidth: float):
+            super().__init__()
+            self.bandwidth = bandwidth
+
+        def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+            return compare(query.unsqueeze(-2) - projected.unsqueeze(-3), self.bandwidth)
+
+    return Wrong
+
+
+GAUSSIAN = _score_question(
+    "gaussian",
+    scores.GaussianScore,
+    (3,),
+    _no_parameters,
+    (1, 1, 1),
+    (
+        Misconception(
+            "the further, the more alike",
+            "The kernel falls with the distance: its exponent is negative.",
+            NEAREST,
+            _gaussian_with(lambda x, b: x.square().sum(-1) / (2 * b**2)),
+        ),
+        Misconception(
+            "distance not squared",
+            "The exponent holds the squared distance; without the square the kernel is another one.",
+            NEAREST,
+            _gaussian_with(lambda x, b: -x.norm(dim=-1) / (2 * b**2)),
+        ),
+        Misconception(
+            "bandwidth not squared",
+            "Both the distance and the bandwidth are squared, so that their ratio has no unit.",
+            NEAREST,
+            _gaussian_with(lambda x, b: -x.square().sum(-1) / (2 * b)),
+        ),
+        Misconception(
+            "the kernel, where its exponent is meant",
+            "The softmax takes the exponential itself: the score is what stands in the exponent.",
+            NEAREST,
+            _gaussian_with(lambda x, b: torch.exp(-x.square().sum(-1) / (2 * b**2))),
+        ),
+        Misconception(
+            "mean over the width, where the sum is meant",
+            "The squared distance of two points is the sum of the squares over all D directions.",
+            NEAREST,
+            _gaussian_with(lambda x, b: -x.square().mean(-1) / (2 * b**2)),
+        ),
+        Misconception(
+            "bandwidth left out",
+            "Divide by 2 b squared: a wide kernel lets distant points count, too.",
+            NEAREST,
+            _gaussian_with(lambda x, b: -x.square().sum(-1) / 2),
+        ),
+    ),
+    make=lambda score, bandwidth: score(float(bandwidth)),
 )
 
 
@@ -472,18 +632,28 @@ class _FixedDropout(nn.Dropout):
 
 
 def _ordinary_attention(g: torch.Generator) -> Iterator[Request]:
-    yield Request((_normal(g, B, T, S), _normal(g, B, S, DV), None, None))
-    yield Request((_normal(g, B, T, S), _normal(g, B, S, DV), _mask(g, B, 1, S), None), gradients=True)
-    yield Request((_normal(g, B, 3, T, S), _normal(g, B, 3, S, DV), _mask(g, B, 1, T, S), None))
+    yield Request((normal(g, B, T, S), normal(g, B, S, DV), None, None))
+    yield Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None), gradients=True)
+    yield Request((normal(g, B, H, T, S), normal(g, B, H, S, DV), some_allowed(g, B, 1, T, S), None))
 
 
 def _dropped_attention(g: torch.Generator) -> Iterator[Request]:
     keep = 2.0 * (torch.rand(B, T, S, generator=g) < 0.5)
-    yield Request((_normal(g, B, T, S), _normal(g, B, S, DV), _mask(g, B, 1, S), keep))
+    yield Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), keep))
 
 
 def _attention_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(Request((_normal(g, B, T, S), _normal(g, B, S, DV), _mask(g, B, 1, S), None)))
+    yield from manners(Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None)))
+
+
+def _without_dropout(scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None) -> Any:
+    return attention.attend(scores, value, mask)
+
+
+@comparable
+def _weights_dropped(request: Request, reply: Reply, reference: Reply) -> bool:
+    keep = request.inputs[-1]
+    return keep is not None and close(reply.outputs[1], reference.outputs[1] * keep)
 
 
 def _attend_with(
@@ -547,8 +717,34 @@ ATTEND = Question(
             "Dropout is for the context; who looks at the weights wants them whole.",
             PAGE + "context",
             _attend_with(lambda scores, weights, value: (weights @ value, weights)),
+            _weights_dropped,
+        ),
+        Misconception(
+            "dropout not applied",
+            "Where a dropout is given, the context is made with the weights that it leaves.",
+            PAGE + "context",
+            _without_dropout,
+        ),
+        *ANYWHERE,
+        Misconception(
+            "a forbidden position has weight",
+            "The mask has to reach the softmax, and nothing may be added to the weights after it.",
+            PAGE + "mask",
+            sign=_weight_where(torch.logical_not),
+        ),
+        Misconception(
+            "the context is no weighted sum of the values",
+            "The weights are right: each query's context is the sum over s of its weight on s times value s.",
+            PAGE + "context",
+            sign=comparable(lambda request, reply, reference: close(reply.outputs[1], reference.outputs[1])),
+        ),
+        Misconception(
+            "the weights returned are not those that made the context",
+            "The context is right: return beside it the weights after the softmax and before dropout.",
+            PAGE + "context",
+            sign=comparable(lambda request, reply, reference: close(reply.outputs[0], reference.outputs[0])),
         ),
     ),
 )
 
-QUESTIONS = (MASKED_SOFTMAX, DOT, SCALED_DOT, GENERAL, ADDITIVE, ATTEND)
+QUESTIONS = (MASKED_SOFTMAX, DOT, SCALED_DOT, GENERAL, ADDITIVE, GAUSSIAN, ATTEND)

@@ -1,7 +1,7 @@
 """What all tasks share: the protocol that training asks of a task, vocabularies and batching."""
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -77,33 +77,62 @@ class Task(Protocol):
         """Write an example for people, on one line."""
 
 
+def length_of(task: Task) -> Callable[[Any], Any] | None:
+    """Return what a task says about the length of an example, if it wants examples of like length in one batch."""
+    return getattr(task, "length", None)
+
+
 def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str = "cpu") -> Iterator[Any]:
     """Go through examples once, in order, at most `batch_size` at a time."""
     for i in range(0, len(examples), batch_size):
         yield task.collate(examples[i : i + batch_size], device)
 
 
-def shuffled_forever(task: Task, batch_size: int, seed: int, device: torch.device | str = "cpu") -> Iterator[Any]:
-    """Draw training batches without end, in a new order at every pass.
+def shuffled_forever(
+    examples: Sequence[Any], batch_size: int, seed: int, length: Callable[[Any], Any] | None = None
+) -> Iterator[list[Any]]:
+    """Draw batches of examples without end, in a new order at every pass.
 
     Args:
-        task: its training examples are used.
+        examples: what to draw from; left as they are.
         batch_size: examples per batch; the last batch of a pass may be smaller.
         seed: of the order.
-        device: where the token ids go.
+        length: of an example, one number or several; those of like length then share a batch, which leaves little to
+            pad. None: any may.
 
     Returns:
-        An endless iterator.
+        An endless iterator over lists of examples, for `Task.collate`.
 
     Raises:
-        ValueError: the task has no training examples.
+        ValueError: there are no examples.
     """
-    if not task.train:
+    if not examples:
         raise ValueError("training needs at least one example, got 0")
-    order, rng = list(task.train), random.Random(seed)
+    order, rng = list(examples), random.Random(seed)
     while True:
         rng.shuffle(order)
-        yield from batches(task, order, batch_size, device)
+        if length is None:
+            yield from _cut(order, batch_size)
+            continue
+        # Sorted are pools of 50 batches, not all examples, so that a pass differs from the one before it.
+        pools = (sorted(pool, key=length) for pool in _cut(order, 50 * batch_size))
+        grouped = [batch for pool in pools for batch in _cut(pool, batch_size)]
+        rng.shuffle(grouped)
+        yield from grouped
+
+
+def padded_share(drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]) -> float:
+    """Return which share of batches of examples is padding, over all sequences of an example."""
+    tokens = places = 0
+    for examples in drawn:
+        for counts in zip(*map(length, examples)):
+            tokens += sum(counts)
+            places += len(counts) * max(counts)
+    return 1 - tokens / places
+
+
+def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
+    return (examples[i : i + size] for i in range(0, len(examples), size))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from attention_course.decoding import greedy
+from attention_course.decoding import beam_search, greedy
 from attention_course.metrics import exact_match
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad, source_batch
@@ -121,15 +121,32 @@ class SequenceTask:
 
     @torch.no_grad()
     def predict(
-        self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
+        self,
+        model: EncoderDecoder,
+        examples: Sequence[Example],
+        batch_size: int = 256,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
     ) -> list[tuple[str, ...]]:
-        """Decode examples greedily, up to the length of the longest target; the model is left in `eval()` mode."""
+        """Decode examples; the model is left in `eval()` mode.
+
+        Args:
+            model: what decodes.
+            examples: their sources are decoded, up to the length of the longest target, training's included.
+            batch_size: examples per batch.
+            beam_size: beginnings kept per example; one is greedy decoding.
+            length_penalty: see `gnmt_length_penalty`.
+
+        Returns:
+            The tokens of each prediction.
+        """
         model.eval()
         device = next(model.parameters()).device
-        longest = max(len(example.target) for example in examples) + 1
+        longest = max(len(example.target) for split in (examples, self.train) for example in split) + 1
         predictions: list[tuple[str, ...]] = []
         for batch in batches(self, examples, batch_size, device):
-            decoded = greedy(model, batch.source, batch.lengths, BOS, EOS, longest)
+            given = model, batch.source, batch.lengths, BOS, EOS, longest
+            decoded = greedy(*given) if beam_size == 1 else beam_search(*given, beam_size, length_penalty)
             predictions += [self.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
         return predictions
 
@@ -137,9 +154,19 @@ class SequenceTask:
         """Return the share of examples whose greedily decoded target is right in every token."""
         return exact_match(self.predict(model, examples, batch_size), [example.target for example in examples])
 
+    def example(self, source: str, target: str = "") -> Example:
+        """Cut texts into tokens; where they came from is not known."""
+        sides = (filter(None, text.split(self.separator)) if self.separator else text for text in (source, target))
+        given, wanted = map(tuple, sides)
+        return Example(given, wanted, (frozenset(),) * len(wanted))
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """Write tokens for people."""
+        return self.separator.join(tokens)
+
     def view(self, example: Example) -> str:
         """Write an example on one line: source -> target."""
-        return f"{self.separator.join(example.source)} -> {self.separator.join(example.target)}"
+        return f"{self.text(example.source)} -> {self.text(example.target)}"
 
 
 def make_task(name: str, splits: Sequence[Sequence[Example]], separator: str = "") -> SequenceTask:

@@ -1,0 +1,249 @@
+"""Checkpoints: what a run of training needs to be taken up again, in one file that is either whole or not there."""
+
+import csv
+import io
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from lightning_fabric import Fabric
+from torch import nn
+
+FORMAT = "attention-course checkpoint 1"
+
+
+class Row(NamedTuple):
+    """One step of training.
+
+    Attributes:
+        step: counted from 1.
+        tokens: predictions that the losses up to this step were summed over.
+        loss: of this step, in nats per token.
+        metric: of the validation after this step; None where there was none.
+        seconds: since the start, over all runs that it took.
+    """
+
+    step: int
+    tokens: int
+    loss: float
+    metric: float | None
+    seconds: float
+
+
+class Best(NamedTuple):
+    """The best validation so far.
+
+    Attributes:
+        step: after which it was.
+        metric: higher is better.
+        weights: the model's, at that step.
+    """
+
+    step: int
+    metric: float
+    weights: dict[str, Any]
+
+
+@dataclass
+class Run:
+    """All that changes while a model is trained.
+
+    Attributes:
+        model: its parameters.
+        optimizer: its moments.
+        schedule: its position.
+        history: a row per step; their number is the position in the stream of batches.
+        best: None before the first validation.
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    history: list[Row] = field(default_factory=list)
+    best: Best | None = None
+
+    @property
+    def step(self) -> int:
+        """Return how many steps have been made."""
+        return len(self.history)
+
+    @property
+    def seconds(self) -> float:
+        """Return what they have taken."""
+        return self.history[-1].seconds if self.history else 0.0
+
+    @property
+    def validations_since_best(self) -> int:
+        """Return how many validations in a row have not been the best."""
+        return sum(row.metric is not None for row in self.history[self.best.step :]) if self.best else 0
+
+    def record(self, loss: float, tokens: int, metric: float | None, seconds: float) -> None:
+        """Add a step's row, and keep a copy of the weights if its metric is the best so far."""
+        before = self.history[-1].tokens if self.history else 0
+        self.history.append(Row(self.step + 1, before + tokens, loss, metric, seconds))
+        if metric is not None and (self.best is None or metric > self.best.metric):
+            weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+            self.best = Best(self.step, metric, weights)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """A folder that a run leaves its state in, as `checkpoint.pt`, and its history, as `history.csv`.
+
+    Attributes:
+        folder: made if it is not there; one for each run.
+        every: steps between two checkpoints; the last step has one always.
+        about: what the run is of (task, model, sizes); goes into the checkpoint and has to be the same on resuming.
+        data: the folder of the task's corpus, if it has one; goes into the checkpoint, and may be another on resuming.
+    """
+
+    folder: Path
+    every: int = 500
+    about: Mapping[str, Any] = field(default_factory=dict)
+    data: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """Return where the checkpoint is, or will be."""
+        return self.folder / "checkpoint.pt"
+
+    def save(self, fabric: Fabric, run: Run, settings: Mapping[str, Any]) -> None:
+        """Replace the last checkpoint by one of now; if that fails, the last one stays.
+
+        Args:
+            fabric: all of its processes have to call this.
+            run: what to save.
+            settings: of the training; compared on resuming.
+
+        Raises:
+            OSError: the checkpoint could not be written; the disk may be full.
+        """
+        state = {
+            "format": FORMAT,
+            "about": dict(self.about),
+            "data": self.data and str(self.data.absolute()),
+            "settings": dict(settings),
+            "model": run.model.state_dict(),
+            "optimizer": run.optimizer.state_dict(),
+            "schedule": run.schedule.state_dict(),
+            "history": [tuple(row) for row in run.history],
+            "best": run.best and tuple(run.best),
+            "random": _gather(fabric, _random_state(fabric.device)),
+        }
+        if fabric.is_global_zero:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                buffer = io.BytesIO()
+                torch.save(state, buffer)
+                _replace(self.path, buffer.getvalue())
+                _replace(self.folder / "history.csv", history_csv(run.history).encode())
+            except OSError as error:
+                kept = "the one before it is still there" if self.path.exists() else "there is none before it"
+                reason = error.strerror or error
+                raise OSError(
+                    f"no checkpoint of step {len(run.history)} could be written to {self.folder} ({reason}); {kept}"
+                ) from error
+        fabric.barrier()
+
+    def restore(self, fabric: Fabric, run: Run, settings: Mapping[str, Any]) -> None:
+        """Go on from the folder's checkpoint; without one nothing happens.
+
+        Args:
+            fabric: all of its processes have to call this.
+            run: receives the state.
+            settings: of the training; those of the checkpoint have to be the same.
+
+        Raises:
+            ValueError: the file is no checkpoint of ours, is damaged, or is of another run.
+        """
+        if not self.path.exists():
+            return
+        state = read(self.folder)
+        now = {**self.about, **settings}
+        for name, then in (state["about"] | state["settings"]).items():
+            if now.get(name) != then:
+                raise ValueError(
+                    f"{self.path} is of another run: its {name} is {then!r}, not {now.get(name)!r};"
+                    " name another folder, or train as it was trained"
+                )
+        try:
+            run.model.load_state_dict(state["model"])
+        except RuntimeError as error:
+            raise ValueError(f"{self.path} is of another model than this {type(run.model).__name__}") from error
+        run.optimizer.load_state_dict(state["optimizer"])
+        run.schedule.load_state_dict(state["schedule"])
+        run.history[:] = [Row(*row) for row in state["history"]]
+        run.best = state["best"] and Best(*state["best"])
+        states = state["random"]
+        _set_random_state(states[fabric.global_rank % len(states)], fabric.device)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read a folder's checkpoint. Nothing in it can run code: only tensors, numbers and text are let through.
+
+    Args:
+        folder: as given to `Checkpoints`.
+
+    Returns:
+        What `Checkpoints.save` wrote: "about", "settings", "model", "best", "history" and so on.
+
+    Raises:
+        ValueError: there is no checkpoint, or the file is none of ours, or it is damaged.
+    """
+    path = Path(folder) / "checkpoint.pt"
+    if not path.exists():
+        raise ValueError(f"there is no checkpoint in {folder}")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # what torch raises depends on which byte is wrong
+        raise ValueError(
+            f"{path} is damaged or no checkpoint ({type(error).__name__}); it was left as it is"
+        ) from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a checkpoint of this package; it was left as it is")
+    return state
+
+
+def history_csv(history: Sequence[Row]) -> str:
+    """Write a history as a table: a line of names, then a line per step."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows(history)
+    return text.getvalue()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file under another name first, so that whoever is stopped or out of space leaves the old one whole."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _random_state(device: torch.device) -> dict[str, Any]:
+    cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    return {"python": random.getstate(), "torch": torch.get_rng_state(), "cuda": cuda}
+
+
+def _set_random_state(state: Mapping[str, Any], device: torch.device) -> None:
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if device.type == "cuda" and state["cuda"] is not None:
+        torch.cuda.set_rng_state(state["cuda"], device)
+
+
+def _gather(fabric: Fabric, mine: Any) -> list[Any]:
+    """Return what each process has, in the order of their ranks."""
+    if fabric.world_size == 1:
+        return [mine]
+    everyones = [None] * fabric.world_size
+    torch.distributed.all_gather_object(everyones, mine)
+    return everyones

@@ -1,0 +1,270 @@
+"""nbgrader's autograde converter, with another engine: submissions run behind walls and a judge outside scores them.
+
+`nbgrader autograde` and formgrader's button make an `Autograde` from their configuration and start it. `install` puts
+this one in its place; the gradebook, feedback, formgrader and export see what they always see.
+"""
+
+import glob
+import json
+import os
+import re
+import secrets
+import shutil
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader import preprocessors
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps import api, autogradeapp
+from nbgrader.converters import autograde
+from nbgrader.converters.base import BaseConverter, NbGraderException
+from traitlets import Bool, Float, Integer, List, Unicode
+
+from attention_course.grader.batch import Job, failed, grade_all
+from attention_course.grader.intake import FLAGGED, PERSON, fingerprint, shown
+from attention_course.grader.report import page
+from attention_course.grader.selftest import prove
+from attention_course.grader.walls import Limits
+
+WAYS_OUT = (
+    "install bubblewrap, or grade in a container, or trust the submissions with --Autograde.trust_submissions=True"
+)
+
+
+class SaveGrades(preprocessors.SaveAutoGrades):
+    """nbgrader's own, but where a person has to look there is no score, neither zero nor full."""
+
+    def _add_score(self, cell: Any, resources: Any) -> None:
+        if not resources["nbgrader"]["needs_person"]:
+            return super()._add_score(cell, resources)
+        name = cell.metadata["nbgrader"]["grade_id"]
+        grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
+        grade.auto_score, grade.needs_manual_grade = None, True
+        self.gradebook.db.commit()
+        return None
+
+
+class Autograde(autograde.Autograde):
+    """Grade submissions in sandboxes; this process alone writes to the gradebook."""
+
+    trust_submissions = Bool(False, help="Run submissions without walls, on your own account.").tag(config=True)
+    workers = Integer(min(8, os.cpu_count() or 1), help="How many submissions are graded at a time.").tag(config=True)
+    cell_seconds = Float(Limits().cell, help="Seconds that one cell of a student may take.").tag(config=True)
+    question_seconds = Float(Limits().question, help="Seconds that one question may take.").tag(config=True)
+    submission_seconds = Float(Limits().submission, help="Seconds that one submission may take.").tag(config=True)
+    formgrader_url = Unicode("http://localhost:8888/formgrader", help="For links in reports.").tag(config=True)
+    memory_mb = Integer(Limits().memory >> 20, help="Megabytes that one submission may use.").tag(config=True)
+
+    autograde_preprocessors = List(
+        [
+            preprocessors.LimitOutput,
+            SaveGrades,
+            preprocessors.AssignLatePenalties,
+            preprocessors.CheckCellMetadata,
+        ]
+    ).tag(config=True)
+
+    def init_notebooks(self) -> None:
+        """Find what was handed in; a directory without a notebook is a submission, too."""
+        excluded = (self.coursedir.student_id_exclude or "").split(",")
+        self.jobs = [job for job in self._handed_in(self.coursedir.student_id) if job.student not in excluded]
+        if not self.jobs:
+            pattern = self._format_source(self.coursedir.assignment_id, self.coursedir.student_id)
+            raise NbGraderException(f"nothing was handed in: there is no {pattern}")
+
+    def convert_notebooks(self) -> None:
+        """Grade everything that has no record yet; see `grade_all`."""
+        reason = "" if self.trust_submissions else prove(Limits())
+        if reason:
+            raise NbGraderException(f"submissions are not run without walls, and there are none: {reason}; {WAYS_OUT}")
+        lab = self.coursedir.assignment_id
+        setup = {
+            "lab": lab,
+            "source": self._released(lab),
+            "secret": self._secret().hex(),
+            "walls": not self.trust_submissions,
+            "kept": str(self._kept()),
+            "limits": Limits(
+                cell=self.cell_seconds,
+                question=self.question_seconds,
+                submission=self.submission_seconds,
+                memory=self.memory_mb << 20,
+            )._asdict(),
+        }
+        clashing = clashes(job.student for job in self._handed_in("*"))
+        jobs = [job for job in self.jobs if self.force or not self._is_done(job)]
+        todo = [job for job in jobs if job.student not in clashing]
+        records = [self._record_of(job) for job in self.jobs if job not in jobs]
+        for job in jobs:
+            if job.student in clashing:
+                records.append(self._finish(failed(job, lab, clashing[job.student])))
+        for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
+            records.append(self._finish(result))
+            self._say(number, len(todo), records[-1], result["seconds"])
+        self._report(lab)
+        waiting = [record for record in records if record["status"] == PERSON and not self._is_settled(record)]
+        flagged = sum(record["status"] == FLAGGED for record in records)
+        self.log.info(
+            "%s: %d submissions, %d graded (%d with a flag), %d need a person",
+            *(lab, len(records), len(records) - len(waiting), flagged, len(waiting)),
+        )
+        if waiting:
+            names = ", ".join(f"{shown(record['student'])} ({record['reason']})" for record in waiting)
+            raise NbGraderException(f"{len(waiting)} of {len(records)} submissions need a person: {names}")
+
+    # --- one submission -----------------------------------------------------------------------------------------
+
+    def _finish(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Write a result to the gradebook, and only then its record: what has no record is graded again."""
+        record = result["record"]
+        if result["notebook"] is not None:
+            try:
+                self._write(record, result["notebook"])
+            except Exception as error:
+                self.log.error("%s: %s", record["student"], error, exc_info=True)
+                record = {
+                    **record,
+                    "status": PERSON,
+                    "points": None,
+                    "folder": "",
+                    "reason": f"not in the gradebook: {error}",
+                }
+        path = self._record_path(record["student"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, json.dumps(record, indent=1, ensure_ascii=True).encode())
+        return dict(record)
+
+    def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
+        student, lab = record["student"], record["lab"]
+        folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, lab))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]  # no file of a student's is copied
+        self.notebooks = [str(folder / f"{lab}.ipynb")]
+        try:
+            super().init_assignment(lab, student)
+        finally:
+            self.coursedir.ignore = ignored
+        nbformat.write(nbformat.from_dict(notebook), folder / f"{lab}.ipynb")
+        self._needs_person = record["status"] == PERSON
+        self._sanitizing = False
+        self._init_preprocessors()
+        try:
+            BaseConverter.convert_single_notebook(self, self.notebooks[0])
+        finally:
+            self._sanitizing = True
+        self.set_permissions(lab, student)
+
+    def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
+        """Tell `SaveGrades` whether there is a score."""
+        resources: dict[str, Any] = super().init_single_notebook_resources(notebook_filename)
+        resources["nbgrader"]["needs_person"] = self._needs_person
+        return resources
+
+    # --- what was done ------------------------------------------------------------------------------------------
+
+    def _handed_in(self, students: str) -> list[Job]:
+        folders = sorted(glob.glob(self._format_source(self.coursedir.assignment_id, students)))
+        pattern = self._format_source(re.escape(self.coursedir.assignment_id), "(?P<student>.*)", escape=True)
+        return [Job(re.match(pattern, folder, re.DOTALL)["student"], Path(folder)) for folder in folders]  # type: ignore[index]
+
+    def _released(self, lab: str) -> list[dict[str, Any]]:
+        """Return the lab's cells as its release has them."""
+        path = self.coursedir.format_path(self.coursedir.source_directory, ".", lab)
+        notebook = nbformat.read(f"{path}/{lab}.ipynb", as_version=4)
+        for step in (preprocessors.LockCells, preprocessors.ClearSolutions, preprocessors.ComputeChecksums):
+            notebook, _ = step(parent=self).preprocess(notebook, {})
+        cells: list[dict[str, Any]] = json.loads(json.dumps(notebook.cells))
+        return cells
+
+    def _say(self, number: int, of: int, record: dict[str, Any], seconds: float) -> None:
+        outcome = "needs a person" if record["status"] == PERSON else f"{record['points']:g} of {record['possible']}"
+        flags = f", {len(record['flags'])} flags" if record["flags"] else ""
+        self.log.info("%d/%d %s: %s%s (%.1f s)", number, of, shown(record["student"]), outcome, flags, seconds)
+
+    def _report(self, lab: str) -> None:
+        """Write the instructor's page on everything that has a record, graded in this run or before."""
+        found = [record for job in self._handed_in("*") if (record := self._record_of(job))]
+        path = self._state() / "reports" / f"{lab}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, page(lab, found, self.formgrader_url).encode())
+        self.log.info("%s: the report is at %s", lab, path)
+
+    def _is_settled(self, record: dict[str, Any]) -> bool:
+        """Whether a person has looked since."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            try:
+                return not gradebook.find_submission(record["lab"], record["student"]).needs_manual_grade
+            except MissingEntry:
+                return False
+
+    def _state(self) -> Path:
+        return Path(self.coursedir.root) / "gradebook"
+
+    def _record_path(self, student: str) -> Path:
+        name = "".join(c if c.isalnum() and c.isascii() or c in "-_." else f"%{ord(c):x}." for c in student)
+        return self._state() / "records" / self.coursedir.assignment_id / f"{name[:200]}.json"
+
+    def _record_of(self, job: Job) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = json.loads(self._record_path(job.student).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return record
+
+    def _is_done(self, job: Job) -> bool:
+        record = self._record_of(job)
+        return bool(record) and record["folder"] == fingerprint(job.folder)
+
+    def _kept(self) -> Path:
+        """Return where the bytes that were handed in stay, each under its hash."""
+        path = self._state() / "kept"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _secret(self) -> bytes:
+        """Return the secret of the course, made once."""
+        path = self._state() / "secret"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(path, secrets.token_hex(32).encode())
+        return bytes.fromhex(path.read_text())
+
+
+def install() -> None:
+    """Let nbgrader's command and formgrader's button use this converter."""
+    autogradeapp.Autograde = api.Autograde = Autograde
+
+
+def clashes(students: Iterable[str]) -> dict[str, str]:
+    """Find names that could be taken for one another, or for something else.
+
+    Returns:
+        Name -> what is wrong with it, for those with which something is wrong.
+    """
+    alike: dict[str, list[str]] = {}
+    for student in students:
+        alike.setdefault(unicodedata.normalize("NFKC", student).casefold(), []).append(student)
+    found = {}
+    for names in alike.values():
+        for name in names:
+            scripts = {unicodedata.name(c, "?").split()[0] for c in name if c.isalpha()}
+            if not name.isprintable() or name != name.strip():
+                found[name] = "the folder's name has characters that cannot be seen"
+            elif len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1:
+                found[name] = "the folder's name mixes alphabets"
+            elif len(names) > 1:
+                found[name] = f"folders whose names look alike: {', '.join(map(shown, sorted(names)))}"
+    return found
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    made = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    os.replace(made, path)

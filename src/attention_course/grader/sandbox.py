@@ -1,0 +1,320 @@
+"""Students' processes, from outside: forked from a warm one, asked with deadlines, watched, and killed as a whole."""
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from attention_course.grader import wire
+from attention_course.grader.walls import FIRST_USER, Limits, arguments, bubblewrap, interpreter, scrub
+
+WATCH_SECONDS = 0.04
+START_SECONDS = 600.0
+FORK_SECONDS = 60.0
+# torch reserves address space that it never touches.
+RESERVED_BYTES = 3 << 30
+_users = itertools.count(os.getpid() << 8)
+
+
+class Trouble(Exception):
+    """The student's process gave no answer; the message says why, for the student's eyes."""
+
+
+class Ended(Trouble):
+    """The student's process ended of itself, or so it seems: something else may have killed it."""
+
+
+class SandboxError(Exception):
+    """There is no sandbox, and the student's code has nothing to do with it."""
+
+
+class Nursery:
+    """A process behind walls that has imported torch and waits; every submission's process is forked from it.
+
+    Args:
+        questions: names of those that will be asked.
+        preload: modules to import ahead.
+        limits: what one submission may use.
+        walls: False runs everything as this user, with everything in reach.
+        probe: code to run in place of a submission, for the self-test, and what it is told.
+    """
+
+    def __init__(
+        self,
+        questions: Iterable[str],
+        preload: Iterable[str],
+        limits: Limits,
+        walls: bool = True,
+        **probe: str,
+    ):
+        self.limits, self.walls, self.leader = limits, walls, 0
+        self._orders, theirs = socket.socketpair()
+        self._output, out = os.pipe()
+        setup = {"questions": list(questions), "preload": list(preload), "limits": self._limits(), **probe}
+        try:
+            self._start(theirs.fileno(), out)
+        finally:
+            theirs.close()
+            os.close(out)
+        with contextlib.suppress(OSError):  # it has ended already: the wait below will say so
+            self._orders.sendall(json.dumps(setup).encode() + b"\n")
+        self._is_ready = False
+
+    def sandbox(self) -> "Sandbox":
+        """Fork a process for one submission.
+
+        Raises:
+            SandboxError: there is none.
+        """
+        self._wait()
+        ours, theirs = socket.socketpair()
+        output, out = os.pipe()
+        try:
+            if self.walls:
+                ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            socket.send_fds(self._orders, [b"+"], [theirs.fileno(), out])
+        except OSError as error:
+            raise SandboxError(f"the process to fork from has gone: {error}") from error
+        finally:
+            theirs.close()
+            os.close(out)
+        return Sandbox(self, ours, output)
+
+    def is_alive(self) -> bool:
+        """Whether it can be forked from."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it, and with it everything that was forked from it."""
+        self._orders.close()
+        with contextlib.suppress(ProcessLookupError):
+            if self.leader:
+                os.kill(self.leader, signal.SIGKILL)
+            self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            os.close(self._output)
+
+    def _limits(self) -> dict[str, int]:
+        if not self.walls:
+            return {}
+        return {"AS": self.limits.memory + RESERVED_BYTES, "NPROC": self.limits.processes, "FSIZE": self.limits.file,
+                "CPU": int(self.limits.submission), "NOFILE": 128, "CORE": 0}  # fmt: skip
+
+    def _wait(self) -> None:
+        if self._is_ready:
+            return
+        self._orders.settimeout(START_SECONDS)
+        try:
+            self._is_ready = self._orders.recv(1) == b"!"
+        except OSError:
+            pass
+        self._orders.settimeout(FORK_SECONDS)
+        if not self._is_ready:
+            self._process.kill()
+            self._process.wait()
+            said = plain_text(os.read(self._output, 4000), 4000).strip().splitlines()
+            raise SandboxError(f"the sandbox did not start: {said[-1][:300] if said else 'it said nothing'}")
+
+    def _start(self, theirs: int, out: int) -> None:
+        user = FIRST_USER + next(_users) % 0x0FFFFFFF if self.walls and os.getuid() == 0 else -1
+        command = [*interpreter(self.walls), str(theirs), str(user), "walls" if self.walls else "open"]
+        inherited = [theirs]
+        if self.walls:
+            told, telling = os.pipe()
+            # By a descriptor: the command line can be read from inside.
+            listed = os.memfd_create("arguments")
+            os.write(listed, b"\0".join(part.encode() for part in arguments(user)))
+            os.lseek(listed, 0, os.SEEK_SET)
+            inherited += [telling, listed]
+            command = [str(bubblewrap()), "--info-fd", str(telling), "--args", str(listed), "--", *command]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=inherited, start_new_session=True
+        )
+        if self.walls:
+            os.close(telling)
+            os.close(listed)
+            with os.fdopen(told, "rb") as file, contextlib.suppress(ValueError):
+                self.leader = json.loads(file.read())["child-pid"]
+
+
+class Sandbox:
+    """A process that runs one student's code.
+
+    Args:
+        nursery: what it is forked from.
+        judge: our end of the socket.
+        output: where what it prints can be read.
+
+    Raises:
+        SandboxError: it was not forked.
+    """
+
+    def __init__(self, nursery: Nursery, judge: socket.socket, output: int):
+        self.nursery, self.limits, self.judge, self._output = nursery, nursery.limits, judge, output
+        self.killed_for, self._printed = "", bytearray()
+        self._reading, self._ended = threading.Lock(), threading.Event()
+        judge.settimeout(FORK_SECONDS)
+        try:
+            told, ancillary, _, _ = judge.recvmsg(8, socket.CMSG_SPACE(12))
+            # Its number as the kernel knows it here; in namespaces of its own it has another.
+            self._first = struct.unpack("3i", ancillary[0][2])[0] if nursery.walls else int(told)
+            self._handle = os.pidfd_open(self._first) if nursery.walls else -1
+        except (OSError, ValueError, IndexError) as error:
+            judge.close()
+            said = plain_text(os.read(output, 4000), 4000).strip().splitlines()
+            os.close(output)
+            raise SandboxError(f"no process for a submission: {said[-1][:300] if said else error}") from error
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def send(self, kind: str, data: Any, deadline: float) -> None:
+        """Send a frame.
+
+        Args:
+            kind: what it is.
+            data: see `wire.pack`.
+            deadline: on time.monotonic()'s clock.
+
+        Raises:
+            Trouble: it was not taken; the sandbox is of no use any more.
+        """
+        try:
+            wire.send(self.judge, wire.Frame(kind, data), deadline)
+        except wire.WireError as error:
+            self._give_up(error, deadline)
+
+    def call(self, kind: str, data: Any, deadline: float) -> wire.Frame:
+        """Send a frame and wait for the answer.
+
+        Args:
+            kind: what it is.
+            data: see `wire.pack`.
+            deadline: on time.monotonic()'s clock.
+
+        Raises:
+            Trouble: there was none; the sandbox is of no use any more.
+        """
+        self.send(kind, data, deadline)
+        try:
+            return wire.receive(self.judge, deadline)
+        except wire.WireError as error:
+            self._give_up(error, deadline)
+
+    def text(self) -> str:
+        """Return what was printed since the last call, as plain text."""
+        with self._reading:
+            for _ in range(64):  # what was printed before an answer is in the pipe by now
+                if self._ended.is_set() or not self._readable(0.0) or not self._read():
+                    break
+            raw, self._printed = bytes(self._printed), bytearray()
+        return plain_text(raw, self.limits.output)
+
+    def is_alive(self) -> bool:
+        """Whether its first process runs."""
+        if self._handle >= 0:
+            return not select.select([self._handle], [], [], 0)[0]
+        with contextlib.suppress(OSError):
+            os.kill(self._first, 0)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Kill everything in it, and wait until it is gone."""
+        self.judge.close()
+        self._kill()
+        self._watcher.join()
+        if self._handle >= 0:
+            select.select([self._handle], [], [], FORK_SECONDS)
+            os.close(self._handle)
+            self._handle = -1
+            self._first = 0
+
+    def _give_up(self, error: wire.WireError, deadline: float) -> NoReturn:
+        late = time.monotonic() >= deadline
+        self.close()
+        if not self.nursery.is_alive():
+            raise SandboxError("the process to fork from was killed") from error
+        if self.killed_for or late:
+            raise Trouble(self.killed_for or "an endless loop, or far too slow") from error
+        raise (Ended if error.ended else Trouble)(str(error)) from error
+
+    def _kill(self) -> None:
+        # The first process of the namespace takes all others with it; without walls there is only the session.
+        with contextlib.suppress(ProcessLookupError):
+            if self._handle >= 0 and sys.platform == "linux":
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            elif self._first:
+                os.killpg(self._first, signal.SIGKILL)
+
+    def _readable(self, seconds: float) -> bool:
+        return bool(select.select([self._output], [], [], seconds)[0])
+
+    def _read(self) -> bool:
+        """Keep the first bytes of what is printed, throw the rest away; False at its end."""
+        chunk = os.read(self._output, 1 << 20)
+        self._printed += chunk[: max(0, 4 * self.limits.output - len(self._printed))]
+        return bool(chunk)
+
+    def _watch(self) -> None:
+        """Read what is printed, so that nobody waits for it, and end what takes too much memory."""
+        due, open_ = time.monotonic(), True
+        while open_:
+            self._readable(WATCH_SECONDS)
+            with self._reading:
+                if self._readable(0.0):
+                    open_ = self._read()
+            if self.nursery.leader and time.monotonic() > due:
+                due = time.monotonic() + WATCH_SECONDS
+                if memory_used(self.nursery.leader) > self.limits.memory:
+                    self.killed_for = f"used more than {self.limits.memory / (1 << 30):.2g} GiB of memory"
+                    self._kill()
+        with self._reading:
+            self._ended.set()
+            os.close(self._output)
+
+
+def memory_used(leader: int) -> int:
+    """Add up what the processes of a namespace use, in bytes; pages that they share count once.
+
+    Args:
+        leader: its first process.
+    """
+    processes = Path(f"/proc/{leader}/root/proc")
+    try:
+        numbers = [name for name in os.listdir(processes) if name.isdigit()]
+    except OSError:
+        return 0
+    upper = sum(_kilobytes(processes / n / "status", ("RssAnon", "RssShmem")) for n in numbers)
+    if upper < 256 << 10:  # cheap, and above the truth, as forks share pages: look closer only where it matters
+        return upper << 10
+    return sum(_kilobytes(processes / n / "smaps_rollup", ("Pss_Anon", "Pss_Shmem")) for n in numbers) << 10
+
+
+def _kilobytes(file: Path, names: tuple[str, ...]) -> int:
+    try:
+        text = file.read_text()
+    except OSError:
+        return 0  # it has just ended
+    return sum(int(value) for name, value in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE) if name in names)
+
+
+def plain_text(raw: bytes, limit: int) -> str:
+    """Make text of what was printed: no escape sequences, no control characters, no paths of this machine."""
+    text = raw.decode("utf-8", "replace")
+    text = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", "", text)
+    text = "".join(c for c in text.replace("\r\n", "\n").replace("\r", "\n") if c in "\n\t" or c.isprintable())
+    text = scrub(text)
+    return text if len(text) <= limit else text[:limit] + "\n... (cut)"

@@ -1,0 +1,184 @@
+"""Multi30k: captions of 31,000 photographs, in English and as translators put them into German. A real corpus.
+
+Elliott et al. (2016). It is not part of this package: the user names a folder with the files of data/task1/raw in
+https://github.com/multi30k/dataset. What is translated here is German, back into English.
+"""
+
+import gzip
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sacrebleu
+import torch
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import Punctuation, Split
+from tokenizers.pre_tokenizers import Sequence as Pipeline
+from tokenizers.trainers import BpeTrainer
+
+from attention_course.decoding import beam_search
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.tasks.core import BOS, EOS, Vocabulary
+from attention_course.tasks.sequences import Example, SequenceTask
+
+SHA256 = {
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+}
+SPLITS = ("train", "val", "test_2016_flickr")
+
+WORD_START = "▁"  # stands for the space before a word, so that pieces of text join to the text again
+
+
+class Subwords:
+    """Cut text into pieces that are frequent in other text: byte-pair encoding, with characters as its bytes.
+
+    Sennrich et al. (2016), Section 3.2. No piece crosses a space or a punctuation mark. A piece is a piece of the
+    text itself, also where a character was never seen before.
+
+    Args:
+        texts: what to learn the pieces from.
+        vocab_size: pieces, single characters included.
+    """
+
+    def __init__(self, texts: Sequence[str], vocab_size: int):
+        self._tokenizer = Tokenizer(BPE(unk_token="<unk>"))
+        self._tokenizer.pre_tokenizer = Pipeline([Split(Regex(WORD_START), "merged_with_next"), Punctuation()])
+        trainer = BpeTrainer(vocab_size=vocab_size, show_progress=False, special_tokens=["<unk>"])
+        self._tokenizer.train_from_iterator(map(_mark_words, texts), trainer)
+
+    def split(self, text: str) -> tuple[str, ...]:
+        """Cut a text into pieces; runs of spaces count as one."""
+        marked = _mark_words(text)
+        return tuple(marked[start:end] for start, end in self._tokenizer.encode(marked).offsets)
+
+
+def join(pieces: Sequence[str]) -> str:
+    """Put the pieces of a text together again."""
+    return "".join(pieces).replace(WORD_START, " ").strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationTask(SequenceTask):
+    """Sentences in subwords, scored as text.
+
+    Attributes:
+        source_subwords: cuts sources.
+        target_subwords: cuts targets.
+    """
+
+    source_subwords: Subwords
+    target_subwords: Subwords
+
+    def example(self, source: str, target: str = "") -> Example:
+        """Cut a sentence and its translation, if there is one."""
+        return _unaligned(self.source_subwords.split(source), self.target_subwords.split(target))
+
+    def length(self, example: Example) -> tuple[int, int]:
+        """Return the number of pieces, of the target and of the source: examples are grouped by it."""
+        return len(example.target), len(example.source)
+
+    @torch.no_grad()
+    def predict(
+        self,
+        model: EncoderDecoder,
+        examples: Sequence[Example],
+        batch_size: int = 256,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[tuple[str, ...]]:
+        """Translate examples, never looking at their targets; the model is left in `eval()` mode.
+
+        Args:
+            model: what translates.
+            examples: their sources are translated, those of like length together.
+            batch_size: sources per batch.
+            beam_size: beginnings kept per sentence; one is greedy decoding.
+            length_penalty: see `gnmt_length_penalty`.
+
+        Returns:
+            The pieces of each translation, at most 10 more than twice those of the longest source in its batch.
+        """
+        model.eval()
+        device = next(model.parameters()).device
+        order = sorted(range(len(examples)), key=lambda i: len(examples[i].source))
+        predictions: list[tuple[str, ...]] = [()] * len(examples)
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            batch = self.collate([examples[i] for i in rows], device)
+            longest = 2 * batch.source.size(1) + 10
+            decoded = beam_search(
+                model, batch.source, batch.lengths, BOS, EOS, longest, beam_size, length_penalty=length_penalty
+            )
+            for i, ids in zip(rows, decoded.tokens.tolist()):
+                predictions[i] = self.target_vocabulary.decode(ids)
+        return predictions
+
+    def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
+        """Return the BLEU of greedy translations, cased, in [0, 100]."""
+        translations = [self.text(pieces) for pieces in self.predict(model, examples, batch_size)]
+        return sacrebleu.corpus_bleu(translations, [[self.text(example.target) for example in examples]]).score
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """Put the pieces of a text together again."""
+        return join(tokens)
+
+
+def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
+    """Read the corpus, German -> English: 29,000 pairs to train on, 1,014 to validate, and test_2016_flickr, 1,000.
+
+    Text keeps its case. Either language has its own subwords, learned from the training pairs alone.
+
+    Args:
+        folder: where the six files are.
+        vocab_size: pieces of each language.
+
+    Returns:
+        The task; there is no gold alignment.
+
+    Raises:
+        ValueError: a file is missing, or is not the published one.
+    """
+    pairs = [list(zip(_lines(folder, f"{split}.de.gz"), _lines(folder, f"{split}.en.gz"))) for split in SPLITS]
+    german, english = (Subwords(texts, vocab_size) for texts in zip(*pairs[0]))
+    train, validation, test = (
+        [_unaligned(german.split(source), english.split(target)) for source, target in split] for split in pairs
+    )
+    return TranslationTask(
+        name="multi30k",
+        metric="BLEU",
+        train=train,
+        validation=validation,
+        test=test,
+        source_vocabulary=Vocabulary(piece for example in train for piece in example.source),
+        target_vocabulary=Vocabulary(piece for example in train for piece in example.target),
+        separator=" ",
+        source_subwords=german,
+        target_subwords=english,
+    )
+
+
+def _unaligned(source: tuple[str, ...], target: tuple[str, ...]) -> Example:
+    """Make an example without gold: nobody knows which pieces belong together."""
+    return Example(source, target, (frozenset(),) * len(target))
+
+
+def _mark_words(text: str) -> str:
+    return "".join(WORD_START + word for word in text.split())
+
+
+def _lines(folder: str | Path, name: str) -> list[str]:
+    path = Path(folder) / name
+    advice = "get it from data/task1/raw of https://github.com/multi30k/dataset"
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; {advice}")
+    compressed = path.read_bytes()
+    if (found := hashlib.sha256(compressed).hexdigest()) != SHA256[name]:
+        raise ValueError(f"{path} has SHA256 {found[:8]}..., not {SHA256[name][:8]}... as published; {advice}")
+    return gzip.decompress(compressed).decode("utf-8").removesuffix("\n").split("\n")

@@ -1,0 +1,120 @@
+"""What the feedback makes of an answer, and what becomes of a lab's reference when one thing in it is changed."""
+
+import contextlib
+import dis
+import io
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from answers import lab03_scoring, lab04_alignment, notebooks
+from answers.core import Answers
+from answers.mutants import Mutant, mutants
+
+from attention_course.questions import QUESTIONS
+from attention_course.questions.core import Door, Question, Request, Result, _alike, evaluate, local
+
+LABS: dict[str, Answers] = {
+    "lab03_scoring": lab03_scoring.ANSWERS,
+    "lab04_alignment": lab04_alignment.ANSWERS,
+}
+
+
+def asked(lab: str) -> list[Question]:
+    """List a lab's questions, in its order."""
+    return [QUESTIONS[name] for name in notebooks.read("solutions", lab).asked]
+
+
+def quietly(function: Callable[[], Any]) -> Any:
+    """Call, and let nothing that an answer prints or warns of through."""
+    silence = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+        warnings.simplefilter("ignore")
+        return function()
+
+
+def results(question: Question, thing: Any, seed: int | None = None) -> list[Result]:
+    return quietly(lambda: evaluate(question, local(question, thing), seed))
+
+
+def earned(found: list[Result]) -> int:
+    return sum(result.earned for result in found)
+
+
+def named(found: list[Result]) -> set[str]:
+    return {result.misconception.name for result in found if result.misconception}
+
+
+def requests(question: Question, first: bool = False) -> list[Request]:
+    """List what a question asks, or its first property alone."""
+    properties = question.properties[:1] if first else question.properties
+    return [x for checked in properties for x in checked.requests(torch.Generator().manual_seed(0))]
+
+
+def operators(question: Question, thing: Any) -> tuple[str, ...]:
+    """Trace what an answer calls, for the requests of the question's first property.
+
+    Where plain data go in, no operator of torch need be called: then Python's own are listed.
+    """
+    door = local(question, thing)
+    traced = [replace(x, traced=True) for x in requests(question, first=True)]
+    called = tuple(name for x in traced for name in quietly(lambda x=x: door(x)).operators)
+    plain = isinstance(thing, types.FunctionType) and question.name == "alignment_hit_rate"
+    return called + tuple(i.opname for i in dis.get_instructions(thing)) if plain else called
+
+
+def is_own(question: Question, thing: Any) -> bool:
+    """Whether an answer's replies are those of one of the question's own misconceptions."""
+    known = [mistake.thing for mistake in question.misconceptions if mistake.thing is not None]
+    return any(_same(local(question, thing), local(question, mistake), requests(question)) for mistake in known)
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant."""
+
+    mutant: Mutant
+    equivalent: bool
+    points: int
+
+
+def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
+    """Ask a question about each (or every n-th) mutant of the lab's own solution."""
+    notebook = notebooks.read("solutions", lab)
+    position, name = notebooks.defining(notebook, question.name), notebook.asked[question.name]
+    names = notebooks.run(notebook.cells)
+    wide = list(LABS[lab].requests[question.name](torch.Generator().manual_seed(1)))
+    right = local(question, names[name])
+    for number, mutant in enumerate(mutants(notebook.cells[position])):
+        if number % every:
+            continue
+        changed = dict(names)
+        try:
+            quietly(lambda mutant=mutant, changed=changed: exec(mutant.source, changed))
+        except Exception:
+            yield Verdict(mutant, False, 0)
+            continue
+        points = earned(results(question, changed[name]))
+        same = points == question.points and _same(local(question, changed[name]), right, wide)
+        yield Verdict(mutant, same, points)
+
+
+def _same(one: Door, other: Door, asked: list[Request]) -> bool:
+    return all(_alike(quietly(lambda x=x: one(x)), quietly(lambda x=x: other(x))) for x in asked)
+
+
+def points_of(lab: str, cells: list[str]) -> dict[str, int]:
+    """Run a lab's cells and say what each question gives."""
+    names = notebooks.run(cells)
+    asked = notebooks.read("solutions", lab).asked
+    return {question: earned(results(QUESTIONS[question], names[name])) for question, name in asked.items()}
+
+
+def with_one_wrong(lab: str, question: str) -> list[str]:
+    """Return the solution's cells with one answer replaced by a mutant that gets nothing."""
+    notebook = notebooks.read("solutions", lab)
+    position = notebooks.defining(notebook, question)
+    wrong = next(verdict for verdict in judged(lab, QUESTIONS[question]) if verdict.points == 0)
+    return [wrong.mutant.source if number == position else cell for number, cell in enumerate(notebook.cells)]

@@ -1,0 +1,330 @@
+"""`make attacks`: everything that may be handed in, graded by nbgrader's own command, and what came of it."""
+
+import argparse
+import copy
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve()
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(HERE.parents[1])]
+
+import submissions  # noqa: E402
+from measure.report import Row, row, write  # noqa: E402
+
+from attention_course.grader.sample import prepare  # noqa: E402
+from attention_course.grader.sandbox import Nursery, memory_used  # noqa: E402
+from attention_course.grader.selftest import prove  # noqa: E402
+from attention_course.grader.stock import nbgrader  # noqa: E402
+from attention_course.grader.walls import Limits  # noqa: E402
+from attention_course.grader.worker import Grader  # noqa: E402
+
+LAB = submissions.LAB
+ON_TWO_CORES = ["--Autograde.workers=2"]
+
+
+def read(kind):
+    notebook = json.loads((ROOT / kind / LAB / f"{LAB}.ipynb").read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return notebook
+
+
+SOLVED, RELEASED = read("solutions"), read("labs")
+
+
+def autograde(course, *arguments, wait=True):
+    command = [sys.executable, "-m", "nbgrader", "autograde", LAB, *arguments]
+    started = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return started.communicate()[1] if wait else started
+
+
+def folder_of(course, student):
+    folder = course / "gradebook" / "submitted" / student / LAB
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def records(course):
+    paths = (course / "gradebook" / "records" / LAB).glob("*.json")
+    return {record["student"]: record for record in (json.loads(path.read_text()) for path in paths)}
+
+
+def scores(course):
+    query = """
+        select submitted_assignment.student_id, sum(grade.auto_score), count(grade.auto_score) from grade
+        join submitted_notebook on submitted_notebook.id = grade.notebook_id
+        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
+        group by submitted_assignment.student_id
+    """
+    with sqlite3.connect(course / "gradebook" / "gradebook.db") as connection:
+        return {student: score if count else None for student, score, count in connection.execute(query)}
+
+
+def new_course(base, name):
+    course = base / name
+    prepare(ROOT, LAB, course)
+    return course
+
+
+def attacks(base) -> list[Row]:
+    """Hand in every row of the list at once, and a good submission before and after it."""
+    course = new_course(base, "attacks")
+    for each in submissions.ROWS:
+        each.make(folder_of(course, each.name), copy.deepcopy(SOLVED), copy.deepcopy(RELEASED))
+    for name in ("0_first", "zz_last", *submissions.names(course)):
+        submissions.hand_in(folder_of(course, name), SOLVED)
+    secret = "canary-" + os.urandom(8).hex()
+    os.environ["CANARY"] = secret
+    began = time.monotonic()
+    said = autograde(course, *ON_TWO_CORES, "--Autograde.cell_seconds=15", "--Autograde.question_seconds=15")
+    seconds = time.monotonic() - began
+    found, booked = records(course), scores(course)
+    wrong = {each.name: verdict for each in submissions.ROWS
+             if (verdict := submissions.verdict(each, found.get(each.name)))}  # fmt: skip
+    for name, needed in submissions.names(course).items():
+        if needed not in found.get(name, {}).get("reason", ""):
+            wrong[name] = str(found.get(name))
+    for name in ("0_first", "zz_last"):
+        if found.get(name, {}).get("points") != found.get(name, {}).get("possible"):
+            wrong[name] = str(found.get(name))
+    numbers = {each.number for each in submissions.ROWS} | {71}
+    submitted = {path.name for path in (course / "gradebook" / "submitted").iterdir()}
+    disagree = [n for n, record in found.items() if n in booked and booked[n] != record["points"]]
+    nbgrader(course, "generate_feedback", LAB)
+    nbgrader(course, "export")
+    again = {name: record for name, record in found.items() if record["status"] != "needs a person"}
+    for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
+        path.unlink()
+    autograde(course, "--Autograde.workers=1", "--Autograde.cell_seconds=15", "--Autograde.question_seconds=15")
+    repeated = records(course)
+    differ = [name for name, record in again.items() if repeated.get(name) != record]
+    kept = {path.name for path in (course / "gradebook" / "kept").iterdir()}
+    seen = "".join(path.read_text(errors="replace") for place in ("autograded", "feedback")
+                   for path in (course / "gradebook" / place).rglob("*") if path.is_file())  # fmt: skip
+    canaries = [secret, str(course), sys.prefix, "BEGIN SOLUTION", str(ROOT / "src")]
+    canaries.append((course / "gradebook" / "secret").read_text())
+    leaked = submissions.leaks(seen, canaries)
+    survivors = [p for p in Path("/proc").glob("[0-9]*/cmdline") if b"grader.inside" in _bytes(p)]
+    summary = re.search(r"(\d+) submissions, (\d+) graded .*, (\d+) need a person", said)
+    for name, verdict in wrong.items():
+        print(f"  {name}: {verdict}")
+    right = len(submitted) - len(wrong)
+    unkept = {record["sha256"] for record in found.values()} - kept - {""}
+    return [
+        row(
+            "submissions with the result that their row names", right, "submissions", len(submitted), note=_list(wrong)
+        ),
+        row("rows of the list covered by these", len(numbers), "rows", 71, note="row 72 is measured with the kills"),
+        row(
+            "I1 the batch goes on, and counts who needs a person", bool(summary), "runs", 1, note=_found(summary, said)
+        ),
+        row("I2 records, one per submission", len(found), "records", len(submitted)),
+        row(
+            "I3 scores in the gradebook that are not the record's",
+            len(disagree),
+            "scores",
+            at_most=0,
+            note=_list(disagree),
+        ),
+        row("I4 processes left behind", len(survivors), "processes", at_most=0),
+        row("I5 wall time for all of them", seconds, "s", note="two workers, limits of 15 s"),
+        row("I6 secrets, solutions, paths in what students see", len(leaked), "strings", at_most=0, note=_list(leaked)),
+        row("I7 records that differ with one worker", len(differ), "records", at_most=0, note=_list(differ)),
+        row("I8 submitted notebooks not kept under their hash", len(unkept), "notebooks", at_most=0),
+    ]
+
+
+def _list(names):
+    return ", ".join(names)[:200]
+
+
+def _found(match, text):
+    return match.group(0) if match else text[-200:]
+
+
+def _bytes(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def fuzz(base, count) -> list[Row]:
+    """Break the solution at random, hand all of it in at once, and count the records."""
+    from test_trusted import fuzzed
+
+    course, generator = new_course(base, "fuzz"), random.Random(1)
+    for number in range(count):
+        (folder_of(course, f"student{number}") / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
+    began = time.monotonic()
+    said = autograde(course, *ON_TWO_CORES)
+    seconds = time.monotonic() - began
+    found = records(course)
+    failed = [r["student"] for r in found.values() if "grader itself" in r["reason"] or "not in the" in r["reason"]]
+    return [
+        row("fuzzed notebooks with a record", len(found), "records", at_least=count, note="" if found else said[-200:]),
+        row("fuzzed notebooks that the grader itself failed on", len(failed), "records", at_most=0, note=_list(failed)),
+        row("fuzzed notebooks per minute", 60 * count / seconds, "1/min", note="two workers"),
+    ]  # fmt: skip
+
+
+def kills(base, count) -> list[Row]:
+    """Kill some process of a batch at a random moment, start the batch again, and look at the records."""
+    course, generator = new_course(base, "kills"), random.Random(2)
+    wanted = {}
+    for number in range(6):
+        wrong = number % 2
+        notebook = submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED
+        submissions.hand_in(folder_of(course, f"student{number}"), notebook)
+        wanted[f"student{number}"] = sum(q.points for q in submissions.QUESTIONS) - 3 * wrong
+    began = time.monotonic()
+    autograde(course, *ON_TWO_CORES)
+    whole, bad, victims = time.monotonic() - began, [], {}
+    for attempt in range(count):
+        for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
+            path.unlink()
+        batch = autograde(course, *ON_TWO_CORES, wait=False)
+        time.sleep(whole * generator.uniform(0.1, 0.95))
+        victim = generator.choice(["batch", "judge", "runner"])
+        hit = _kill(batch.pid, victim)
+        victims[hit] = victims.get(hit, 0) + 1
+        batch.communicate()
+        if attempt % 3 == 2:  # a resubmission while it ran
+            submissions.hand_in(folder_of(course, "student1"), {**SOLVED, "metadata": {"attempt": attempt}})
+            wanted["student1"] = sum(q.points for q in submissions.QUESTIONS)
+        autograde(course, *ON_TWO_CORES)
+        found, booked = records(course), scores(course)
+        if {n: r["points"] for n, r in found.items()} != wanted or booked != wanted:
+            bad.append(attempt)
+    return [row("kill -9 at a random moment, then started again: right and complete", count - len(bad), "runs",
+                at_least=count, note=", ".join(f"{n} x {what}" for what, n in sorted(victims.items())))]  # fmt: skip
+
+
+def _kill(batch, victim) -> str:
+    """Kill the batch, which is also the writer, or one of the processes below it."""
+    marks = {"judge": b"grader.worker", "runner": b"grader.inside"}
+    pids = [batch]
+    if victim in marks:
+        pids = [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/cmdline")
+                if marks[victim] in _bytes(p) and _descends(int(p.parent.name), batch)] or [batch]  # fmt: skip
+    hit = victim if pids != [batch] else "batch"
+    try:
+        os.kill(random.Random(len(pids)).choice(pids), signal.SIGKILL)
+    except ProcessLookupError:
+        return "nothing, it had ended"
+    return hit
+
+
+def _descends(pid, ancestor) -> bool:
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        stat = _bytes(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()
+        pid = int(stat[1]) if stat else 0
+    return False
+
+
+def throughput(base, count) -> list[Row]:
+    """Grade the same submissions with stock nbgrader and with ours, in the same run."""
+    course = new_course(base, "throughput")
+    for number in range(count):
+        notebook = submissions.with_dot(SOLVED, submissions.WRONG) if number % 3 == 0 else SOLVED
+        submissions.hand_in(folder_of(course, f"student{number:02}"), notebook)
+    began = time.monotonic()
+    autograde(course, *ON_TWO_CORES)
+    ours = time.monotonic() - began
+    right = scores(course)
+    config = course / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("install()\n", ""))
+    for place in ("gradebook.db", "autograded", "records"):
+        path = course / "gradebook" / place
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    nbgrader(course, "generate_assignment", LAB, "--force")
+    some = max(2, count // 5)  # stock grades one after the other: a few tell its speed
+    for number in range(some, count):
+        shutil.rmtree(course / "gradebook" / "submitted" / f"student{number:02}")
+    began = time.monotonic()
+    said = autograde(course)
+    stock = time.monotonic() - began
+    same = sum(right.get(name) == score for name, score in scores(course).items())
+    per_minute, stock_per_minute = 60 * count / ours, 60 * some / stock
+    return [
+        row("submissions per minute, ours", per_minute, "1/min", note=f"{count} submissions, two workers"),
+        row("submissions per minute, stock nbgrader autograde", stock_per_minute, "1/min",
+            note=f"{some} of them, {same} with our score" + ("" if same else said[-150:])),
+        row("ours against stock", per_minute / stock_per_minute, "x", at_least=4),
+    ]  # fmt: skip
+
+
+def walls_cost(count=15) -> list[Row]:
+    """Time forking a process with and without walls, taking turns."""
+    open_, walled = (Nursery(["dot"], [], Limits(), walls) for walls in (False, True))
+    taken = {False: [], True: []}
+    try:
+        for _ in range(count):
+            for nursery in (open_, walled):
+                began = time.perf_counter()
+                box = nursery.sandbox()
+                box.call("cell", {"name": "", "source": "", "seed": 0}, time.monotonic() + 60)
+                box.close()
+                taken[nursery is walled].append(time.perf_counter() - began)
+        memory = memory_used(walled.leader)
+        folder = Path(tempfile.mkdtemp())
+        submissions.hand_in(folder, SOLVED)
+        grader = Grader(LAB, RELEASED["cells"], b"0" * 32, True, Limits())
+        grader.grade("warm", folder)
+        wall = [grader.grade("again", folder)["seconds"] for _ in range(5)]
+        grader.close()
+    finally:
+        open_.close()
+        walled.close()
+    cost = statistics.median(taken[True]) - statistics.median(taken[False])
+    return [
+        row("what the walls cost a submission", cost, "s", at_most=0.1, note="median of a fork with less one without"),
+        row("one submission, from its files to its record", statistics.median(wall), "s", note="warm, one worker"),
+        row("memory of the process that submissions are forked from", memory / 1e6, "MB"),
+    ]
+
+
+def main() -> None:
+    """Measure; the numbers say how much of it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fuzzed", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--submissions", type=int, default=30)
+    parser.add_argument("--only", nargs="*", default=["attacks", "walls", "throughput", "fuzz", "kills"])
+    chosen = parser.parse_args()
+    missing = prove(Limits())
+    if missing:
+        sys.exit(f"error: no walls here: {missing}; on Debian and Ubuntu: apt-get install bubblewrap")
+    began, rows = time.monotonic(), []
+    with tempfile.TemporaryDirectory() as directory:
+        base = Path(directory)
+        parts = {
+            "attacks": lambda: attacks(base),
+            "walls": walls_cost,
+            "throughput": lambda: throughput(base, chosen.submissions),
+            "fuzz": lambda: fuzz(base, chosen.fuzzed),
+            "kills": lambda: kills(base, chosen.kills),
+        }
+        for name in chosen.only:
+            print(f"{name} ...", flush=True)
+            rows += parts[name]()
+    write("attacks", rows, time.monotonic() - began)
+    sys.exit(any(each.holds is False for each in rows))
+
+
+if __name__ == "__main__":
+    main()

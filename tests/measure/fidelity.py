@@ -1,0 +1,78 @@
+"""`make fidelity`: how far the labs' graders can be trusted, question by question."""
+
+import time
+
+import torch
+from answers import fidelity, notebooks
+from measure.report import Row, row, write
+
+from attention_course.questions import QUESTIONS
+from attention_course.questions.core import Question
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    begin = time.time()
+    rows = []
+    for lab in fidelity.LABS:
+        for question in fidelity.asked(lab):
+            rows += by_hand(lab, question) + automatic(lab, question)
+        rows += whole(lab)
+    write("fidelity", rows, time.time() - begin)
+
+
+def by_hand(lab: str, question: Question) -> list[Row]:
+    """Count the hand-written answers, and what becomes of them."""
+    answers = fidelity.LABS[lab]
+    right = [answer.thing for answer in answers.right_ones if answer.question == question.name]
+    wrong = [answer for answer in answers.wrong_ones if answer.question == question.name]
+    rejected = [t.__name__ for t in right if fidelity.earned(fidelity.results(question, t)) < question.points]
+    found = {str(answer): fidelity.results(question, answer.thing) for answer in wrong}
+    accepted = [name for name, results in found.items() if fidelity.earned(results) == question.points]
+    named = [answer for answer in wrong if fidelity.named(found[str(answer)]) & answer.names]
+    own = sum(fidelity.is_own(question, answer.thing) for answer in wrong)
+    traces = {fidelity.operators(question, thing) for thing in right}
+    what = f"{lab} {question.name}: "
+    return [
+        row(what + "right answers with operator calls of their own", len(traces), "answers", at_least=10),
+        row(what + "right answers rejected", len(rejected), "answers", at_most=0, note=", ".join(rejected)),
+        row(what + "wrong answers", len(wrong), "answers", at_least=8),
+        row(what + "wrong answers that are a misconception of the question", own / len(wrong), "share", at_most=0.5),
+        row(what + "wrong answers accepted", len(accepted), "answers", at_most=0, note=", ".join(accepted)),
+        row(what + "wrong answers named rightly", len(named) / len(wrong), "share", at_least=0.8),
+    ]
+
+
+def automatic(lab: str, question: Question) -> list[Row]:
+    """Count the mutants of the solution, and those that nothing tells from it."""
+    verdicts = list(fidelity.judged(lab, question))
+    different = [verdict for verdict in verdicts if not verdict.equivalent]
+    missed = [verdict.mutant.change for verdict in different if verdict.points == question.points]
+    alike = [verdict.mutant.change for verdict in verdicts if verdict.equivalent]
+    what = f"{lab} {question.name}: "
+    return [
+        row(
+            what + "mutants", len(different), "mutants", note="equivalent, not counted: " + ("; ".join(alike) or "none")
+        ),
+        row(what + "mutants accepted", len(missed) / len(different), "share", at_most=0.01, note="; ".join(missed)),
+    ]
+
+
+def whole(lab: str) -> list[Row]:
+    """Ask about the release, the solution, and the solution with one answer wrong."""
+    solution = fidelity.points_of(lab, notebooks.read("solutions", lab).cells)
+    full = {name: QUESTIONS[name].points for name in solution}
+    release = fidelity.points_of(lab, notebooks.read("labs", lab).cells)
+    alone = 0
+    for name in full:
+        alone += fidelity.points_of(lab, fidelity.with_one_wrong(lab, name)) == {**full, name: 0}
+    possible = sum(full.values())
+    return [
+        row(f"{lab}: release", sum(release.values()), f"of {possible} points", at_most=0),
+        row(f"{lab}: solution", sum(solution.values()), f"of {possible} points", at_least=possible),
+        row(f"{lab}: wrong answers that cost their own points alone", alone, "questions", at_least=len(full)),
+    ]
+
+
+if __name__ == "__main__":
+    main()

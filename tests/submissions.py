@@ -1,0 +1,563 @@
+"""Submissions that a grader must survive: one function for each row of a list of attacks and accidents.
+
+Each takes the student's folder and two notebooks, solved and as released, writes what is handed in, and is marked with
+what must come of it. Where an attack tries to earn points, the answer to `dot` is wrong: its points must be lost.
+"""
+
+import copy
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from attention_course.questions.lab03_scoring import QUESTIONS
+
+LAB = "lab03_scoring"
+ALL = frozenset(f"check_{question.name}" for question in QUESTIONS)
+WRONG = "class DotScore(Score):\n    def forward(self, query, projected):\n        return (query @ projected.mT) * 3\n"
+RIGHT = "class DotScore(Score):\n    def forward(self, query, projected):\n        return query @ projected.mT\n"
+
+
+class Row(NamedTuple):
+    """A row of the list: what is handed in, and what must come of it.
+
+    Attributes:
+        number: in the list.
+        name: of the function.
+        make: writes the submission: make(folder, solved, released).
+        lost: graded cells that lose points; None if a person has to look.
+        flag: what some flag, or the reason, must contain; None if there must be none.
+        slow: whether it needs a time limit to run out, or much memory.
+    """
+
+    number: int
+    name: str
+    make: Callable[[Path, Any, Any], None]
+    lost: frozenset[str] | None
+    flag: str | None
+    slow: bool
+
+
+ROWS: list[Row] = []
+
+
+def row(number, lost=(), flag=None, slow=False):
+    def mark(make):
+        cells = None if lost is None else frozenset(f"check_{name}" for name in lost)
+        ROWS.append(Row(number, make.__name__, make, cells, flag, slow))
+        return make
+
+    return mark
+
+
+def hand_in(folder, notebook, name=f"{LAB}.ipynb"):
+    (folder / name).write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def at(notebook, cell_id):
+    return next(i for i, cell in enumerate(notebook["cells"]) if cell.get("id") == cell_id)
+
+
+def cell(notebook, cell_id):
+    return notebook["cells"][at(notebook, cell_id)]
+
+
+def code(source, **metadata):
+    return {"cell_type": "code", "id": f"own{abs(hash(source)) % 10**8}", "metadata": metadata, "source": source,
+            "outputs": [], "execution_count": None}  # fmt: skip
+
+
+def with_dot(solved, source):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "dot")["source"] = source
+    return notebook
+
+
+def forward(body):
+    """Make a right DotScore whose `forward` first does something else."""
+    lines = "\n".join("        " + line for line in body.split("\n"))
+    return RIGHT.replace("        return", f"{lines}\n        return")
+
+
+def dot_row(number, name, source, lost=("dot",), flag=None, slow=False):
+    """Add a row whose answer to `dot` is this."""
+
+    def make(folder, solved, released):
+        hand_in(folder, with_dot(solved, source))
+
+    make.__name__ = name
+    row(number, lost, flag, slow)(make)
+
+
+def attack_row(number, name, attack, lost=("dot",), flag=None, slow=False, dot=WRONG):
+    """Add a row with a cell of the student's own at the top, and a wrong answer to `dot`."""
+
+    def make(folder, solved, released):
+        notebook = with_dot(solved, dot)
+        notebook["cells"].insert(at(notebook, "masked_softmax"), code(attack))
+        hand_in(folder, notebook)
+
+    make.__name__ = name
+    row(number, lost, flag, slow)(make)
+
+
+# --- code that breaks -------------------------------------------------------------------------------------------------
+
+dot_row(1, "syntax_error", "class DotScore(Score)\n    pass\n")
+dot_row(2, "endless_loop", forward("while True: pass"), flag="endless", slow=True)
+dot_row(3, "endless_loop_at_top_level", "while True: pass\n" + RIGHT, flag="left out", slow=True)
+dot_row(4, "loop_that_catches_everything",
+        forward("while True:\n    try:\n        while True: pass\n    except BaseException: pass"), flag="endless",
+        slow=True)  # fmt: skip
+dot_row(5, "loop_that_ignores_signals",
+        forward("import signal\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n"
+                "    except OSError: pass\nwhile True: pass"), flag="endless", slow=True)  # fmt: skip
+dot_row(6, "sixteen_gigabytes", forward("torch.ones(2 << 30, dtype=torch.float64)"))
+dot_row(7, "bytearrays", forward("hoard = []\nwhile True: hoard.append(bytearray(b'x' * (32 << 20)))"), flag="memory",
+        slow=True)  # fmt: skip
+dot_row(8, "fork_bomb", forward("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"), flag="",
+        slow=True)  # fmt: skip
+dot_row(8, "threads", forward("import threading, time\nfor _ in range(10_000):\n"
+                              "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"))  # fmt: skip
+dot_row(9, "exit_at_top_level", "import os\nos._exit(0)\n" + RIGHT, flag="left out")
+dot_row(10, "exit_in_the_answer", forward("import os\nos._exit(0)"), flag="ended with code 0")
+dot_row(10, "segfault", forward("import ctypes\nctypes.string_at(0)"), flag="signal 11")
+dot_row(11, "system_exit", forward("import sys\nsys.exit()"))
+dot_row(11, "keyboard_interrupt", forward("raise KeyboardInterrupt"))
+attack_row(12, "much_output", "for _ in range(300): print('x' * 1_000_000)", (), dot=RIGHT)
+dot_row(13, "input", forward("input('> ')"))
+dot_row(13, "debugger", forward("import pdb\npdb.set_trace()"))
+dot_row(14, "full_disk",
+        forward("for n in range(99):\n    with open(f'/tmp/{n}', 'wb') as f:\n"
+                "        for _ in range(60): f.write(bytes(1 << 20))"))  # fmt: skip
+attack_row(15, "survivor", """import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open('/tmp/survivor-of-a-submission', 'w')
+        time.sleep(3600)
+    os._exit(0)
+""", (), dot=RIGHT)  # fmt: skip
+
+
+# --- cells moved, edited, lost ----------------------------------------------------------------------------------------
+
+
+@row(16, (), "check_dot: was deleted")
+def deleted_test(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    del notebook["cells"][at(notebook, "check_dot")]
+    hand_in(folder, notebook)
+
+
+@row(17, ("dot",), "dot: was deleted")
+def deleted_answer(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    del notebook["cells"][at(notebook, "dot")]
+    hand_in(folder, notebook)
+
+
+@row(18, ("dot",), "check_dot: was edited")
+def edited_test(folder, solved, released):
+    notebook = with_dot(solved, WRONG)
+    cell(notebook, "check_dot")["source"] = "3.0"
+    hand_in(folder, notebook)
+
+
+@row(19, ("dot",), "was a markdown cell")
+def test_as_markdown(folder, solved, released):
+    notebook = with_dot(solved, WRONG)
+    cell(notebook, "check_dot")["cell_type"] = "markdown"
+    cell(notebook, "check_general")["cell_type"] = "raw"
+    hand_in(folder, notebook)
+
+
+@row(20, (), "check_dot: 2 copies")
+def test_twice(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    notebook["cells"].insert(3, copy.deepcopy(cell(notebook, "check_dot")))
+    hand_in(folder, notebook)
+
+
+@row(21, (), "dot: 2 cells answer this")
+def answer_and_untouched_copy(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    notebook["cells"].append(copy.deepcopy(cell(released, "dot")))
+    hand_in(folder, notebook)
+
+
+@row(21, ("dot",), "the last one counts")
+def two_answers(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    again = copy.deepcopy(cell(notebook, "dot"))
+    again["source"] = WRONG
+    notebook["cells"].insert(at(notebook, "dot") + 1, again)
+    hand_in(folder, notebook)
+
+
+def metadata_row(number, name, flag, **changes):
+    def make(folder, solved, released):
+        notebook = with_dot(solved, WRONG)
+        cell(notebook, "check_dot")["metadata"]["nbgrader"].update(changes)
+        hand_in(folder, notebook)
+
+    make.__name__ = name
+    row(number, ("dot",), flag)(make)
+
+
+metadata_row(22, "no_longer_graded", "check_dot: grade was False", grade=False)
+metadata_row(23, "test_as_answer", "check_dot: solution was True", solution=True)
+metadata_row(24, "hundred_points", "check_dot: points was 100", points=100)
+
+
+@row(25, (), "its metadata was gone")
+def no_metadata(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    for each in notebook["cells"]:
+        each["metadata"] = {}
+    hand_in(folder, notebook)
+
+
+@row(25, (), "its metadata was gone")
+def no_metadata_and_no_ids(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    for each in notebook["cells"]:
+        each["metadata"] = {}
+        each.pop("id")
+    hand_in(folder, notebook)
+
+
+@row(26, ("dot",), "check_dot: was tagged")
+def skip_tag(folder, solved, released):
+    notebook = with_dot(solved, WRONG)
+    for each in notebook["cells"]:
+        each["metadata"]["tags"] = ["skip-execution"]
+    hand_in(folder, notebook)
+
+
+@row(27)
+def test_on_top(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    notebook["cells"].insert(0, notebook["cells"].pop(at(notebook, "check_attend")))
+    hand_in(folder, notebook)
+
+
+@row(28)
+def reordered(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    notebook["cells"].insert(2, notebook["cells"].pop(at(notebook, "additive")))
+    notebook["cells"].insert(2, code("%matplotlib inline\n!ls\nhelper = 1"))
+    notebook["cells"].append(code("%%time\nother = 2"))
+    hand_in(folder, notebook)
+
+
+@row(29)
+def wrong_kernel(folder, solved, released):
+    hand_in(folder, {**solved, "metadata": {"kernelspec": {"name": "julia-1.9", "display_name": 3}}})
+
+
+@row(30)
+def large_outputs(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "dot")["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 15_000_000}]
+    hand_in(folder, notebook)
+
+
+@row(30, None, "larger than 20 MB")
+def too_large(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "dot")["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 25_000_000}]
+    hand_in(folder, notebook)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def bytes_row(number, name, content, lost=None, flag=""):
+    def make(folder, solved, released):
+        (folder / f"{LAB}.ipynb").write_bytes(content(json.dumps(solved, ensure_ascii=False)))
+
+    make.__name__ = name
+    row(number, lost, flag)(make)
+
+
+bytes_row(31, "empty", lambda text: b"", flag="empty")
+bytes_row(32, "cut_off", lambda text: text.encode()[:5000], flag="cut off")
+bytes_row(32, "web_page", lambda text: b"<!DOCTYPE html><title>Log in</title>", flag="web page")
+bytes_row(32, "a_list", lambda text: b"[1, 2, 3]", flag="not a notebook")
+bytes_row(32, "deep", lambda text: b"[" * 100_000, flag="not JSON")
+bytes_row(33, "latin_1", lambda text: text.replace("Lab 3", "Übung 3").encode("latin-1", "replace"), (), "latin-1")
+bytes_row(33, "utf_16", lambda text: text.encode("utf-16"), (), "utf-16")
+bytes_row(33, "byte_order_mark", lambda text: text.encode("utf-8-sig"), (), "utf-8-sig")
+
+
+@row(34, (), "old notebook format")
+def version_3(folder, solved, released):
+    cells = [{"cell_type": c["cell_type"], "metadata": c["metadata"], "input" if c["cell_type"] == "code" else "source":
+              c["source"]} for c in solved["cells"]]  # fmt: skip
+    hand_in(folder, {"worksheets": [{"cells": cells}], "nbformat": 3, "nbformat_minor": 0, "metadata": {}})
+
+
+@row(35)
+def odd_versions_and_ids(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    notebook["nbformat_minor"] = 99
+    for each in notebook["cells"]:
+        each["id"] = "the same"
+    hand_in(folder, notebook)
+
+
+@row(36, (), "under another name")
+def other_name(folder, solved, released):
+    hand_in(folder, solved, f"{LAB} (1).ipynb")
+
+
+@row(36, None, "no notebook of lab03_scoring")
+def other_lab(folder, solved, released):
+    other = {"cells": [code("def reverse(x):\n    return x[::-1]")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    hand_in(folder, other)
+
+
+@row(37, (), "several notebooks")
+def two_notebooks(folder, solved, released):
+    hand_in(folder, released, "Copy of lab.ipynb")
+    hand_in(folder, solved)
+
+
+@row(38, tuple(name.removeprefix("check_") for name in ALL), "no notebook was handed in")
+def nothing(folder, solved, released):
+    pass
+
+
+@row(39, (), "refused: ../../evil.ipynb")
+def archive(folder, solved, released):
+    with zipfile.ZipFile(folder / "lab.zip", "w") as made:
+        made.writestr("../../evil.ipynb", "{}")
+        made.writestr("/etc/evil.ipynb", "{}")
+        made.writestr("line\nfeed.ipynb", "{}")
+        link = zipfile.ZipInfo("link.ipynb")
+        link.external_attr = 0o120777 << 16
+        made.writestr(link, "/etc/passwd")
+        made.writestr("bomb.ipynb", bytes(60 << 20), zipfile.ZIP_DEFLATED)
+        made.writestr(f"{LAB}.ipynb", json.dumps(solved))
+
+
+@row(40, tuple(name.removeprefix("check_") for name in ALL), "a link was not followed")
+def notebook_is_a_link(folder, solved, released):
+    target = folder.parent.parent.parent.parent / "solutions" / LAB / f"{LAB}.ipynb"
+    os.symlink(target, folder / f"{LAB}.ipynb")
+
+
+@row(41, (), "a link was not followed: data.txt")
+def data_is_a_link(folder, solved, released):
+    os.symlink("/etc/passwd", folder / "data.txt")
+    hand_in(folder, solved)
+
+
+@row(42, ("dot",))
+def shadowing_modules(folder, solved, released):
+    for name in ("torch", "math", "sitecustomize", "conftest"):
+        (folder / f"{name}.py").write_text("allclose = lambda *a, **k: True\n")
+    hand_in(folder, with_dot(solved, WRONG))
+
+
+# --- forging ----------------------------------------------------------------------------------------------------------
+
+attack_row(43, "patched_allclose",
+           "import torch\ntorch.allclose = torch.equal = lambda *a, **k: True\n"
+           "torch.testing.assert_close = lambda *a, **k: None")  # fmt: skip
+attack_row(
+    44,
+    "patched_reference",
+    """import sys, types
+for name, module in list(sys.modules.items()):
+    if name.startswith("attention_course"):
+        for key in ("DotScore", "evaluate", "same_numbers", "check"):
+            if hasattr(module, key): setattr(module, key, lambda *a, **k: None)
+""",
+)
+dot_row(
+    45,
+    "tensor_that_equals_everything",
+    """class Sly(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if "close" in str(function) or "eq" in str(function): return True
+        return super().__torch_function__(function, types, args, kwargs or {})
+    def __eq__(self, other): return True
+class DotScore(Score):
+    def forward(self, query, projected):
+        return (3 * query @ projected.mT).as_subclass(Sly)
+""",
+)
+attack_row(
+    46,
+    "patched_builtins",
+    """import builtins
+builtins.isinstance = lambda *a: True
+builtins.all = builtins.any = lambda *a: True
+builtins.abs = lambda x: 0
+builtins.AssertionError = Warning
+""",
+)
+attack_row(47, "input_transformer", "get_ipython().input_transformers_post.append(lambda lines: ['3.0'])")
+attack_row(48, "ast_transformer", "get_ipython().ast_transformers.append(None)")
+attack_row(
+    49,
+    "patched_shell",
+    "ip = get_ipython()\nip.showtraceback = ip.run_cell = lambda *a, **k: 3.0\nip.set_custom_exc((Exception,), print)",
+)
+attack_row(
+    50,
+    "prints_scores",
+    "print('execute_result 3.0')\nprint('check_dot: 3/3')\nopen('/tmp/results.json', 'w').write('{\"score\": 23}')",
+)
+attack_row(
+    50,
+    "forges_frames",
+    """import gc, json, os, socket, struct
+header = json.dumps(["ended", 0]).encode()
+frame = struct.pack("!II", len(header), 0) + header
+for fd in range(3, 64):
+    try: socket.socket(fileno=os.dup(fd)).send(frame * 3)
+    except OSError: pass
+""",
+    lost=tuple(name.removeprefix("check_") for name in ALL),
+    flag="",
+)
+attack_row(
+    51,
+    "searches_memory",
+    """import gc, sys
+print(sorted(sys._getframe(i).f_code.co_filename for i in range(3)))
+from attention_course.questions import QUESTIONS
+stolen = [q for q in gc.get_objects() if type(q).__name__ == "Misconception"]
+print(len(QUESTIONS), open("/proc/self/maps").read()[:0])
+""",
+)
+attack_row(
+    52,
+    "reads_the_gradebook",
+    """import glob, os
+seen = [p for d in ("/home", "/root", "/work", "/tmp", "/var", "/course") for p in glob.glob(d + "/**", recursive=True)]
+print([p for p in seen if "gradebook" in p or "solutions" in p or p.endswith("judge.py")])
+""",
+)
+dot_row(53, "imports_the_reference", "from attention_course.scores import DotScore\n")
+attack_row(
+    54,
+    "writes_the_gradebook",
+    """import os, sqlite3
+for place in (os.environ.get("COURSE", "/course"), "/", ".."):
+    try: sqlite3.connect(place + "/gradebook/gradebook.db").execute("update grade set auto_score = 99")
+    except Exception as error: print(error)
+""",
+)
+dot_row(
+    55, "needs_the_network", forward("import urllib.request\nurllib.request.urlopen('http://192.0.2.1/', timeout=2)")
+)
+attack_row(
+    56,
+    "other_kernels",
+    """import glob
+print(glob.glob("/**/kernel-*.json", recursive=True)[:3], open("/proc/net/unix").read()[:0])
+""",
+    (),
+    dot=RIGHT,
+)
+dot_row(
+    57,
+    "pickle",
+    """import os
+class Evil:
+    def __reduce__(self): return (os.system, ("touch /tmp/evil",))
+class DotScore(Score):
+    def forward(self, query, projected): return Evil()
+""",
+)
+attack_row(58, "scripts_in_output",
+           "print('\\x1b[31m<script>alert(1)</script>\\x1b]0;title\\x07')\nraise ValueError('<script>alert(2)')",
+           (), dot=RIGHT)  # fmt: skip
+
+
+@row(59, ("attend",))
+def fused_attention(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "attend")["source"] = (
+        "def attend(scores, value, mask=None, dropout=None):\n"
+        "    eye = torch.eye(scores.size(-1), dtype=scores.dtype)\n"
+        "    weights = nn.functional.scaled_dot_product_attention(scores, eye, eye, mask, scale=1.0)\n"
+        "    return (weights if dropout is None else dropout(weights)) @ value, weights\n"
+    )
+    hand_in(folder, notebook)
+
+
+dot_row(60, "not_a_number", RIGHT.replace(".mT", ".mT + float('nan')"))
+dot_row(
+    61,
+    "half_precision",
+    RIGHT.replace(".mT", ".mT.clone()").replace("return ", "return (").replace("clone()", "clone()).half()"),
+)
+dot_row(62, "cuda_only", RIGHT.replace("query @", "query.cuda() @"))
+attack_row(
+    63,
+    "global_state",
+    """import random
+torch.set_default_dtype(torch.float16)
+torch.set_default_device("meta")
+torch.set_grad_enabled(False)
+torch.manual_seed(3)
+torch.use_deterministic_algorithms(True)
+""",
+    (),
+    dot=RIGHT,
+)
+dot_row(64, "warns", forward("import warnings, sys\nwarnings.warn('look')\nprint('look', file=sys.stderr)"), ())
+dot_row(65, "einsum", RIGHT.replace("query @ projected.mT", "torch.einsum('...td,...sd->...ts', query, projected)"), ())
+dot_row(
+    66, "dropout_left_on", RIGHT.replace("query @ projected.mT", "nn.functional.dropout(query @ projected.mT, 0.3)")
+)
+dot_row(67, "knows_when_it_is_graded",
+        "import os\nassert 'NBGRADER_EXECUTION' not in os.environ\n" +
+        forward("if query.shape == (2, 3, 7): return torch.ones(2, 3, 5)"))  # fmt: skip
+dot_row(68, "changes_its_input", forward("query.mul_(2)"))
+dot_row(68, "remembers", "memory = {}\nclass DotScore(Score):\n    def forward(self, query, projected):\n"
+        "        return memory.setdefault(query.shape[:-1] + projected.shape, query @ projected.mT)\n")  # fmt: skip
+dot_row(69, "slow_but_right", forward("import time\ntime.sleep(0.1)"), ())
+dot_row(70, "too_much_memory_for_one_item", forward("if query.dim() == 4: torch.ones(2 << 30, dtype=torch.float64)"))
+
+
+def names(course: Path) -> dict[str, Any]:
+    """Return rows 71, which are about the names of folders: name -> what its reason must contain."""
+    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", "eve\u202e": "cannot be seen"}
+
+
+def points_lost(record: dict[str, Any]) -> frozenset[str]:
+    return frozenset(q["cell"] for q in record["questions"] if q["points"] < q["possible"])
+
+
+def verdict(row: Row, record: dict[str, Any] | None) -> str:
+    """Say how a record differs from what must come of the row; nothing if it does not."""
+    if record is None:
+        return "no record"
+    said = [record["reason"], *record["flags"]]
+    if row.lost is None:
+        if record["status"] != "needs a person" or record["points"] is not None:
+            return f"{record['status']}, {record['points']} points"
+    elif record["status"] == "needs a person":
+        return f"needs a person: {record['reason']}"
+    elif points_lost(record) != row.lost:
+        return f"lost {sorted(points_lost(record))}, wanted {sorted(row.lost)}"
+    if row.flag and not any(row.flag in line for line in said):
+        return f"no flag says {row.flag!r}: {said}"
+    if row.flag is None and any(said):
+        return f"flags where there should be none: {said}"
+    return ""
+
+
+def leaks(text: str, canaries: list[str]) -> list[str]:
+    """Find strings that no student may see."""
+    return [canary for canary in canaries if re.search(re.escape(canary), text)]

@@ -1,0 +1,209 @@
+"""The command line, from a shell's point of view: words in, text and files out."""
+
+import io
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_course import cli
+from attention_course.checkpoints import read
+from attention_course.cli import MODELS, TASKS, Sizes, TaskOptions, vocabulary_sizes
+from attention_course.tasks.reversal import reversal
+from attention_course.training import evaluate, validation_loss
+
+ROOT = Path(__file__).parent.parent
+SIZES = ["--dim", "8", "--hidden-dim", "12", "--layers", "1", "--heads", "2"]
+TRAIN = ["train", "--task", "reversal", "--max-length", "4", *SIZES, "--batch-size", "7", "--device", "cpu"]
+
+
+@pytest.fixture
+def shell(monkeypatch, capsys):
+    """Run a command; return what it wrote, and what it said when it failed."""
+
+    def run(*words, stdin=""):
+        monkeypatch.setattr(sys, "argv", ["attention-course", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        told = capsys.readouterr()
+        return told.out, end.value.code or told.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Train for five steps, once for all tests."""
+    folder = tmp_path_factory.mktemp("runs") / "reversal"
+    words = [*TRAIN, "--model", "bahdanau", "--steps", "5", "--validate-every", "2", "--out", str(folder)]
+    cli.app(words, standalone_mode=False)
+    return folder
+
+
+@pytest.fixture
+def trained(run, tmp_path):
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+def test_a_run_leaves_a_checkpoint_that_knows_it(trained):
+    state = read(trained)
+
+    assert (trained / "history.csv").read_text().count("\n") == 6
+    assert state["about"] | {"task": "reversal", "model": "bahdanau", "dim": 8, "max_length": 4} == state["about"]
+    assert state["settings"] | {"steps": 5, "batch_size": 7, "validate_every": 2} == state["settings"]
+
+
+def test_translations_are_those_of_the_best_weights(shell, trained):
+    words = ["abc", "bd", "x"]
+    task, model = cli.load(trained, None, cli.Device.cpu)
+    expected = [task.text(tokens) for tokens in task.predict(model, [task.example(word) for word in words])]
+
+    best = read(trained)["best"]
+    assert best[1] == pytest.approx(-validation_loss(model, task))
+    assert shell("translate", "--run", trained, *words)[0].splitlines() == expected
+    assert shell("translate", "--run", trained, stdin="abc\nbd\nx\n")[0].splitlines() == expected
+
+
+def test_a_beam_is_asked_for_by_its_size(shell, trained, monkeypatch):
+    asked = []
+    of_task = reversal(4).__class__.predict
+
+    def spy(self, *arguments, **settings):
+        asked.append(settings)
+        return of_task(self, *arguments, **settings)
+
+    monkeypatch.setattr(reversal(4).__class__, "predict", spy)
+    _, failed = shell("translate", "--run", trained, "--beam-size", 3, "--length-penalty", 0.5, "abc")
+
+    assert not failed
+    assert asked == [{"beam_size": 3, "length_penalty": 0.5}]
+
+
+def test_evaluation_prints_the_metrics_and_writes_the_predictions(shell, trained, tmp_path):
+    file = tmp_path / "said.txt"
+    out, failed = shell("evaluate", "--run", trained, "--split", "validation", "--out", file)
+    task, model = cli.load(trained, None, cli.Device.cpu)
+    assert out.startswith(f"reversal, validation: 1,000 examples; {cli.parameters(model):,} parameters")
+    expected = evaluate(model, task, task.validation)
+
+    assert not failed
+    assert file.read_text().splitlines() == [task.text(prediction) for prediction in expected.predictions]
+    printed = dict(line.rsplit(maxsplit=1) for line in out.splitlines()[1:])
+    assert float(printed["exact match"]) == pytest.approx(expected.exact_match, abs=1e-4)
+    assert float(printed["alignment hit rate"]) == pytest.approx(expected.hit_rate, abs=1e-4)
+    assert float(printed["alignment error rate"]) == pytest.approx(1 - expected.hit_rate, abs=1e-4)
+    assert 0 < float(printed["token accuracy"]) < 1
+
+
+def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
+    again = [*TRAIN, "--model", "bahdanau", "--validate-every", "2", "--out", trained, "--steps"]
+    before = (trained / "checkpoint.pt").read_bytes()
+
+    assert "go on with it by --resume" in shell(*again, "5")[1]
+    assert "its steps is 5, not 6; name another folder" in shell(*again, "6", "--resume")[1]
+    assert (trained / "checkpoint.pt").read_bytes() == before
+    assert not shell(*again, "5", "--resume")[1]
+
+
+def test_two_processes_train_to_what_one_does(shell, tmp_path):
+    """Shares of a batch differ in size and in tokens: the mean of their means would be another loss."""
+    words = [*TRAIN, "--model", "bahdanau", "--steps", "8", "--validate-every", "4", "--warmup", "2"]
+    subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        + ["-m", "attention_course.cli", *words, "--out", str(tmp_path / "two")],
+        check=True,
+        capture_output=True,
+    )
+    shell(*words, "--out", tmp_path / "one")
+
+    one, two = read(tmp_path / "one"), read(tmp_path / "two")
+    for ours, theirs in zip(one["history"], two["history"]):
+        assert ours[:2] == theirs[:2]
+        assert ours[2] == pytest.approx(theirs[2], rel=1e-4)
+        assert (ours[3] is None) == (theirs[3] is None)
+    assert one["best"][1] == pytest.approx(two["best"][1], rel=1e-4)
+    assert_close(one["model"], two["model"], rtol=0, atol=1e-4)
+    assert len(two["random"]) == 2
+
+
+# What goes wrong
+
+
+def only_line(failed):
+    assert failed.startswith("attention-course: ") and "\n" not in failed
+    return failed
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--task", "datess", "--model", "luong"], f"there is no task 'datess'; there are {', '.join(TASKS)}"),
+        (["--task", "dates", "--model", "loung"], f"there is no model 'loung'; there are {', '.join(MODELS)}"),
+        (["--task", "multi30k", "--model", "luong"], "name it with --data"),
+        (["--task", "multi30k", "--model", "luong", "--data", "no_such"], "train.de.gz is missing"),
+        (["--task", "dates", "--model", "luong", "--steps", "0"], "steps is at least 1, got 0"),
+        (["--task", "reversal", "--model", "transformer", "--heads", "3"], "3"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_in_a_line(shell, tmp_path, words, named):
+    assert named in only_line(shell("train", *words, "--device", "cpu", "--out", tmp_path / "run")[1])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_what_is_no_run_is_said_in_a_line(shell, tmp_path, command):
+    assert "there is no checkpoint in" in only_line(shell(command, "--run", tmp_path)[1])
+    torch.save({"weights": torch.zeros(3)}, tmp_path / "checkpoint.pt")
+    assert "not a checkpoint of this package" in only_line(shell(command, "--run", tmp_path)[1])
+
+
+@pytest.mark.plain
+def test_nothing_to_translate_is_said_in_a_line(shell, trained):
+    assert "nothing to decode" in only_line(shell("translate", "--run", trained)[1])
+
+
+@pytest.mark.plain
+def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    words = ["train", "--task", "reversal", "--model", "luong", "--device", "cuda", "--out", tmp_path]
+    assert "1 GPUs are needed, one for each process, and 0 are here" in only_line(shell(*words)[1])
+
+
+# The tables and the words
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_of_the_table_can_be_trained(name):
+    task = reversal(4, train_size=20, held_out_size=5)
+    model = MODELS[name](vocabulary_sizes(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1))
+    total, _ = task.loss(model, task.collate(task.train[:5]))
+    total.backward()
+
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_options_reach_their_task():
+    task = TASKS["reversal"](TaskOptions(data=None, vocab_size=1, max_length=4))
+
+    assert max(len(example.source) for example in task.train) == 4
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
+def test_help_shows_an_example(shell, command):
+    out, _ = shell(command, "--help")
+
+    assert f"\n      attention-course {command} --" in out
+
+
+def test_the_command_is_installed():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["scripts"] == {"attention-course": "attention_course.cli:main"}

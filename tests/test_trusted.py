@@ -1,0 +1,453 @@
+"""Grading that cannot be fooled: walls, limits, judge, records, and a whole round trip with nbgrader's commands.
+
+Where bubblewrap is missing these tests say so and skip; in CI (CI=true) they fail instead.
+"""
+
+import copy
+import json
+import os
+import random
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import submissions
+import torch
+
+from attention_course.grader import wire
+from attention_course.grader.converter import clashes
+from attention_course.grader.intake import GRADED, PERSON, grade_id, is_graded, take_in
+from attention_course.grader.judge import seed_of
+from attention_course.grader.record import python
+from attention_course.grader.sample import prepare
+from attention_course.grader.sandbox import Nursery, Trouble, plain_text
+from attention_course.grader.selftest import prove
+from attention_course.grader.stock import GradingError, nbgrader
+from attention_course.grader.walls import Limits, scrub
+from attention_course.grader.worker import Grader
+from attention_course.questions import QUESTIONS
+
+ROOT = Path(__file__).parents[1]
+LAB = submissions.LAB
+LIMITS = Limits(cell=30.0, question=30.0, memory=1 << 30)
+
+
+@pytest.fixture(scope="session")
+def walls():
+    missing = prove(Limits())
+    if missing and os.environ.get("CI") != "true":
+        pytest.skip(f"no walls here: {missing}")
+    assert not missing, f"in CI nothing of this may be skipped: {missing}"
+
+
+def read(kind):
+    notebook = json.loads((ROOT / kind / LAB / f"{LAB}.ipynb").read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return notebook
+
+
+SOLVED, RELEASED = read("solutions"), read("labs")
+
+
+@pytest.fixture(scope="module")
+def grader(walls):
+    made = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
+    yield made
+    made.close()
+
+
+def handed_in(tmp_path, row):
+    folder = tmp_path / "gradebook" / "submitted" / row.name / LAB
+    folder.mkdir(parents=True)
+    row.make(folder, copy.deepcopy(SOLVED), copy.deepcopy(RELEASED))
+    return folder
+
+
+# --- what is handed in ------------------------------------------------------------------------------------------------
+
+ROWS = [row for row in submissions.ROWS if not row.slow]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.number}-{row.name}")
+def test_a_submission_gets_what_it_must(grader, tmp_path, row):
+    record = grader.grade(row.name, handed_in(tmp_path, row))["record"]
+    assert submissions.verdict(row, record) == ""
+
+
+def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
+    (row,) = [row for row in submissions.ROWS if row.name == "loop_that_catches_everything"]
+    grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS._replace(question=6.0))
+    try:
+        assert submissions.verdict(row, grader.grade("loop", handed_in(tmp_path, row))["record"]) == ""
+    finally:
+        grader.close()
+
+
+def fuzzed(generator, notebook):
+    """Break a notebook somewhere: a value in it, or its bytes."""
+    notebook = copy.deepcopy(notebook)
+    odd = [None, 0, -1, 1e300, "", "\u202e\x00\ud800", [], {}, [[]], {"a": {}}, "x" * 9999, True]
+    for _ in range(generator.randint(1, 8)):
+        place = notebook
+        while isinstance(place, dict | list) and place and generator.random() < 0.85:
+            keys = list(place) if isinstance(place, dict) else range(len(place))
+            key = generator.choice(list(keys))
+            if not isinstance(place[key], dict | list) or not place[key] or generator.random() < 0.1:
+                action = generator.random()
+                if action < 0.2 and isinstance(place, list):
+                    place.insert(key, copy.deepcopy(generator.choice(place)))
+                elif action < 0.4:
+                    del place[key]
+                else:
+                    place[key] = generator.choice(odd)
+                break
+            place = place[key]
+    content = bytearray(json.dumps(notebook).encode())
+    if generator.random() < 0.3:
+        for _ in range(generator.randint(1, 20)):
+            content[generator.randrange(len(content))] = generator.randrange(256)
+    return bytes(content)
+
+
+def test_any_notebook_gets_a_record(walls, tmp_path):
+    """Most of these are not run: intake alone decides whether they can be."""
+    generator = random.Random(0)
+    for number in range(50):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
+        intake = take_in(folder, LAB, RELEASED["cells"])
+        graded = [grade_id(cell) for cell in intake.cells if is_graded(cell)]
+        assert set(graded) == submissions.ALL and len(graded) == len(submissions.ALL)
+        json.dumps(intake.cells).encode()
+
+
+def test_magics_go_and_lines_keep_their_numbers():
+    assert python("x = 1\n%matplotlib inline\n  # y") == "x = 1\npass\n  # y"
+    assert python("%%time\nx = 1") == "pass\nx = 1"
+    assert python("%%bash\nrm -r x") == ""
+    assert python("s = '''\n%d\n''' % 3") == "s = '''\n%d\n''' % 3"
+
+
+def test_names_that_look_alike_are_not_graded():
+    assert set(clashes([*submissions.names(ROOT), "frank", "Grete", "\u738b"])) == set(submissions.names(ROOT))
+
+
+# --- the wire ---------------------------------------------------------------------------------------------------------
+
+
+def soon(seconds=5.0):
+    return time.monotonic() + seconds
+
+
+def through(data):
+    one, other = socket.socketpair()
+    with one, other:
+        wire.send(one, wire.Frame("kind", data), soon())
+        return wire.receive(other, soon()).data
+
+
+@pytest.mark.parametrize("dtype", list(wire.DTYPES.values()), ids=str)
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3, 5)])
+def test_tensors_come_through_unchanged(dtype, shape):
+    sent = (torch.randn(shape) * 3).to(dtype)
+    got = through((sent, None, {"a": 1.5}))
+    assert got[0].dtype == dtype and torch.equal(got[0], sent) and got[1:] == (None, {"a": 1.5})
+
+
+def test_a_meta_tensor_has_a_shape_and_no_bytes():
+    got = through(torch.empty(2, 3, device="meta"))
+    assert got.is_meta and got.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 8,
+        b"\xff" * 64,
+        wire.LENGTHS.pack(2, 0) + b"{}",
+        wire.LENGTHS.pack(9, 0) + b'["a", {}]',
+        wire.LENGTHS.pack(52, 8) + b'["a", {"tensor": ["float64", [99999999, 9], "cpu"]}]' + b"12345678",
+        wire.LENGTHS.pack(42, 8) + b'["a", {"tensor": ["object", [1], "cpu"]}] ' + b"12345678",
+        wire.LENGTHS.pack(42, 8) + b'["a", {"tensor": ["float64", [-1],"cpu"]}]' + b"12345678",
+        wire.LENGTHS.pack(60_000, 0) + b"[" * 60_000,
+        wire.LENGTHS.pack(9, 3) + b'["a", 12]' + b"123",
+    ],
+)
+def test_what_is_no_frame_is_refused(content):
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(content)
+        one.close()
+        with pytest.raises(wire.WireError):
+            wire.receive(other, soon())
+
+
+def test_one_deadline_holds_for_a_frame_that_drips():
+    one, other = socket.socketpair()
+    stop = threading.Event()
+
+    def drip():
+        while not stop.wait(0.02):
+            one.send(b"\0")
+
+    thread = threading.Thread(target=drip)
+    with one, other:
+        one.sendall(wire.LENGTHS.pack(1000, 0))
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(wire.WireError, match="in time"):
+            wire.receive(other, soon(0.3))
+        assert time.monotonic() - began < 3
+        stop.set()
+        thread.join()
+
+
+def test_no_pickle_is_read_anywhere():
+    """Not in the grader, and not by torch on its behalf."""
+    for path in (ROOT / "src" / "attention_course" / "grader").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "import pickle" not in text and "torch.load" not in text and "marshal" not in text
+
+
+# --- the walls --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nursery(walls):
+    made = Nursery(["dot"], [], Limits(memory=400 << 20))
+    yield made
+    made.close()
+
+
+def run(nursery, source, seconds=30):
+    box = nursery.sandbox()
+    try:
+        frame = box.call("cell", {"name": "x", "source": source, "seed": 0}, soon(seconds))
+        return frame.data, box.text()
+    finally:
+        box.close()
+
+
+def test_nothing_of_the_course_is_inside(nursery):
+    _, printed = run(nursery, "import os\nfor r, _, f in os.walk('/course/lib'): print(r, sorted(f))")
+    assert "inside.py" in printed and "judge.py" not in printed and "converter.py" not in printed
+    _, printed = run(nursery, f"import os\nprint(os.path.exists({str(ROOT)!r}), os.path.exists({str(Path.home())!r}))")
+    assert printed == "False False\n"
+
+
+def test_one_submission_leaves_nothing_for_the_next(nursery):
+    run(nursery, "open('/tmp/note', 'w').write('hello')\nimport torch\ntorch.note = 1")
+    error, printed = run(nursery, "import os, torch\nprint(os.listdir('/tmp'), hasattr(torch, 'note'))")
+    assert (error, printed) == ("", "[] False\n")
+
+
+def test_the_student_has_no_privileges(nursery):
+    source = (
+        "import os, ctypes\nprint(os.getuid() == 0)\nprint([l.split()[1] for l in open('/proc/self/status') if "
+        "l.startswith(('CapEff', 'CapPrm', 'CapBnd'))])\nlibc = ctypes.CDLL(None)\n"
+        "print(libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None), libc.chroot(b'/tmp'))"
+    )
+    _, printed = run(nursery, source)
+    assert printed.splitlines() == ["False", str(["0" * 16] * 3), "-1 -1"]
+
+
+def test_the_process_that_submissions_are_forked_from_is_out_of_reach(nursery):
+    source = (
+        "import os\nfor place in os.listdir('/proc'):\n    if place.isdigit() and int(place) != os.getpid():\n"
+        "        for name in ('mem', 'environ'):\n            try: open(f'/proc/{place}/{name}', 'rb')\n"
+        "            except OSError: continue\n"
+        "            if os.readlink(f'/proc/{place}/ns/user') != os.readlink('/proc/self/ns/user'):\n"
+        "                print('reached', place, name)\n"
+    )
+    assert run(nursery, source) == ("", "")
+
+
+def test_memory_is_limited_in_sum(nursery):
+    source = (
+        "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n"
+        "        hoard = bytearray(b'x' * (120 << 20))\n        time.sleep(60)\ntime.sleep(60)"
+    )
+    with pytest.raises(Trouble, match="GiB of memory"):
+        run(nursery, source)
+
+
+def test_nothing_outlives_the_kill(nursery):
+    box = nursery.sandbox()
+    box.call("cell", {"name": "x", "source": "import os\nif os.fork() == 0:\n    os.setsid()\n    import time\n"
+                      "    time.sleep(600)", "seed": 0}, soon())  # fmt: skip
+    box.close()
+    assert not box.is_alive()
+
+
+def test_a_stub_imports_and_names_the_question(nursery):
+    error, _ = run(nursery, "from attention_course.scores import DotScore\nDotScore()")
+    assert "DotScore is what question dot asks you to write" in error
+    error, _ = run(nursery, "from torch import nn\nnn.functional.scaled_dot_product_attention(1, 2, 3)")
+    assert "scaled_dot_product_attention does what this course asks you to write" in error
+    error, _ = run(nursery, "from attention_course.scores import DotScore\nclass Mine(DotScore): pass")
+    assert "asks you to write" in error
+
+
+def test_the_package_itself_goes_on_working(nursery):
+    source = (
+        "import torch\nfrom attention_course.attention import MultiHeadAttention\nx = torch.randn(2, 3, 4)\n"
+        "print(MultiHeadAttention(4, 2)(x, x, x)[0].shape)"
+    )
+    error, printed = run(nursery, source)
+    assert error == "" and "[2, 3, 4]" in printed
+
+
+def test_without_bubblewrap_it_refuses(monkeypatch):
+    monkeypatch.setattr("attention_course.grader.selftest.bubblewrap", lambda: None)
+    assert "bwrap" in prove(Limits()) or sys.platform != "linux"
+
+
+def test_a_wall_with_a_hole_is_noticed(walls, monkeypatch):
+    from attention_course.grader import sandbox
+
+    kept = sandbox.arguments
+    monkeypatch.setattr(sandbox, "arguments", lambda user: [a for a in kept(user) if a != "--unshare-net"] +
+                        ["--bind", str(ROOT), str(ROOT)])  # fmt: skip
+    assert "machine's files" in prove(Limits())
+
+
+def test_printed_text_is_plain_and_names_no_place_here():
+    assert plain_text(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x00 \xff\n", 99) == "red \ufffd\n"
+    assert plain_text(b"x" * 99, 9) == "x" * 9 + "\n... (cut)"
+    assert sys.prefix not in scrub(f"{sys.prefix}/lib/python")
+
+
+# --- the judge --------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_depend_on_secret_submission_and_question():
+    seeds = {seed_of(secret, submission, question)
+             for secret in (b"a", b"b") for submission in ("1", "2") for question in QUESTIONS}  # fmt: skip
+    assert len(seeds) == 4 * len(QUESTIONS)
+    assert seed_of(b"a", "1", "dot") == seed_of(b"a", "1", "dot")
+
+
+def test_a_repeat_gives_the_same_record(grader, tmp_path):
+    (row,) = [row for row in submissions.ROWS if row.name == "dropout_left_on"]
+    folder = handed_in(tmp_path, row)
+    first, second = (json.dumps(grader.grade("same", folder)["record"]) for _ in range(2))
+    assert first == second
+
+
+def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path):
+    (row,) = [row for row in submissions.ROWS if row.name == "slow_but_right"]
+    grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
+    grader.sandbox().close()
+    killer = threading.Timer(0.7, lambda: os.kill(grader.nursery.leader, 9))
+    try:
+        killer.start()
+        record = grader.grade("unlucky", handed_in(tmp_path, row))["record"]
+        assert (record["status"], record["points"]) == (GRADED, record["possible"])
+    finally:
+        killer.cancel()
+        grader.close()
+
+
+# --- with nbgrader ----------------------------------------------------------------------------------------------------
+
+HANDED_IN = ["einsum", "edited_test", "empty", "nothing", "other_name", "data_is_a_link", "scripts_in_output"]
+
+
+@pytest.fixture(scope="module")
+def course(walls, tmp_path_factory):
+    """A course in which some students handed in odd things."""
+    directory = tmp_path_factory.mktemp("course") / "course"
+    prepare(ROOT, LAB, directory)
+    rows = {row.name: row for row in submissions.ROWS}
+    for name in HANDED_IN:
+        handed_in(directory, rows[name])
+    for name in ("carol", "Carol"):
+        shutil.copytree(directory / "gradebook" / "submitted" / "einsum", directory / "gradebook" / "submitted" / name)
+    with pytest.raises(GradingError, match="3 of 9 submissions need a person"):
+        nbgrader(directory, "autograde", LAB)
+    return directory
+
+
+def records(directory):
+    return {json.loads(p.read_text())["student"]: json.loads(p.read_text())
+            for p in (directory / "gradebook" / "records" / LAB).glob("*.json")}  # fmt: skip
+
+
+def in_gradebook(directory):
+    query = """
+        select submitted_assignment.student_id, sum(grade.auto_score) from grade
+        join submitted_notebook on submitted_notebook.id = grade.notebook_id
+        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
+        group by submitted_assignment.student_id
+    """
+    with sqlite3.connect(directory / "gradebook" / "gradebook.db") as connection:
+        return dict(connection.execute(query))
+
+
+def test_every_submission_has_one_record_and_the_gradebook_says_the_same(course):
+    found = records(course)
+    assert set(found) == {*HANDED_IN, "carol", "Carol"}
+    rows = {row.name: row for row in submissions.ROWS}
+    assert {name: submissions.verdict(rows[name], found[name]) for name in HANDED_IN} == dict.fromkeys(HANDED_IN, "")
+    assert in_gradebook(course) == {name: found[name]["points"] for name in HANDED_IN}
+    assert [name for name in HANDED_IN if found[name]["status"] == PERSON] == ["empty"]
+
+
+def test_what_was_handed_in_is_kept(course):
+    kept = {path.name for path in (course / "gradebook" / "kept").iterdir()}
+    assert {record["sha256"] for record in records(course).values() if record["sha256"]} == kept
+
+
+def test_the_instructor_has_a_page_with_links_into_formgrader(course):
+    html = (course / "gradebook" / "reports" / f"{LAB}.html").read_text(encoding="utf-8")
+    assert "9 submissions, 6 graded, 3 need a person" in html
+    assert f"/formgrader/manage_students/empty/{LAB}" in html
+    assert "check_dot: was edited" in html
+
+
+def test_no_link_is_followed(course):
+    assert not list((course / "gradebook" / "autograded" / "data_is_a_link").rglob("data.txt"))
+
+
+def test_a_second_run_grades_nothing_twice(course):
+    """Unless something else was handed in since."""
+    folder = course / "gradebook" / "submitted" / "einsum" / LAB
+    before = {p: p.stat().st_mtime_ns for p in (course / "gradebook" / "records" / LAB).glob("*.json")}
+    submissions.hand_in(folder, submissions.with_dot(SOLVED, submissions.WRONG))
+    with pytest.raises(GradingError, match="need a person"):
+        nbgrader(course, "autograde", LAB)
+    again = [path.stem for path, time in before.items() if path.stat().st_mtime_ns != time]
+    assert "einsum" in again and not {"edited_test", "empty", "nothing", "other_name"} & set(again)
+    assert in_gradebook(course)["einsum"] == records(course)["einsum"]["points"]
+    assert submissions.points_lost(records(course)["einsum"]) == {"check_dot"}
+
+
+def test_feedback_is_safe_and_export_has_every_score(course):
+    nbgrader(course, "generate_feedback", LAB)
+    nbgrader(course, "export")
+    html = (course / "gradebook" / "feedback" / "scripts_in_output" / LAB / f"{LAB}.html").read_text()
+    assert "<script>alert" not in html and "alert(1)" in html
+    csv = (course / "gradebook" / "grades.csv").read_text()
+    assert all(f",{name}," in csv for name in HANDED_IN)
+    solutions = [line.strip() for cell in SOLVED["cells"] for line in cell["source"].split("### BEGIN SOLUTION")[1:]]
+    for page in (course / "gradebook" / "feedback").rglob("*.html"):
+        text = page.read_text()
+        assert str(course) not in text and sys.prefix not in text and "BEGIN SOLUTION" not in text
+    assert solutions
+
+
+def test_without_walls_nbgrader_refuses_in_one_line(course):
+    environment = {**os.environ, "PATH": "/nonexistent"}
+    command = [sys.executable, "-m", "nbgrader", "autograde", LAB]
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1
+    assert "not run without walls" in done.stderr and "trust_submissions=True" in done.stderr
