@@ -463,7 +463,7 @@ attack_row(
     56,
     "other_kernels",
     """import glob
-print(glob.glob("/**/kernel-*.json", recursive=True)[:3], open("/proc/net/unix").read()[:0])
+print(glob.glob("/tmp/**/kernel-*.json", recursive=True)[:3], open("/proc/net/unix").read()[:0])
 """,
     (),
     dot=RIGHT,

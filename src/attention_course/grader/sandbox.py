@@ -229,8 +229,9 @@ class Sandbox:
         if self._handle >= 0:
             return not select.select([self._handle], [], [], 0)[0]
         with contextlib.suppress(OSError):
-            os.kill(self._first, 0)
-            return True
+            if self._first:
+                os.kill(self._first, 0)
+                return True
         return False
 
     def close(self) -> None:
