@@ -127,7 +127,7 @@ dot_row(10, "exit_in_the_answer", forward("import os\nos._exit(0)"), flag="ended
 dot_row(10, "segfault", forward("import ctypes\nctypes.string_at(0)"), flag="signal 11")
 dot_row(11, "system_exit", forward("import sys\nsys.exit()"))
 dot_row(11, "keyboard_interrupt", forward("raise KeyboardInterrupt"))
-attack_row(12, "much_output", "for _ in range(300): print('x' * 1_000_000)", (), dot=RIGHT)
+attack_row(12, "much_output", "for _ in range(60): print('x' * 1_000_000)", (), dot=RIGHT)
 dot_row(13, "input", forward("input('> ')"))
 dot_row(13, "debugger", forward("import pdb\npdb.set_trace()"))
 dot_row(14, "full_disk",
@@ -463,7 +463,7 @@ attack_row(
     56,
     "other_kernels",
     """import glob
-print(glob.glob("/**/kernel-*.json", recursive=True)[:3], open("/proc/net/unix").read()[:0])
+print(glob.glob("/tmp/**/kernel-*.json", recursive=True)[:3], open("/proc/net/unix").read()[:0])
 """,
     (),
     dot=RIGHT,

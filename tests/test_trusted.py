@@ -311,13 +311,9 @@ def test_without_bubblewrap_it_refuses(monkeypatch):
     assert "bwrap" in prove(Limits()) or sys.platform != "linux"
 
 
-def test_a_wall_with_a_hole_is_noticed(walls, monkeypatch):
-    from attention_course.grader import sandbox
-
-    kept = sandbox.arguments
-    monkeypatch.setattr(sandbox, "arguments", lambda user: [a for a in kept(user) if a != "--unshare-net"] +
-                        ["--bind", str(ROOT), str(ROOT)])  # fmt: skip
-    assert "machine's files" in prove(Limits())
+def test_what_can_be_seen_inside_is_noticed(walls, monkeypatch):
+    monkeypatch.setattr("attention_course.grader.selftest.PACKAGE", Path("/usr"))
+    assert prove(Limits()) == "it can see this machine's files"
 
 
 def test_printed_text_is_plain_and_names_no_place_here():

@@ -16,20 +16,17 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve()
-ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE.parents[1])]
+import submissions
+from measure.report import Row, row, write
 
-import submissions  # noqa: E402
-from measure.report import Row, row, write  # noqa: E402
+from attention_course.grader.sample import prepare
+from attention_course.grader.sandbox import Nursery, memory_used
+from attention_course.grader.selftest import prove
+from attention_course.grader.stock import nbgrader
+from attention_course.grader.walls import Limits
+from attention_course.grader.worker import Grader
 
-from attention_course.grader.sample import prepare  # noqa: E402
-from attention_course.grader.sandbox import Nursery, memory_used  # noqa: E402
-from attention_course.grader.selftest import prove  # noqa: E402
-from attention_course.grader.stock import nbgrader  # noqa: E402
-from attention_course.grader.walls import Limits  # noqa: E402
-from attention_course.grader.worker import Grader  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[2]
 LAB = submissions.LAB
 ON_TWO_CORES = ["--Autograde.workers=2"]
 

@@ -73,13 +73,13 @@ class Autograde(autograde.Autograde):
         self.jobs = [job for job in self._handed_in(self.coursedir.student_id) if job.student not in excluded]
         if not self.jobs:
             pattern = self._format_source(self.coursedir.assignment_id, self.coursedir.student_id)
-            raise NbGraderException(f"nothing was handed in: there is no {pattern}")
+            raise self._stop(f"nothing was handed in: there is no {pattern}")
 
     def convert_notebooks(self) -> None:
         """Grade everything that has no record yet; see `grade_all`."""
         reason = "" if self.trust_submissions else prove(Limits())
         if reason:
-            raise NbGraderException(f"submissions are not run without walls, and there are none: {reason}; {WAYS_OUT}")
+            raise self._stop(f"submissions are not run without walls, and there are none: {reason}; {WAYS_OUT}")
         lab = self.coursedir.assignment_id
         setup = {
             "lab": lab,
@@ -113,7 +113,7 @@ class Autograde(autograde.Autograde):
         )
         if waiting:
             names = ", ".join(f"{shown(record['student'])} ({record['reason']})" for record in waiting)
-            raise NbGraderException(f"{len(waiting)} of {len(records)} submissions need a person: {names}")
+            raise self._stop(f"{len(waiting)} of {len(records)} submissions need a person: {names}")
 
     # --- one submission -----------------------------------------------------------------------------------------
 
@@ -179,6 +179,11 @@ class Autograde(autograde.Autograde):
             notebook, _ = step(parent=self).preprocess(notebook, {})
         cells: list[dict[str, Any]] = json.loads(json.dumps(notebook.cells))
         return cells
+
+    def _stop(self, reason: str) -> Exception:
+        """Say why, as nbgrader's command itself does not."""
+        self.log.error(reason)
+        return NbGraderException(reason)
 
     def _say(self, number: int, of: int, record: dict[str, Any], seconds: float) -> None:
         outcome = "needs a person" if record["status"] == PERSON else f"{record['points']:g} of {record['possible']}"

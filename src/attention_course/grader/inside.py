@@ -124,6 +124,7 @@ class Server:
             if kind == "cell":
                 self.reset(data["seed"])
                 error = self.run(data["source"], data["name"])
+                self.reset(data["seed"])
                 self._kill_others()
                 self._send("ran", error)
             elif kind == "question":

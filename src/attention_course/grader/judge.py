@@ -154,6 +154,7 @@ class Judge:
                 data = {"name": cell.name, "source": cell.source, "seed": self.seed("")}
                 frame = sandbox.call("cell", data, self.deadline(self.limits.cell))
             except Trouble as trouble:
+                sandbox.close()
                 if isinstance(trouble, Ended) and i not in self.suspects:
                     self.suspects.add(i)
                     return False

@@ -86,6 +86,8 @@ class Nursery:
                 ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             socket.send_fds(self._orders, [b"+"], [theirs.fileno(), out])
         except OSError as error:
+            ours.close()
+            os.close(output)
             raise SandboxError(f"the process to fork from has gone: {error}") from error
         finally:
             theirs.close()
@@ -227,8 +229,9 @@ class Sandbox:
         if self._handle >= 0:
             return not select.select([self._handle], [], [], 0)[0]
         with contextlib.suppress(OSError):
-            os.kill(self._first, 0)
-            return True
+            if self._first:
+                os.kill(self._first, 0)
+                return True
         return False
 
     def close(self) -> None:
@@ -240,7 +243,7 @@ class Sandbox:
             select.select([self._handle], [], [], FORK_SECONDS)
             os.close(self._handle)
             self._handle = -1
-            self._first = 0
+        self._first = 0
 
     def _give_up(self, error: wire.WireError, deadline: float) -> NoReturn:
         late = time.monotonic() >= deadline
