@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from attention_course.questions.lab03_scoring import QUESTIONS
+
 LAB = "lab03_scoring"
-ALL = frozenset(f"check_{name}" for name in ("masked_softmax", "dot", "scaled_dot", "general", "additive", "attend"))
+ALL = frozenset(f"check_{question.name}" for question in QUESTIONS)
 WRONG = "class DotScore(Score):\n    def forward(self, query, projected):\n        return (query @ projected.mT) * 3\n"
 RIGHT = "class DotScore(Score):\n    def forward(self, query, projected):\n        return query @ projected.mT\n"
 

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-# A page promises 30 s on one CPU thread; a busy machine may take a few times that.
-SECONDS = 100
+# A page promises 30 s of processor time on a quiet machine; on a busy one the same work takes longer.
+SECONDS = 60
 
 
 def toc_files(entry):
@@ -29,6 +29,7 @@ def toc_files(entry):
 
 SOURCES = [ROOT / f"{name}.md" for name in toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
 EXECUTED = [path for path in SOURCES if CELL.search(path.read_text())]
+CHAPTERS = [path for path in SOURCES if re.match(r"\d\d_", path.name)]
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +52,18 @@ def test_every_source_became_a_page(site):
     assert {SITE / path.relative_to(ROOT).with_suffix(".html") for path in SOURCES} <= set(site)
 
 
-def test_every_page_with_cells_was_executed_within_its_budget(site):
+def test_every_page_with_cells_was_executed(site):
     (cache_path,) = (ROOT / "_build" / ".jupyter_cache").iterdir()
-    records = get_cache(cache_path).list_cache_records()
-    seconds = {Path(record.uri).name: record.data["execution_seconds"] for record in records}
+    executed = {Path(record.uri).name for record in get_cache(cache_path).list_cache_records()}
     assert EXECUTED
-    for path in EXECUTED:
-        assert seconds[path.name] <= SECONDS, f"{path.name} took {seconds[path.name]:.0f} s"
+    assert {path.name for path in EXECUTED} <= executed
+
+
+def test_every_chapter_keeps_to_its_budget(site):
+    for path in CHAPTERS:
+        text = site[SITE / path.relative_to(ROOT).with_suffix(".html")].get_text()
+        seconds = re.search(r"to read, (\d+) seconds of processor time", text)
+        assert int(seconds[1]) <= SECONDS, f"{path.name} took {seconds[1]} s"
 
 
 def test_no_page_shows_an_error(site):
@@ -112,7 +118,6 @@ def test_every_figure_says_what_it_shows(site):
     assert figures >= len(EXECUTED)
 
 
-CHAPTERS = [path for path in SOURCES if re.match(r"\d\d_", path.name)]
 DROPDOWN = re.compile(r"^```\{dropdown\} (.*?)\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -131,7 +136,7 @@ def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
     assert len(numbered(exercises)) >= 3
     for exercise in numbered(exercises):
         titles = [title for title, _ in DROPDOWN.findall(exercise)]
-        assert titles[:2] == ["Hint 1", "Hint 2"] and titles[-1] == "Solution", exercise[:60]
+        assert titles[0].startswith("Hint") and titles[-1] == "Solution", exercise[:60]
         assert CELL.search(exercise), f"the solution runs nothing: {exercise[:60]}"
     assert len(numbered(quiz)) >= 3
     for question in numbered(quiz):

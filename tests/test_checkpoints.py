@@ -64,10 +64,12 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     assert killed.wait() == -signal.SIGKILL
     assert len(read(tmp_path)["history"]) in (5, 10)
 
-    unbroken, whole = run()
-    resumed, pieced = run(tmp_path)
-    for name, weights in unbroken.state_dict().items():
-        assert_close(resumed.state_dict()[name], weights, rtol=0, atol=0, msg=name)
+    _, whole = run(tmp_path / "unbroken")
+    _, pieced = run(tmp_path)
+    unbroken, resumed = read(tmp_path / "unbroken"), read(tmp_path)
+    for part in ("model", "optimizer", "best"):
+        assert_close(resumed[part], unbroken[part], rtol=0, atol=0)
+    assert resumed["schedule"] == unbroken["schedule"]
     assert [row[:4] for row in pieced] == [row[:4] for row in whole]
     seconds = [row.seconds for row in pieced]
     assert seconds == sorted(seconds)

@@ -50,6 +50,16 @@ def test_the_release_is_what_the_solution_gives(lab, tmp_path):
 
 
 @pytest.mark.parametrize("lab", LABS)
+def test_what_only_shows_something_is_marked(lab):
+    """Grading leaves it out: it may take as long as it likes."""
+    for cell in notebook("solutions", lab).cells:
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+            body = ast.parse(cell.source).body
+            provides = all(isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom) for n in body)
+            assert bool(cell.metadata.get("show")) is not provides, cell.id
+
+
+@pytest.mark.parametrize("lab", LABS)
 def test_the_solution_carries_no_outputs(lab):
     for cell in notebook("solutions", lab).cells:
         assert not cell.get("outputs") and cell.get("execution_count") is None

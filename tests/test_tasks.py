@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
+from attention_course import models
+from attention_course.decoding import Decoded
 from attention_course.tasks.core import (
     BOS,
     EOS,
@@ -121,6 +123,31 @@ def test_batches_go_through_once_and_in_order(task):
     made = list(batches(task, EXAMPLES, batch_size=2))
 
     assert [batch.source.tolist() for batch in made] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+
+
+def test_texts_are_cut_where_the_task_joins_tokens():
+    letters, words = (make_task("texts", [EXAMPLES] * 3, separator) for separator in ("", " "))
+
+    assert letters.example("a b", "x") == Example(("a", " ", "b"), ("x",), (frozenset(),))
+    assert words.example("a  b ", "x") == Example(("a", "b"), ("x",), (frozenset(),))
+    assert words.example("ab") == Example(("ab",), (), ())
+    assert (letters.text("xyz"), words.text("xyz")) == ("xyz", "x y z")
+
+
+def test_a_beam_is_searched_if_it_has_room(task, monkeypatch):
+    asked = []
+
+    def search(model, source, lengths, bos, eos, longest, *settings):
+        asked.append((longest, *settings))
+        return Decoded(torch.tensor([[4, EOS]] * len(source)), None, torch.zeros(len(source)))
+
+    monkeypatch.setattr("attention_course.tasks.sequences.beam_search", search)
+    model = models.final_state(7, 7, 3, 5)
+    predictions = task.predict(model, [task.example("ab")] * 3, batch_size=2, beam_size=5, length_penalty=0.6)
+
+    # As long as the longest target to train on, "yxx" and its end.
+    assert asked == [(4, 5, 0.6)] * 2
+    assert predictions == [("x",)] * 3
 
 
 def test_an_example_is_written_on_one_line(task):

@@ -32,7 +32,7 @@ def test_a_cell_sees_the_pixels_around_it_and_no_others():
             parameter.abs_()  # so that no ReLU is silent
     encoded = encoder(image, LENGTHS)
     row, column = 3, 1
-    (gradient,) = torch.autograd.grad(encoded.states[0, row * 3 + column].sum(), image)
+    (gradient,) = torch.autograd.grad(encoded.states[0, row * 3 + column, 0], image)
 
     seen = gradient.abs().sum(dim=1) > 0
     near = torch.zeros(HEIGHT, WIDTH, dtype=torch.bool)

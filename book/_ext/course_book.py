@@ -6,9 +6,13 @@ import os
 import re
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from docutils import nodes
+from jupyter_cache import get_cache
+from myst_nb.core.execute import create_client
+from myst_nb.core.read import create_nb_reader
 from sphinx.util import logging
 
 ROOT = Path(__file__).parents[2]
@@ -30,8 +34,9 @@ def prepare_kernels(app, config):
 def follow_the_code(app, config):
     """Execute every page again when the package changes: the cache looks at the cells alone.
 
-    The name of the cache's folder holds a hash of all that the cells import or show and of its versions. Sphinx itself
-    reads all pages again when this value changes (myst-nb declares it with `rebuild="env"`), so nothing more is needed.
+    The name of the cache's folder holds a hash of all that the cells import, of its versions and of the reports that
+    they show. Sphinx itself reads all pages again when this value changes (myst-nb declares it with `rebuild="env"`),
+    so nothing more is needed.
     """
     code = hashlib.sha256()
     others = [ROOT / "constraints.txt", Path(__file__).with_name("matplotlibrc")]
@@ -47,6 +52,21 @@ def follow_the_code(app, config):
     current.mkdir(parents=True, exist_ok=True)
     config.nb_execution_cache_path = str(current)
     app.reusable_pages = executed_pages(current)
+
+
+def execute_side_by_side(app, env, docnames):
+    """Fill the cache with all pages that will be read, a kernel per core: myst-nb itself runs one after the other."""
+    get_cache(app.config.nb_execution_cache_path).list_cache_records()  # makes its tables, before threads want them
+
+    def execute(docname):
+        path = env.doc2path(docname)
+        text = Path(path).read_text(encoding="utf-8")
+        if reader := create_nb_reader(path, env.myst_config, env.mystnb_config, text):
+            with create_client(reader.read(text), path, env.mystnb_config, logger, reader.read_fmt):
+                pass  # to enter is to execute, or to find in the cache
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(execute, docnames))
 
 
 def executed_pages(cache):
@@ -133,6 +153,7 @@ def setup(app):
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     app.connect("config-inited", prepare_kernels)
     app.connect("config-inited", follow_the_code)
+    app.connect("env-before-read-docs", execute_side_by_side)
     app.connect("doctree-read", fold_solutions)
     app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add them
     app.connect("build-finished", copy_mathjax)

@@ -25,6 +25,7 @@ from attention_course.tasks.multi30k import TranslationTask, multi30k
 from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import SequenceTask
+from attention_course.tasks.series import series
 from attention_course.training import TrainConfig, evaluate, train, validation_loss
 from attention_course.windows import LocalM, LocalP
 
@@ -56,6 +57,7 @@ TASKS: dict[str, Callable[[TaskOptions], SequenceTask]] = {
     "numerals-de": lambda options: numerals("de"),
     "numerals-fr": lambda options: numerals("fr"),
     "reversal": lambda options: reversal(options.max_length),
+    "series": lambda options: series(),
 }
 
 

@@ -74,11 +74,10 @@ class GNMTDecoder(nn.Module):
     with :math:`x^0_t = y_{t-1}`, :math:`x^i = h^i` for i = 1 and 2, and :math:`x^i = h^i + x^{i-1}` from the third
     layer on; :math:`x^L_t` goes to the output layer.
 
-    Wu et al. (2016), Section 3. Their attention asks with :math:`y_{i-1}`, which is the output of the bottom decoder
-    layer at the previous step: our :math:`h^1_{t-1}`, not a token; their a_i, x_t and p_t are our c_t, v_s and a_ts,
-    the m of their Section 3.1 is h. So the bottom layer keeps Bahdanau's order, and only it waits for its own contexts:
-    each layer above runs over all T steps in one call. All layers start from the encoder's final state through one
-    linear map.
+    Wu et al. (2016), Section 3. Their attention asks with :math:`y_{i-1}`, the output of the bottom decoder layer at
+    the previous step: our :math:`h^1_{t-1}`, not a token; their a_i, x_t and p_t are our c_t, v_s and a_ts, the m of
+    their 3.1 is h. So the bottom layer keeps Bahdanau's order, and only it waits for its own contexts: each layer
+    above runs over all T steps in one call. All layers start from the encoder's final state through one linear map.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.

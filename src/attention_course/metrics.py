@@ -135,7 +135,7 @@ def alignment_error_rate(
 
     .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|} = 1 - \frac{2 |A \cap G|}{|A| + |G|}
 
-    Och and Ney (2003), Section 2.2: A are our links; all links of the gold alignment G are sure, S, and possible, P.
+    Och and Ney (2003), where A are our links; all links of the gold alignment G are both sure, S, and possible, P.
     Each target position makes one link, to its largest weight, so that one that came from n source positions
     leaves n - 1 links out: the best value is above 0 then. Target positions without a gold position do not count.
 

@@ -213,7 +213,13 @@ def encoder_only(
 
 
 def classifier(
-    source_size: int, num_classes: int, embedding_dim: int, hidden_dim: int, score: Score, cell: Cell = nn.GRU
+    source_size: int,
+    num_classes: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    score: Score,
+    look_up_words: bool = False,
+    cell: Cell = nn.GRU,
 ) -> Classifier:
     """Build a reader that sums a sentence up in one look and names its class.
 
@@ -223,13 +229,18 @@ def classifier(
         embedding_dim: width of an embedding.
         hidden_dim: width of the query, and of an encoder state per direction.
         score: compares a query of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        look_up_words: states say where to look, embeddings what is there, and a layer joins the words that were found.
         cell: kind of the encoder's layer.
 
     Returns:
         An untrained model.
     """
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, cell=cell)
-    return Classifier(encoder, AttentionPooling(hidden_dim, score), nn.Linear(encoder.output_dim, num_classes))
+    pooling = AttentionPooling(hidden_dim, score)
+    if not look_up_words:
+        return Classifier(encoder, pooling, nn.Linear(encoder.output_dim, num_classes))
+    head = nn.Sequential(nn.Linear(embedding_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, num_classes))
+    return Classifier(encoder, pooling, head, encoder.embedding)
 
 
 def tagger(

@@ -27,18 +27,21 @@ class AttentionPooling(nn.Module):
         self.query = nn.Parameter(torch.randn(query_dim))
         self.score = score
 
-    def forward(self, encoded: Encoded) -> tuple[Float[Tensor, "B E"], Float[Tensor, "B 1 S"]]:
+    def forward(
+        self, encoded: Encoded, value: Float[Tensor, "B S Dv"] | None = None
+    ) -> tuple[Float[Tensor, "B Dv"], Float[Tensor, "B 1 S"]]:
         """Look at a memory once.
 
         Args:
             encoded: what some encoder returned.
+            value: what is looked up, one vector per source position; None: the states.
 
         Returns:
             The context, and the weights over the memory.
         """
         query = self.query.expand(encoded.states.size(0), 1, -1)  # (B, 1, D)
         scores = self.score(query, self.score.project_keys(encoded.states))
-        context, weights = attend(scores, encoded.states, encoded.mask)
+        context, weights = attend(scores, encoded.states if value is None else value, encoded.mask)
         return context[:, 0], weights
 
 
@@ -47,19 +50,23 @@ class Classifier(nn.Module):
 
     .. math:: P(y \mid x) = \mathrm{softmax}(W c + b)
 
-    Yang et al. (2016), Section 2.3, where c is the document vector v.
+    Yang et al. (2016), Section 2.3, where c is the document vector v. A state has read what stands around it, so that
+    the answer may be looked up anywhere. Where the weights shall tell what decides, look up something that knows
+    nothing of its neighbours: an embedding.
 
     Args:
         encoder: maps (source, lengths) to `Encoded`, with states of width E.
         pooling: sums them up.
-        head: maps a context of width E to V logits.
+        head: maps a context to V logits.
+        values: maps the source to what is looked up, (B, S, Dv); None: the states are.
     """
 
-    def __init__(self, encoder: nn.Module, pooling: AttentionPooling, head: nn.Linear):
+    def __init__(self, encoder: nn.Module, pooling: AttentionPooling, head: nn.Module, values: nn.Module | None = None):
         super().__init__()
         self.encoder = encoder
         self.pooling = pooling
         self.head = head
+        self.values = values
 
     def forward(
         self, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"]
@@ -73,7 +80,8 @@ class Classifier(nn.Module):
         Returns:
             Logits of the classes, and the weights over the source.
         """
-        context, weights = self.pooling(self.encoder(source, lengths))
+        value = None if self.values is None else self.values(source)
+        context, weights = self.pooling(self.encoder(source, lengths), value)
         return self.head(context), weights
 
 

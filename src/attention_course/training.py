@@ -72,8 +72,8 @@ def warmup_and_decay(step: int, config: TrainConfig) -> float:
 class OwnTokens(nn.Module):
     """Give a decoder its own last token now and then, in training, as it will have to live with it afterwards.
 
-    Bengio et al. (2015), Section 2.4, "scheduled sampling": a coin is thrown for every token, and what is not the
-    right one is drawn from what the model has just predicted. Step by step, so slower than `decode`.
+    Bengio et al. (2015), "scheduled sampling", without the schedule: a coin is thrown for every token, and what is
+    not the right one is drawn from what the model has just predicted. Step by step, so slower than `decode`.
 
     Args:
         model: what is trained; it knows nothing of this.

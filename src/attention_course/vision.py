@@ -33,6 +33,10 @@ class GridEncoder(nn.Module):
             nn.ReLU(),
             nn.Conv2d(output_dim, output_dim, 3, padding=1),
         )
+        for layer in self.features:
+            if isinstance(layer, nn.Conv2d):  # He et al. (2015): by torch's own start each layer's features are fainter
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        self.norm = nn.LayerNorm(output_dim)
         self.positions = LearnedPositions(grid_size, output_dim)
 
     def forward(self, source: Float[Tensor, "B C height width"], lengths: Int[Tensor, " B"]) -> Encoded:
@@ -45,5 +49,5 @@ class GridEncoder(nn.Module):
         Returns:
             The cells' features, row by row; their mean; a mask that allows all.
         """
-        cells = torch.relu(self.positions(self.features(source).flatten(2).mT))  # (B, S, E)
+        cells = self.positions(self.norm(self.features(source).flatten(2).mT))  # (B, S, E)
         return Encoded(cells, cells.mean(dim=1), cells.new_ones(cells.size(0), 1, cells.size(1), dtype=torch.bool))

@@ -34,8 +34,8 @@ def draw(g, *shape):
 
 
 def sizes(g):
-    for b, s in ((1, 1), (1, 4), (3, 1), (4, 6), (2, 9)):
-        yield b, s, *torch.randint(2, 7, (5,), generator=g).tolist()
+    for b, s in ((1, 1), (1, 4), (3, 1), (4, 6), (2, 9), (3, 5), (2, 3), (4, 4)):
+        yield b, s, *torch.randint(1, 7, (5,), generator=g).tolist()
 
 
 def memories(g, b, s, d, e, a):
@@ -352,6 +352,15 @@ def state_detached(self, token, memory, cache):
 @bahdanau
 def nothing_handed_on(self, token, memory, cache):
     return Bahdanau.step(self, token, memory, cache)[:2]
+
+
+@wrong("bahdanau_step", FITS)
+@bahdanau
+def every_axis_squeezed(self, token, memory, cache):
+    embedded = self.embedding(token)
+    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
+    state = self.rnn(torch.cat([embedded, context], dim=-1).squeeze(), cache)
+    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
 
 
 @wrong("bahdanau_step", NO_NAME)
@@ -847,6 +856,13 @@ def mask_before_nothing(self, scores, query, position, memory):
 @window_with("centre")
 def axis_left(self, query, memory):
     return memory.mask.sum(dim=-1) * torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))
+
+
+@wrong("local_p", FITS)
+@window_with("centre")
+def every_axis_gone(self, query, memory):
+    share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze()
+    return memory.mask.sum(dim=-1) * share
 
 
 @wrong("local_p", DEVICE)

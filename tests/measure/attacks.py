@@ -29,7 +29,6 @@ from attention_course.grader.selftest import prove  # noqa: E402
 from attention_course.grader.stock import nbgrader  # noqa: E402
 from attention_course.grader.walls import Limits  # noqa: E402
 from attention_course.grader.worker import Grader  # noqa: E402
-from attention_course.questions import QUESTIONS  # noqa: E402
 
 LAB = submissions.LAB
 ON_TWO_CORES = ["--Autograde.workers=2"]
@@ -189,7 +188,7 @@ def kills(base, count) -> list[Row]:
         wrong = number % 2
         notebook = submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED
         submissions.hand_in(folder_of(course, f"student{number}"), notebook)
-        wanted[f"student{number}"] = sum(q.points for q in QUESTIONS.values()) - 3 * wrong
+        wanted[f"student{number}"] = sum(q.points for q in submissions.QUESTIONS) - 3 * wrong
     began = time.monotonic()
     autograde(course, *ON_TWO_CORES)
     whole, bad, victims = time.monotonic() - began, [], {}
@@ -204,7 +203,7 @@ def kills(base, count) -> list[Row]:
         batch.communicate()
         if attempt % 3 == 2:  # a resubmission while it ran
             submissions.hand_in(folder_of(course, "student1"), {**SOLVED, "metadata": {"attempt": attempt}})
-            wanted["student1"] = sum(q.points for q in QUESTIONS.values())
+            wanted["student1"] = sum(q.points for q in submissions.QUESTIONS)
         autograde(course, *ON_TWO_CORES)
         found, booked = records(course), scores(course)
         if {n: r["points"] for n, r in found.items()} != wanted or booked != wanted:

@@ -10,7 +10,7 @@ import logging
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -20,6 +20,7 @@ from measure.report import Row, row
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
+from tqdm import tqdm
 
 from attention_course import models
 from attention_course.attention import MultiHeadAttention, attend
@@ -437,21 +438,19 @@ def growth(plan: Plan) -> list[Row]:
     return rows
 
 
-def measure(plan: Plan) -> list[Row]:
+def measure(plan: Plan) -> Iterator[Row]:
     """Measure everything."""
     torch.manual_seed(0)
-    rows = []
     for name, sizes in plan.transformers.items():
-        rows += transformer_decoding(name, sizes, plan)
-        rows += transformer_training(name, sizes, plan)
+        yield from transformer_decoding(name, sizes, plan)
+        yield from transformer_training(name, sizes, plan)
     name, sizes = next(iter(plan.transformers.items()))
-    rows += beam(name, sizes, plan)
-    rows += d2l_encoder(name, sizes, plan)
-    rows += multi_head(name, sizes, plan)
-    rows += recurrent(plan.recurrent, plan)
-    rows += additive(plan.recurrent, plan)
-    rows += score_memory(plan)
-    return rows + growth(plan)
+    for part in (beam, d2l_encoder, multi_head):
+        yield from part(name, sizes, plan)
+    for part in (recurrent, additive):
+        yield from part(plan.recurrent, plan)
+    yield from score_memory(plan)
+    yield from growth(plan)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -465,7 +464,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.disable(logging.INFO)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # other people's
-        rows = measure(QUICK if quick else FULL)
+        rows = list(tqdm(measure(QUICK if quick else FULL), unit=" rows"))
     report.write("bench-quick" if quick else "bench", rows, time.perf_counter() - begin)
 
 

@@ -7,7 +7,7 @@ The rules, in one place:
 - Graded and locked cells are taken from the source, each behind the cell that it follows there.
 - An answer that was deleted comes back as it was released. Of several copies all run in the student's order, so that
   the last one counts; copies that were never worked in do not run.
-- A cell that the source marks as show ("show": true in its metadata) does not run, unless it defines something.
+- A cell that the source marks as show ("show": true in its metadata) does not run, unless something was defined in it.
 - Whatever was odd is written down as a flag.
 """
 
@@ -326,8 +326,7 @@ def restore(cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: li
         if match is not None and _is_answer(source[match]):
             restored.append((match, _answer(cell, at, copies[match], cells, source[match], flags)))
         else:
-            show = match is not None and source[match]["metadata"].get("show") and not defined(cell["source"])
-            run = cell["cell_type"] == "code" and not show
+            run = cell["cell_type"] == "code" and (match is None or not _only_shows(cell, source[match]))
             restored.append((match, {**cell, "metadata": {}, "run": run}))
     for i, cell in enumerate(source):
         if _is_locked(cell) or (_is_answer(cell) and i not in copies):
@@ -335,6 +334,11 @@ def restore(cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: li
             run = cell["cell_type"] == "code" and not is_graded(cell)
             restored.insert(_place(restored, i), (i, {**cell, "run": run}))
     return [cell for _, cell in restored]
+
+
+def _only_shows(cell: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
+    """Whether a cell is there for show, and the student has defined nothing in it."""
+    return bool(source["metadata"].get("show")) and defined(cell["source"]) <= defined(source["source"])
 
 
 def _answer(

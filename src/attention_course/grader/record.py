@@ -36,10 +36,10 @@ def questions_of(source: Sequence[Mapping[str, Any]]) -> list[Asked]:
 
 
 def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the modules that a lab's own cells import, to have them ready before a submission comes."""
+    """List the modules that a lab's cells import, to have them ready before a submission comes."""
     modules: dict[str, None] = {}
     for cell in source:
-        if cell["cell_type"] != "code" or not cell["metadata"].get("nbgrader", {}).get("locked"):
+        if cell["cell_type"] != "code":
             continue
         for node in ast.walk(ast.parse(cell["source"])):
             if isinstance(node, ast.Import):

@@ -21,7 +21,7 @@ from attention_course.grader import wire
 from attention_course.grader.walls import FIRST_USER, Limits, arguments, bubblewrap, interpreter, scrub
 
 WATCH_SECONDS = 0.04
-START_SECONDS = 120.0
+START_SECONDS = 600.0
 FORK_SECONDS = 60.0
 # torch reserves address space that it never touches.
 RESERVED_BYTES = 3 << 30

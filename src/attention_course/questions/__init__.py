@@ -8,8 +8,11 @@ from attention_course.questions.core import Question, evaluate, local
 from attention_course.questions.feedback import Grade
 from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
 from attention_course.questions.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
+from attention_course.questions.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
 
-QUESTIONS = {question.name: question for lab in (LAB03_SCORING, LAB04_ALIGNMENT) for question in lab}
+QUESTIONS = {
+    question.name: question for lab in (LAB03_SCORING, LAB04_ALIGNMENT, LAB05_SELF_ATTENTION) for question in lab
+}
 
 __all__ = ["QUESTIONS", "Grade", "Question", "check"]
 

@@ -6,6 +6,7 @@ process needs another door and nothing else.
 """
 
 import contextlib
+import inspect
 import types
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,10 +65,11 @@ Door = Callable[[Request], Reply]
 
 
 class Finding(NamedTuple):
-    """Why a property does not hold: what was seen, and what was wanted."""
+    """Why a property does not hold: what was seen, and what was wanted, for inputs of which shapes."""
 
     seen: str
     wanted: str
+    inputs: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,16 @@ def _examine(
             return Finding("not written yet", "your code"), None
         reference = ask_reference(replace(request, dtype=torch.float64, device="cpu"))
         if finding := checked.judge(request, reply, reference):
+            finding = finding._replace(inputs=_shapes(question, request))
             return finding, _recognise(question, request, reply, reference, on_course)
     return None, None
+
+
+def _shapes(question: Question, request: Request) -> str:
+    """Say what the inputs were, by the names that the question's `use` gives them."""
+    names = list(inspect.signature(question.use).parameters)[1:]
+    parts = (f"{name} {'None' if x is None else tuple(x.shape)}" for name, x in zip(names, request.inputs))
+    return ", ".join(parts)
 
 
 def _recognise(

@@ -33,11 +33,13 @@ class Grade(float):
     def as_text(self) -> str:
         """Return the table as text."""
         lines = [f"{self.question.name}: {float(self):g} of {self.question.points} points"]
-        for result in self.results:
+        for result, inputs in zip(self.results, self._inputs()):
             mark = "holds" if result.finding is None else "FAILS"
             lines.append(f"  {mark}  {result.earned}/{result.checked.points}  {result.checked.claim}")
             if result.finding:
                 lines.append(f"            seen: {result.finding.seen}; wanted: {result.finding.wanted}")
+            if inputs:
+                lines.append(f"            {inputs}")
         for name, hint, section in self._mistakes():
             lines.append(f"  This looks like: {name}. {hint}" + (f" Read {section} in the book." if section else ""))
         if self._gated():
@@ -46,8 +48,9 @@ class Grade(float):
 
     def _repr_html_(self) -> str:
         rows = []
-        for result in self.results:
-            seen, wanted = result.finding or ("", "")
+        for result, inputs in zip(self.results, self._inputs()):
+            seen, wanted, _ = result.finding or ("", "", "")
+            seen += f"; {inputs}" if inputs else ""
             mark = "✓ holds" if result.finding is None else "✗ fails"
             cells = (mark, f"{result.earned}/{result.checked.points}", result.checked.claim, seen, wanted)
             rows.append("<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in cells) + "</tr>")
@@ -64,6 +67,15 @@ class Grade(float):
             f"<p><strong>{escape(self.question.name)}: {float(self):g} of {self.question.points} points</strong></p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{''.join(notes)}"
         )
+
+    def _inputs(self) -> list[str]:
+        """Say for each line what went in, where it fails and the line before it has not said the same."""
+        said, lines = "", []
+        for result in self.results:
+            inputs = result.finding.inputs if result.finding else ""
+            lines.append(f"with {inputs}" if inputs and inputs != said else "")
+            said = inputs or said
+        return lines
 
     def _mistakes(self) -> list[tuple[str, str, str]]:
         found = {result.misconception.name: result.misconception for result in self.results if result.misconception}

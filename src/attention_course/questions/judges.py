@@ -30,12 +30,13 @@ def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding 
     """Outputs are the reference's, and so is the gradient with respect to every input."""
     if finding := same_numbers(request, reply, reference):
         return finding
-    for gradient, wanted in zip(reply.gradients, reference.gradients):
+    leaves = [*(f"input {number}" for number, _ in enumerate(request.inputs, start=1)), *request.parameters]
+    for leaf, gradient, wanted in zip(leaves, reply.gradients, reference.gradients):
         if wanted is None:
             continue
         if gradient is None:
-            return Finding("an input or a parameter got no gradient", "a gradient for each")
-        if finding := _compare(gradient, wanted, "gradients"):
+            return Finding(f"no gradient for {leaf}", "a gradient")
+        if finding := _compare(gradient, wanted, f"gradients for {leaf}"):
             return finding
     return None
 
@@ -55,8 +56,7 @@ def of_output(index: int, judge: Judge) -> Judge:
 def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """Inputs are left as they were; outputs have the inputs' dtype and device."""
     if reply.error:
-        on = "" if request.device == "cpu" else f" on another device ({request.device})"
-        return Finding(f"{reply.error}{on}", "new tensors take dtype and device from an argument")
+        return Finding(reply.error, f"no error in {request.dtype} on device {request.device}")
     if reply.changed:
         return Finding("an input was changed in place", "inputs stay as they were")
     for output in reply.outputs:

@@ -17,7 +17,11 @@ from attention_course.seq2seq import Memory
 
 B, T, S, D, E, A, M, V = 2, 3, 5, 7, 13, 4, 6, 11
 SIZES = (V, M, D, E, A)
-PAGE = "08_who_asks.html#who-asks"
+BAHDANAU = "06_bahdanau.html#bahdanau-step"
+MAPS = "06_bahdanau.html#bahdanau-maps"
+LUONG = "07_luong.html#luong-step"
+FEEDING = "07_luong.html#luong-feeding"
+LOCAL = "07_luong.html#luong-local"
 
 LOGITS, WEIGHTS, STATE = 0, 1, 2
 
@@ -32,14 +36,14 @@ def _use_step(
     return decoder.step(token, Memory(key, value, mask, first), state)
 
 
-def _remembered(g: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _remembered(g: torch.Generator, batch: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Draw keys, values, mask and the first state."""
-    return normal(g, B, S, A), normal(g, B, S, E), some_allowed(g, B, 1, S), normal(g, B, D).tanh()
+    return normal(g, batch, S, A), normal(g, batch, S, E), some_allowed(g, batch, 1, S), normal(g, batch, D).tanh()
 
 
-def _step(g: torch.Generator, reference: Any, tokens: int = 1, gradients: bool = False) -> Request:
-    token = torch.randint(V, (B, tokens), generator=g)
-    inputs = (token, normal(g, B, D).tanh(), *_remembered(g))
+def _step(g: torch.Generator, reference: Any, tokens: int = 1, gradients: bool = False, batch: int = B) -> Request:
+    token = torch.randint(V, (batch, tokens), generator=g)
+    inputs = (token, normal(g, batch, D).tanh(), *_remembered(g, batch))
     return Request(inputs, SIZES, parameters(g, lambda: _with_score(reference, *SIZES)), gradients)
 
 
@@ -62,7 +66,7 @@ def _weight_off_mask(request: Request, reply: Reply, reference: Reply) -> bool:
 MASK_LEFT_OUT = Misconception(
     "a forbidden position has weight",
     "The memory has a mask: hand it to `attend`.",
-    PAGE + "-bahdanau",
+    BAHDANAU,
     sign=comparable(_weight_off_mask),
 )
 
@@ -108,6 +112,7 @@ def _bahdanau_steps(g: torch.Generator) -> Iterator[Request]:
 
 def _bahdanau_learns(g: torch.Generator) -> Iterator[Request]:
     yield _step(g, rnn.BahdanauDecoder, gradients=True)
+    yield _step(g, rnn.BahdanauDecoder, batch=1)
 
 
 def _bahdanau_manners(g: torch.Generator) -> Iterator[Request]:
@@ -129,13 +134,13 @@ BAHDANAU_STEP = Question(
         Misconception(
             "the first state asks at every step",
             "memory.state is where decoding starts; the state of this step is the cache.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(query=lambda memory, cache: memory.state[:, None]),
         ),
         Misconception(
             "the first state asks at every step",
             "memory.state is where decoding starts; the state of this step is the cache.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(
                 query=lambda memory, cache: memory.state[:, None], before=lambda memory, cache: memory.state
             ),
@@ -143,31 +148,31 @@ BAHDANAU_STEP = Question(
         Misconception(
             "every step starts from the first state",
             "memory.state is where decoding starts; the state of this step is the cache.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(before=lambda memory, cache: memory.state),
         ),
         Misconception(
             "the old state predicts",
             "The update comes before the prediction: h_t, not h_{t-1}, goes into the output layer.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(say=lambda embedded, context, state, before: torch.cat([before, context, embedded], dim=-1)),
         ),
         Misconception(
             "the new state is not handed on",
             "What a step returns last is where the next step starts: the state after the update.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(keep=lambda state, cache: cache),
         ),
         Misconception(
             "context before token in the update",
             "The order of what is attached decides which weights it meets: the token, then the context.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(read=lambda embedded, context: torch.cat([context, embedded], dim=-1)),
         ),
         Misconception(
             "another order in the output layer",
             "The order of what is attached decides which weights it meets: state, context, token.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             _bahdanau_with(say=lambda embedded, context, state, before: torch.cat([embedded, context, state], dim=-1)),
         ),
         MASK_LEFT_OUT,
@@ -176,19 +181,19 @@ BAHDANAU_STEP = Question(
             "the update reads something else than token and context",
             "The weights are right. The recurrent cell reads the embedded token and the context, one behind the other, "
             "and starts from the state before the update.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             sign=_wrong_alone(STATE),
         ),
         Misconception(
             "the output layer reads something else",
             "Weights and state are right. The logits come from the state after the update, the context and the token.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             sign=_wrong_alone(LOGITS),
         ),
         Misconception(
             "another query",
             "The query is the state before the update, with an axis for the one target position.",
-            PAGE + "-bahdanau",
+            BAHDANAU,
             sign=comparable(
                 lambda request, reply, reference: not close(reply.outputs[WEIGHTS], reference.outputs[WEIGHTS])
             ),
@@ -239,6 +244,7 @@ def _luong_steps(g: torch.Generator) -> Iterator[Request]:
 
 def _luong_learns(g: torch.Generator) -> Iterator[Request]:
     yield _step(g, _Luong, gradients=True)
+    yield _step(g, _Luong, batch=1)
 
 
 def _luong_runs(g: torch.Generator) -> Iterator[Request]:
@@ -264,37 +270,37 @@ LUONG_STEP = Question(
         Misconception(
             "h_{t-1} asks, where h_t is meant",
             "This is Bahdanau's order. Luong's decoder updates first, and the state after the update asks.",
-            PAGE + "-luong",
+            LUONG,
             _luong_with(query=lambda states, cache: torch.cat([cache[:, None], states[:, :-1]], dim=1)),
         ),
         Misconception(
             "every step starts from the first state",
             "memory.state is where decoding starts; the state of this step is the cache.",
-            PAGE + "-luong",
+            LUONG,
             _luong_with(before=lambda memory, cache: memory.state),
         ),
         Misconception(
             "tanh missing",
             "The attentional vector is the tanh of W_c [c; h].",
-            PAGE + "-luong",
+            LUONG,
             _luong_with(mix=lambda project, context, states: project(torch.cat([context, states], dim=-1))),
         ),
         Misconception(
             "state before context in the attentional vector",
             "The order of what is attached decides which weights it meets: the context, then the state.",
-            PAGE + "-luong",
+            LUONG,
             _luong_with(mix=lambda project, context, states: project(torch.cat([states, context], dim=-1)).tanh()),
         ),
         Misconception(
             "the state predicts, not the attentional vector",
             "Predicting from h_t, the decoder never sees the context: the head reads the attentional vector.",
-            PAGE + "-luong",
+            LUONG,
             _luong_with(say=lambda mixed, states: states),
         ),
         Misconception(
             "the attentional vector is handed on as the state",
             "The recurrent state goes on as it is; in input feeding the attentional vector goes on beside it.",
-            PAGE + "-luong",
+            LUONG,
             _luong_with(keep=lambda last, mixed: mixed[:, -1]),
         ),
         MASK_LEFT_OUT,
@@ -302,19 +308,19 @@ LUONG_STEP = Question(
         Misconception(
             "the attentional vector is made of something else",
             "Weights and state are right. It is the tanh of a linear map of context and state, and the head reads it.",
-            PAGE + "-luong",
+            LUONG,
             sign=_wrong_alone(LOGITS),
         ),
         Misconception(
             "another state is handed on",
             "The weights are right. The next step starts from the state after the last token.",
-            PAGE + "-luong",
+            LUONG,
             sign=_wrong_alone(STATE),
         ),
         Misconception(
             "another query",
             "The queries are the states after the update, one for each token.",
-            PAGE + "-luong",
+            LUONG,
             sign=comparable(
                 lambda request, reply, reference: not close(reply.outputs[WEIGHTS], reference.outputs[WEIGHTS])
             ),
@@ -341,8 +347,8 @@ def _use_feeding(decoder: Any, tokens: Tensor, key: Tensor, value: Tensor, mask:
     return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
 
-def _fed(g: torch.Generator, tokens: int, gradients: bool = False) -> Request:
-    inputs = (torch.randint(V, (B, tokens), generator=g), *_remembered(g))
+def _fed(g: torch.Generator, tokens: int, gradients: bool = False, batch: int = B) -> Request:
+    inputs = (torch.randint(V, (batch, tokens), generator=g), *_remembered(g, batch))
     return Request(inputs, SIZES, parameters(g, lambda: _with_score(_feeding, *SIZES)), gradients)
 
 
@@ -353,6 +359,7 @@ def _fed_first(g: torch.Generator) -> Iterator[Request]:
 def _fed_on(g: torch.Generator) -> Iterator[Request]:
     yield _fed(g, 2)
     yield _fed(g, 4, gradients=True)
+    yield _fed(g, 2, batch=1)
 
 
 def _fed_manners(g: torch.Generator) -> Iterator[Request]:
@@ -409,50 +416,50 @@ INPUT_FEEDING = Question(
         Misconception(
             "zeros are fed at every step",
             "Only the first step has nothing to be told; each later one is fed what the step before it made.",
-            PAGE + "-luong",
+            FEEDING,
             _feeding_with(keep=lambda state, mixed, states: (state, torch.zeros_like(mixed))),
         ),
         Misconception(
             "the state is fed, not the attentional vector",
             "The recurrent cell knows its own state anyway; what it does not know is what was looked at.",
-            PAGE + "-luong",
+            FEEDING,
             _feeding_with(keep=lambda state, mixed, states: (state, states)),
         ),
         Misconception(
             "the attentional vector is handed on as the state",
             "It is part of the next *input*. The recurrent state goes on as it is.",
-            PAGE + "-luong",
+            FEEDING,
             _feeding_with(keep=lambda state, mixed, states: (mixed[:, 0], mixed)),
         ),
         Misconception(
             "the first state is fed first",
             "Before the first step nothing was looked at: zeros.",
-            PAGE + "-luong",
+            FEEDING,
             _feeding_with(first=lambda state: state),
         ),
         Misconception(
             "attentional vector before token",
             "The order of what is attached decides which weights it meets: the token, then what is fed.",
-            PAGE + "-luong",
+            FEEDING,
             _feeding_with(read=lambda embedded, fed: torch.cat([fed, embedded], dim=-1)),
         ),
         Misconception(
             "a forbidden position has weight",
             "The memory has a mask: hand it to `attend`.",
-            PAGE + "-luong",
+            FEEDING,
             sign=comparable(_weight_off_mask),
         ),
         *ANYWHERE,
         Misconception(
             "something else is handed on",
             "The first step is right. The next one needs its recurrent state and its attentional vector.",
-            PAGE + "-luong",
+            FEEDING,
             sign=_only_later_steps,
         ),
         Misconception(
             "the weights are right, the logits are not",
             "The logits come from the attentional vector, the tanh of W_c [c; h].",
-            PAGE + "-luong",
+            FEEDING,
             sign=comparable(
                 lambda request, reply, reference: close(reply.outputs[WEIGHTS], reference.outputs[WEIGHTS])
             ),
@@ -471,9 +478,9 @@ def _use_window(window: Any, scores: Tensor, query: Tensor, value: Tensor, mask:
     return window(scores, query, position, Memory(value, value, mask, query[:, 0]))
 
 
-def _window(g: torch.Generator, lengths: Sequence[int], gradients: bool = False) -> Request:
-    mask = padding_mask(torch.tensor(lengths), LONG)
-    inputs = (normal(g, B, T, LONG), normal(g, B, T, D), normal(g, B, LONG, E), mask)
+def _window(g: torch.Generator, lengths: Sequence[int], gradients: bool = False, queries: int = T) -> Request:
+    batch, mask = len(lengths), padding_mask(torch.tensor(lengths), LONG)
+    inputs = (normal(g, batch, queries, LONG), normal(g, batch, queries, D), normal(g, batch, LONG, E), mask)
     init = (D, A, HALF_WIDTH)
     return Request(inputs, init, parameters(g, lambda: windows.LocalP(*init)), gradients)
 
@@ -489,6 +496,8 @@ def _padded_sentences(g: torch.Generator) -> Iterator[Request]:
 
 def _window_learns(g: torch.Generator) -> Iterator[Request]:
     yield _window(g, (LONG, 11), gradients=True)
+    yield _window(g, (LONG, 8, 13), queries=1)
+    yield _window(g, (11,))
 
 
 def _window_manners(g: torch.Generator) -> Iterator[Request]:
@@ -551,45 +560,45 @@ LOCAL_P = Question(
         Misconception(
             "padding counted in the sentence's length",
             "The position is a share of the tokens that the sentence has, not of the length it was padded to.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(centre=lambda share, lengths, size: size * share),
         ),
         Misconception(
             "the position is not scaled to the sentence",
             "The sigmoid gives a share between 0 and 1: multiplied by the sentence's length it is a position.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(centre=lambda share, lengths, size: share),
         ),
         Misconception(
             "no Gaussian",
             "Within the window the weight falls off with the distance from its centre. Without that the predicted "
             "position gets no gradient.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores, mask & near)),
         ),
         Misconception(
             "a forbidden position has weight",
             "Padding within the window stays padding: the memory's mask and the window are combined with `&`.",
-            PAGE + "-luong",
+            LOCAL,
             sign=_outside_the_sentence,
         ),
         Misconception(
             "no window",
             "The softmax runs over the positions at most w away from the centre, and no others.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores, mask) * gauss),
             _outside_the_window,
         ),
         Misconception(
             "the Gaussian before the softmax",
             "It multiplies the weights, not the scores.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores * gauss, mask & near)),
         ),
         Misconception(
             "the weights are normalised again",
             "They are left as the Gaussian makes them, and need not sum to one.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(
                 weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores + gauss.log(), mask & near)
             ),
@@ -597,20 +606,20 @@ LOCAL_P = Question(
         Misconception(
             "the Gaussian is as wide as the window",
             "Its standard deviation is half of w.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(spread=lambda half_width: float(half_width)),
         ),
         Misconception(
             "tanh missing",
             "The network that predicts the position has a hidden layer with a tanh.",
-            PAGE + "-luong",
+            LOCAL,
             _local_with(hidden=lambda x: x),
         ),
         *ANYWHERE,
         Misconception(
             "the context is no weighted sum of the values",
             "The weights are right: the context is their product with the values.",
-            PAGE + "-luong",
+            LOCAL,
             sign=comparable(lambda request, reply, reference: close(reply.outputs[1], reference.outputs[1])),
         ),
     ),
@@ -700,57 +709,57 @@ HIT_RATE = Question(
         Misconception(
             "mean of the sentences' shares",
             "Every target position counts alike: add up hits and positions over all sentences, and divide once.",
-            PAGE + "-maps",
+            MAPS,
             lambda weights, gold: _mean([_mean(row) for row in _hits(weights, gold, _largest)]),
         ),
         Misconception(
             "positions that came from nowhere counted as misses",
             "A hyphen has no place in the source: leave its row out.",
-            PAGE + "-maps",
+            MAPS,
             lambda weights, gold: _mean(sum(_hits(weights, gold, _largest, skip=False), [])),
         ),
         Misconception(
             "the weight on gold positions, where hits are meant",
             "A hit is all or nothing: is the largest weight of the row on a gold position?",
-            PAGE + "-maps",
+            MAPS,
             lambda weights, gold: _mean(sum(_hits(weights, gold, lambda row, g: sum(row[s] for s in g)), [])),
         ),
         Misconception(
             "a row of zeros points to the first token",
             "The largest of equal numbers is found first, but a query that attends to nothing hits nothing.",
-            PAGE + "-maps",
+            MAPS,
             lambda weights, gold: _mean(sum(_hits(weights, gold, lambda row, g: row.index(max(row)) in g), [])),
             _with_rows_of_zeros,
         ),
         Misconception(
             "hits counted, not their share",
             "Divide by the number of target positions that count.",
-            PAGE + "-maps",
+            MAPS,
             lambda weights, gold: sum(sum(_hits(weights, gold, _largest), [])),
         ),
         Misconception(
             "one gold position looked at",
             "A character may have come from several: any of them is a hit.",
-            PAGE + "-maps",
+            MAPS,
             lambda weights, gold: _mean(sum(_hits(weights, gold, lambda row, g: _largest(row, {min(g)})), [])),
         ),
         Misconception(
             "no number is returned",
             "The share of hits is one number.",
-            PAGE + "-maps",
+            MAPS,
             sign=error_like(r"float\(\) argument|one element tensors|only be converted to"),
         ),
         Misconception(
             "tensors expected, where lists come",
             "Weights come as lists of rows of numbers, and gold positions as lists of sets.",
-            PAGE + "-maps",
+            MAPS,
             sign=error_like("'(list|set)' object|list indices"),
         ),
         *ANYWHERE,
         Misconception(
             "a position that came from nowhere is counted",
             "It is neither a hit nor a miss: leave it out of both numbers. Rows beyond the gold sets are no positions.",
-            PAGE + "-maps",
+            MAPS,
             sign=_with_hyphens,
         ),
     ),

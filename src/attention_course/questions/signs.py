@@ -97,7 +97,8 @@ def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def _cut_off(request: Request, reply: Reply, reference: Reply) -> bool:
-    return not reply.error and any(
+    same = len(reply.outputs) == len(reference.outputs) and all(map(close, reply.outputs, reference.outputs))
+    return same and any(
         wanted is not None and (given is None or (bool((given == 0).all()) and not bool((wanted == 0).all())))
         for given, wanted in zip(reply.gradients, reference.gradients)
     )
@@ -182,9 +183,9 @@ ANYWHERE = (
         "behind each line.",
         sign=error_like(
             "must match|to match|mat1 and mat2|cannot be multiplied|Expected size for|Expected hidden size|"
-            "not broadcast|expanded size|inconsistent|shape of the mask|is invalid for input of size|size mismatch|"
-            "same number of dimensions|were the keys projected|subscript .* has size|Sizes of tensors|at least . dim|"
-            "must have|input.size"
+            "not broadcast|expanded size|inconsistent|shape of the mask|is invalid for input of size|multiply up|"
+            "size mismatch|same number of dimensions|were the keys projected|subscript .* has size|"
+            "Sizes of tensors|at least . dim|must have|input.size"
         ),
     ),
     Misconception(

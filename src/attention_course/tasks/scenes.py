@@ -1,0 +1,209 @@
+"""Scenes: images of handwritten digits among clutter, to be described ("a three above a seven") or recognised.
+
+What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak, 1998; the copy that ships with
+scikit-learn, 1,797 images). What is synthetic: where they stand, and what lies around them. Each canvas has scraps of
+other digits, too small to read, and noise. No digit's image is in two splits, not even as a scrap.
+
+An encoder sees a canvas as a grid of cells, 4 x 4 pixels each, row by row; gold is given in such cells.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from sklearn.datasets import load_digits
+from torch import Tensor
+
+from attention_course.tasks.core import Vocabulary
+from attention_course.tasks.labels import LabelledExample, LabelTask
+from attention_course.tasks.sequences import SequenceTask
+
+SIZE, CELL, DIGIT, SCRAP = 24, 4, 8, 4  # pixels: sides of a canvas, a grid's cell, a digit and a scrap
+SIDE = SIZE // CELL  # cells
+GRID = SIDE * SIDE
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class Scene(NamedTuple):
+    """One image, its caption, and where each word of it is.
+
+    Attributes:
+        source: (1, SIZE, SIZE), brightness from 0 to about 1.
+        target: the caption's words.
+        gold: for each word the cells that a digit covers by at least half; empty for a word that names no digit.
+    """
+
+    source: Float[Tensor, "1 size size"]
+    target: tuple[str, ...]
+    gold: tuple[frozenset[int], ...]
+
+
+class Handwriting(NamedTuple):
+    """Some people's digits.
+
+    Attributes:
+        images: (N, DIGIT, DIGIT), brightness from 0 to 1.
+        values: (N,), which digit each is.
+    """
+
+    images: Tensor
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class CaptionTask(SequenceTask):
+    """Images in, sequences out: a `SequenceTask` whose sources are images. `source_vocabulary` has no tokens."""
+
+    def read(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
+        """Stack images. See `read_images`."""
+        return read_images(sources, device)
+
+    def view(self, example: Any) -> str:
+        """Write an example on one line: the image's size -> its caption."""
+        return f"{_write(example.source)} -> {' '.join(example.target)}"
+
+
+def captions(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -> CaptionTask:
+    """Put two digits on a canvas, one above or left of the other, and say so: "a three above a seven".
+
+    Args:
+        train_size: examples to train on.
+        held_out_size: examples in each of validation and test.
+        seed: of the split of the digits, and of all scenes.
+
+    Returns:
+        The task; gold are the cells of each digit that a word names.
+    """
+    rng = random.Random(seed)
+    sizes = (train_size, held_out_size, held_out_size)
+    # Scenes have the fields of an `Example`, with an image for a source.
+    splits: list[Any] = [[pair(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng))]
+    train, validation, test = splits
+    words = Vocabulary(word for scene in train for word in scene.target)
+    return CaptionTask("captions", train, validation, test, Vocabulary(()), words, separator=" ")
+
+
+def focus(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -> LabelTask:
+    """Put one digit on a canvas, and ask which it is. Arguments as in `captions`; gold are the digit's cells."""
+    rng = random.Random(seed)
+    sizes = (train_size, held_out_size, held_out_size)
+    train, validation, test = ([single(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng)))
+    return LabelTask("focus", train, validation, test, WORDS, read_images, _write)
+
+
+def pair(rng: random.Random, pool: Handwriting) -> Scene:
+    """Draw a scene of two digits, at least a pixel apart; the caption names the upper or the left one first."""
+    last = SIZE - DIGIT
+    near = rng.randint(0, last - DIGIT - 1)
+    far = rng.randint(near + DIGIT + 1, last)
+    across = rng.randint(0, last), rng.randint(0, last)
+    above = rng.random() < 0.5
+    corners = list(zip((near, far), across) if above else zip(across, (near, far)))
+    image, values = compose(rng, pool, corners)
+    relation = ("above",) if above else ("left", "of")
+    first, second = (cells(*corner) for corner in corners)
+    nothing: frozenset[int] = frozenset()
+    target = ("a", WORDS[values[0]], *relation, "a", WORDS[values[1]])
+    return Scene(image, target, (nothing, first, *[nothing] * len(relation), nothing, second))
+
+
+def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
+    """Draw a scene of one digit."""
+    corner = rng.randint(0, SIZE - DIGIT), rng.randint(0, SIZE - DIGIT)
+    image, values = compose(rng, pool, [corner])
+    return LabelledExample(image, (WORDS[values[0]],), (cells(*corner),))
+
+
+def compose(
+    rng: random.Random, pool: Handwriting, corners: Sequence[tuple[int, int]]
+) -> tuple[Float[Tensor, "1 size size"], list[int]]:
+    """Lay scraps and noise on a canvas, and a random digit over them at each place.
+
+    Args:
+        rng: of everything.
+        pool: where digits and scraps come from.
+        corners: row and column of each digit's upper left pixel.
+
+    Returns:
+        The canvas, and which digits they are.
+    """
+    canvas = torch.zeros(SIZE, SIZE)
+    for _ in range(6):
+        row, column = rng.randint(0, SIZE - SCRAP), rng.randint(0, SIZE - SCRAP)
+        top, left = rng.randint(0, DIGIT - SCRAP), rng.randint(0, DIGIT - SCRAP)
+        image = pool.images[rng.randrange(len(pool.images))]
+        canvas[row : row + SCRAP, column : column + SCRAP] = image[top : top + SCRAP, left : left + SCRAP]
+    values = []
+    for row, column in corners:
+        i = rng.randrange(len(pool.images))
+        canvas[row : row + DIGIT, column : column + DIGIT] = pool.images[i]
+        values.append(int(pool.values[i]))
+    noise = torch.randn(canvas.shape, generator=torch.Generator().manual_seed(rng.getrandbits(32)))
+    return (canvas + 0.1 * noise)[None], values
+
+
+def cells(row: int, column: int) -> frozenset[int]:
+    """List the cells of which a digit covers at least half in height and in width.
+
+    Args:
+        row: of its upper left pixel.
+        column: of its upper left pixel.
+
+    Returns:
+        Numbers of cells, row by row.
+    """
+    rows, columns = ([c for c in range(SIDE) if _overlap(CELL * c, start) >= CELL // 2] for start in (row, column))
+    return frozenset(SIDE * r + c for r in rows for c in columns)
+
+
+def _overlap(cell: int, digit: int) -> int:
+    return min(cell + CELL, digit + DIGIT) - max(cell, digit)
+
+
+def _pools(rng: random.Random) -> Iterator[Handwriting]:
+    """Share the digits out to training, validation and test: four sixths, one, and one."""
+    everything = _handwriting()
+    order = list(range(len(everything.values)))
+    rng.shuffle(order)
+    sixth = len(order) // 6
+    for part in (order[2 * sixth :], order[:sixth], order[sixth : 2 * sixth]):
+        yield Handwriting(everything.images[part], everything.values[part])
+
+
+@cache
+def _handwriting() -> Handwriting:
+    digits = load_digits()
+    return Handwriting(torch.tensor(digits.images / 16, dtype=torch.float32), torch.tensor(digits.target))
+
+
+def read_images(
+    sources: Sequence[Float[Tensor, "1 size size"]], device: torch.device | str = "cpu"
+) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
+    """Stack images, and count their cells.
+
+    Args:
+        sources: an image per example.
+        device: where they go; the counts stay on the CPU.
+
+    Returns:
+        The images, and for each the number of cells: the same for all.
+
+    Raises:
+        ValueError: there are no images, or one of another size.
+    """
+    if not sources:
+        raise ValueError("a batch needs at least one example, got 0")
+    for i, source in enumerate(sources):
+        if source.shape != (1, SIZE, SIZE):
+            raise ValueError(f"the image of example {i} has shape {tuple(source.shape)}, expected {(1, SIZE, SIZE)}")
+    return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
+
+
+def _write(source: Tensor) -> str:
+    return f"{source.size(1)} x {source.size(2)} pixels"

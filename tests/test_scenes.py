@@ -1,0 +1,113 @@
+import random
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_course.tasks.core import BOS, EOS, Task
+from attention_course.tasks.scenes import (
+    CELL,
+    DIGIT,
+    GRID,
+    SIDE,
+    SIZE,
+    WORDS,
+    Handwriting,
+    _handwriting,
+    _pools,
+    captions,
+    cells,
+    compose,
+    focus,
+    pair,
+    read_images,
+)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return captions(train_size=300, held_out_size=50)
+
+
+def test_they_are_tasks(task):
+    for made in (task, focus(train_size=30, held_out_size=5)):
+        assert isinstance(made, Task)
+        assert len(made.validation) == len(made.test) < len(made.train)
+
+
+def test_no_digit_is_in_two_splits():
+    pools = [{tuple(image.flatten().tolist()) for image in pool.images} for pool in _pools(random.Random(0))]
+    everything = {tuple(image.flatten().tolist()) for image in _handwriting().images}
+
+    assert sum(map(len, pools)) == len(everything) == len(set.union(*pools)) == 1797
+    assert all(len(set(pool.values.tolist())) == 10 for pool in _pools(random.Random(0)))
+
+
+def test_scenes_are_the_seeds():
+    def made(seed):
+        return captions(train_size=5, held_out_size=2, seed=seed).train
+
+    assert_close([s.source for s in made(0)], [s.source for s in made(0)], rtol=0, atol=0)
+    assert [s.target for s in made(0)] == [s.target for s in made(0)] != [s.target for s in made(1)]
+
+
+def test_cells_by_hand():
+    """A digit of 8 pixels covers two cells of 4 in each direction, or three if it stands in the middle between two."""
+    assert cells(0, 0) == {0, 1, SIDE, SIDE + 1}
+    assert cells(1, 4) == {1, 2, SIDE + 1, SIDE + 2}
+    assert cells(2, 0) == {0, 1, SIDE, SIDE + 1, 2 * SIDE, 2 * SIDE + 1}
+    assert cells(3, 16) == {SIDE + 4, SIDE + 5, 2 * SIDE + 4, 2 * SIDE + 5}
+    assert max(cells(SIZE - DIGIT, SIZE - DIGIT)) == GRID - 1
+
+
+def test_digits_stand_where_gold_says_and_captions_say_what_is_there():
+    """Here all of a digit is of one brightness, which tells its value."""
+    values = torch.arange(10)
+    flat = Handwriting((1.0 + values / 2)[:, None, None].expand(-1, DIGIT, DIGIT).contiguous(), values)
+    for seed in range(50):
+        image, words, gold = pair(random.Random(seed), flat)
+        named = [t for t, word in enumerate(words) if word in WORDS]
+        assert [t for t, positions in enumerate(gold) if positions] == named
+        middles = []
+        for t in named:
+            middle = [
+                sum(f(p) + 0.5 for p in gold[t]) / len(gold[t]) for f in (lambda p: p // SIDE, lambda p: p % SIDE)
+            ]
+            row, column = (round(CELL * m) for m in middle)  # in pixels
+            patch = image[0, row - 2 : row + 2, column - 2 : column + 2]
+            assert abs(float(patch.mean()) - (1.0 + WORDS.index(words[t]) / 2)) < 0.2
+            middles.append(middle)
+        (first, second), above = middles, "above" in words
+        assert words[0] == words[-2] == "a"
+        assert first[0] < second[0] if above else first[1] < second[1]
+        assert len(words) == (5 if above else 6)
+
+
+def test_a_digit_lies_over_the_scraps():
+    rng = random.Random(0)
+    pool = next(_pools(rng))
+    canvas, values = compose(rng, pool, [(8, 8)])
+    assert canvas.shape == (1, SIZE, SIZE) and len(values) == 1
+    off = (canvas[0, 8:16, 8:16] - pool.images).abs().mean(dim=(1, 2))
+    assert off.min() < 0.12  # what the noise does
+    assert int(pool.values[off.argmin()]) == values[0]
+    assert (canvas[0] > 0.5).sum() > (canvas[0, 8:16, 8:16] > 0.5).sum()
+
+
+def test_a_batch_of_images(task):
+    batch = task.collate(task.test[:2])
+
+    assert batch.source.shape == (2, 1, SIZE, SIZE)
+    assert batch.lengths.tolist() == [GRID, GRID]
+    words = list(task.test[0].target)
+    assert batch.target_in[0].tolist()[: len(words) + 1] == [BOS, *task.target_vocabulary.encode(words)]
+    assert batch.target_out[0].tolist()[len(words)] == EOS
+    assert task.view(task.test[0]) == f"24 x 24 pixels -> {' '.join(words)}"
+
+
+@pytest.mark.plain
+def test_what_cannot_be_a_batch_is_refused():
+    with pytest.raises(ValueError, match="at least one example, got 0"):
+        read_images([])
+    with pytest.raises(ValueError, match=r"example 1 has shape \(1, 24, 23\), expected \(1, 24, 24\)"):
+        read_images([torch.zeros(1, SIZE, SIZE), torch.zeros(1, SIZE, SIZE - 1)])
