@@ -161,7 +161,7 @@ def course(tmp_path_factory):
 
 
 def by_question(directory, student):
-    """Points per graded cell, as the gradebook has them."""
+    """Points per cell that a machine has graded, as the gradebook has them."""
     import sqlite3
 
     query = """
@@ -169,7 +169,7 @@ def by_question(directory, student):
         join base_cell on base_cell.id = grade.cell_id
         join submitted_notebook on submitted_notebook.id = grade.notebook_id
         join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
-        where submitted_assignment.student_id = ?
+        where submitted_assignment.student_id = ? and grade.auto_score is not null
     """
     with sqlite3.connect(directory / "gradebook" / "gradebook.db") as connection:
         return dict(connection.execute(query, [student]))

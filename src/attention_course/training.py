@@ -229,8 +229,9 @@ def progress_bar(name: str, done: int, steps: int) -> tqdm:
     """Return a bar of plain text, which goes when it is done; a page of the book keeps nothing of it."""
     seen = sys.stdout.isatty() or "ipykernel" in sys.modules  # a file would fill with it
     # On stdout: nbgrader takes anything on stderr for an error.
-    where = {"file": sys.stdout, "leave": False, "mininterval": 0.5, "disable": not seen}
-    return tqdm(total=steps, initial=done, desc=name, unit="step", **where)
+    where = {"file": sys.stdout, "leave": False, "mininterval": 0.5}
+    hidden = {} if seen else {"disable": True}  # if seen, TQDM_DISABLE decides
+    return tqdm(total=steps, initial=done, desc=name, unit="step", **where, **hidden)
 
 
 @torch.no_grad()

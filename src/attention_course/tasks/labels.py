@@ -89,7 +89,9 @@ class LabelTask:
         labels = torch.tensor([row + [NO_LABEL] * (longest - len(row)) for row in rows], device=device)
         return LabelBatch(source, lengths, labels)
 
-    def loss(self, model: nn.Module, batch: LabelBatch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+    def loss(
+        self, model: Callable[..., Any], batch: LabelBatch, label_smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
         """Compare what the model says with the labels; padding does not count.
 
         Args:
