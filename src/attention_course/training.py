@@ -300,7 +300,7 @@ def evaluate(
     for batch in batches(task, examples, batch_size, next(model.parameters()).device):
         forced = alignment(model(batch.source, batch.lengths, batch.target_in, need_weights=True)[1])
         weights += forced.tolist()
-        one_slot_per_token = one_slot_per_token and forced.size(-1) == batch.source.size(-1)
+        one_slot_per_token = one_slot_per_token and forced.size(-1) == int(batch.lengths.max())
     gold = [example.gold for example in examples]
     return Evaluation(
         predictions=predictions,

@@ -4,7 +4,8 @@ What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and 
 scikit-learn, 1,797 images). What is synthetic: where they stand, and what lies around them. Each canvas has scraps of
 other digits, too small to read, and noise. No digit's image is in two splits, not even as a scrap.
 
-An encoder sees a canvas as a grid of cells, 4 x 4 pixels each, row by row; gold is given in such cells.
+An encoder sees a canvas as a grid of cells, 4 x 4 pixels each, row by row. A digit covers four of them; these are the
+gold of its word.
 """
 
 import random
@@ -20,26 +21,12 @@ from torch import Tensor
 
 from attention_course.tasks.core import Vocabulary
 from attention_course.tasks.labels import LabelledExample, LabelTask
-from attention_course.tasks.sequences import SequenceTask
+from attention_course.tasks.sequences import Example, SequenceTask
 
 SIZE, CELL, DIGIT, SCRAP = 24, 4, 8, 4  # pixels: sides of a canvas, a grid's cell, a digit and a scrap
 SIDE = SIZE // CELL  # cells
 GRID = SIDE * SIDE
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-class Scene(NamedTuple):
-    """One image, its caption, and where each word of it is.
-
-    Attributes:
-        source: (1, SIZE, SIZE), brightness from 0 to about 1.
-        target: the caption's words.
-        gold: for each word the cells that a digit covers by at least half; empty for a word that names no digit.
-    """
-
-    source: Float[Tensor, "1 size size"]
-    target: tuple[str, ...]
-    gold: tuple[frozenset[int], ...]
 
 
 class Handwriting(NamedTuple):
@@ -69,7 +56,7 @@ class CaptionTask(SequenceTask):
         return f"{_write(example.source)} -> {' '.join(example.target)}"
 
 
-def captions(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -> CaptionTask:
+def captions(train_size: int = 20_000, held_out_size: int = 500, seed: int = 0) -> CaptionTask:
     """Put two digits on a canvas, one above or left of the other, and say so: "a three above a seven".
 
     Args:
@@ -82,9 +69,7 @@ def captions(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -
     """
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
-    # Scenes have the fields of an `Example`, with an image for a source.
-    splits: list[Any] = [[pair(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng))]
-    train, validation, test = splits
+    train, validation, test = ([pair(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng)))
     words = Vocabulary(word for scene in train for word in scene.target)
     return CaptionTask("captions", train, validation, test, Vocabulary(()), words, separator=" ")
 
@@ -97,12 +82,11 @@ def focus(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -> L
     return LabelTask("focus", train, validation, test, WORDS, read_images, _write)
 
 
-def pair(rng: random.Random, pool: Handwriting) -> Scene:
-    """Draw a scene of two digits, at least a pixel apart; the caption names the upper or the left one first."""
-    last = SIZE - DIGIT
-    near = rng.randint(0, last - DIGIT - 1)
-    far = rng.randint(near + DIGIT + 1, last)
-    across = rng.randint(0, last), rng.randint(0, last)
+def pair(rng: random.Random, pool: Handwriting) -> Example:
+    """Draw a scene of two digits; the caption names the upper or the left one first."""
+    near = rng.randrange(0, SIZE - 2 * DIGIT + 1, CELL)
+    far = rng.randrange(near + DIGIT, SIZE - DIGIT + 1, CELL)
+    across = anywhere(rng), anywhere(rng)
     above = rng.random() < 0.5
     corners = list(zip((near, far), across) if above else zip(across, (near, far)))
     image, values = compose(rng, pool, corners)
@@ -110,14 +94,19 @@ def pair(rng: random.Random, pool: Handwriting) -> Scene:
     first, second = (cells(*corner) for corner in corners)
     nothing: frozenset[int] = frozenset()
     target = ("a", WORDS[values[0]], *relation, "a", WORDS[values[1]])
-    return Scene(image, target, (nothing, first, *[nothing] * len(relation), nothing, second))
+    return Example(image, target, (nothing, first, *[nothing] * len(relation), nothing, second))
 
 
 def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
     """Draw a scene of one digit."""
-    corner = rng.randint(0, SIZE - DIGIT), rng.randint(0, SIZE - DIGIT)
+    corner = anywhere(rng), anywhere(rng)
     image, values = compose(rng, pool, [corner])
     return LabelledExample(image, (WORDS[values[0]],), (cells(*corner),))
+
+
+def anywhere(rng: random.Random) -> int:
+    """Draw the first row, or column, of a digit: that of a cell, so that a network has one view of it to learn."""
+    return rng.randrange(0, SIZE - DIGIT + 1, CELL)
 
 
 def compose(
@@ -149,21 +138,17 @@ def compose(
 
 
 def cells(row: int, column: int) -> frozenset[int]:
-    """List the cells of which a digit covers at least half in height and in width.
+    """List the four cells of a digit.
 
     Args:
-        row: of its upper left pixel.
-        column: of its upper left pixel.
+        row: of its upper left pixel, a multiple of CELL.
+        column: of its upper left pixel, likewise.
 
     Returns:
         Numbers of cells, row by row.
     """
-    rows, columns = ([c for c in range(SIDE) if _overlap(CELL * c, start) >= CELL // 2] for start in (row, column))
-    return frozenset(SIDE * r + c for r in rows for c in columns)
-
-
-def _overlap(cell: int, digit: int) -> int:
-    return min(cell + CELL, digit + DIGIT) - max(cell, digit)
+    first = SIDE * (row // CELL) + column // CELL
+    return frozenset({first, first + 1, first + SIDE, first + SIDE + 1})
 
 
 def _pools(rng: random.Random) -> Iterator[Handwriting]:

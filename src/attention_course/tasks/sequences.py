@@ -19,12 +19,12 @@ class Example(NamedTuple):
     """One source, its target, and where each target token came from.
 
     Attributes:
-        source: tokens.
+        source: tokens, or what else the task's `read` takes.
         target: tokens.
         gold: for each target token the source positions that it came from; empty where it came from none.
     """
 
-    source: tuple[str, ...]
+    source: Any
     target: tuple[str, ...]
     gold: tuple[frozenset[int], ...]
 
