@@ -26,7 +26,7 @@ from attention_course.grader.stock import nbgrader
 from attention_course.grader.walls import Limits
 from attention_course.grader.worker import Grader
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).parents[2]
 LAB = submissions.LAB
 ON_TWO_CORES = ["--Autograde.workers=2"]
 
