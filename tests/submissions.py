@@ -442,7 +442,7 @@ attack_row(
     52,
     "reads_the_gradebook",
     """import glob, os
-seen = [p for d in ("/home", "/root", "/work", "/tmp", "/var", "/course") for p in glob.glob(d + "/**", recursive=True)]
+seen = [p for d in ("/home", "/root", "/srv", "/tmp", "/var", "/course") for p in glob.glob(d + "/**", recursive=True)]
 print([p for p in seen if "gradebook" in p or "solutions" in p or p.endswith("judge.py")])
 """,
 )
