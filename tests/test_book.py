@@ -52,6 +52,12 @@ def test_every_source_became_a_page(site):
     assert {SITE / path.relative_to(ROOT).with_suffix(".html") for path in SOURCES} <= set(site)
 
 
+def test_every_table_became_one(site):
+    """A table in Markdown that nothing renders is a paragraph full of bars."""
+    for path, page in site.items():
+        assert not re.search(r"\|\s*:?[-–—]+:?\s*\|", page.get_text()), path.name
+
+
 def test_every_page_with_cells_was_executed(site):
     (cache_path,) = (ROOT / "_build" / ".jupyter_cache").iterdir()
     executed = {Path(record.uri).name for record in get_cache(cache_path).list_cache_records()}
