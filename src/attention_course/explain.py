@@ -1,6 +1,6 @@
 """Does attention explain an answer? What one does to a `Classifier` of sentences to find out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -67,7 +67,7 @@ def shared_weight(one: Float[Tensor, "B 1 S"], other: Float[Tensor, "B 1 S"]) ->
 class LookElsewhere:
     r"""A task: give another model's answers, but look elsewhere.
 
-    .. math:: L = -\sum_y P(y) \ln Q(y) + \sum_s \min(\alpha_s, \beta_s)
+    .. math:: L = -\sum_y P(y) \ln Q(y) + \lambda \sum_s \min(\alpha_s, \beta_s)
 
     where P and the weights alpha are the other model's, and Q and beta are those of the model that is trained.
     In the manner of Wiegreffe and Pinter (2019), who train a model against another one end to end, with other
@@ -76,26 +76,30 @@ class LookElsewhere:
     Args:
         task: brings the examples.
         other: a trained model.
+        strength: lambda, what looking at the same place costs, in nats.
     """
 
     name, metric = "look elsewhere", "accuracy"
 
-    def __init__(self, task: LabelTask, other: nn.Module):
+    def __init__(self, task: LabelTask, other: nn.Module, strength: float = 1.0):
         self.train, self.validation, self.test = task.train, task.validation, task.test
         self.task = task
         self.other = other
+        self.strength = strength
 
     def collate(self, examples: Sequence[Any], device: torch.device | str = "cpu") -> LabelBatch:
         """Pad examples to a batch."""
         return self.task.collate(examples, device)
 
-    def loss(self, model: nn.Module, batch: LabelBatch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+    def loss(
+        self, model: Callable[..., Any], batch: LabelBatch, label_smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
         """Return the sum of the examples' losses, and how many they are; the labels are not looked at."""
         logits, weights = model(batch.source, batch.lengths)
         with torch.no_grad():
             right, taken = self.other(batch.source, batch.lengths)
         differ = -(right.softmax(dim=-1) * logits.log_softmax(dim=-1)).sum()
-        return differ + shared_weight(weights, taken).sum(), len(batch.source)
+        return differ + self.strength * shared_weight(weights, taken).sum(), len(batch.source)
 
     def score(self, model: nn.Module, examples: Sequence[Any], batch_size: int = 256) -> float:
         """Return the share of labels that are right."""

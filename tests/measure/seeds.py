@@ -6,6 +6,8 @@ for all, so that the weights of two seeds can be compared word for word.
 """
 
 import argparse
+import copy
+import random
 import time
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -22,9 +24,8 @@ from attention_course.explain import LookElsewhere, answer_with, gradient_times_
 from attention_course.metrics import alignment_hit_rate
 from attention_course.pooling import Classifier
 from attention_course.scores import AdditiveScore, ConstantScore, Score
-from attention_course.tasks.core import Task
 from attention_course.tasks.labels import LabelTask
-from attention_course.tasks.sentiment import sentiment
+from attention_course.tasks.sentiment import opposite, sentiment
 from attention_course.training import TrainConfig, train
 
 SEEDS, STEPS, HIDDEN = tuple(range(10)), 400, 32
@@ -43,44 +44,47 @@ class Reader(NamedTuple):
     stays_permuted: float
     twin_agrees: float
     twin_shares: float
+    twin_hit_rate: float
+    turns_plain: float
+    turns_negated: float
     weights: Tensor
-
-
-def trained(task: LabelTask, goal: Task, look_up_words: bool, seed: int, steps: int, score: Score) -> Classifier:
-    torch.manual_seed(seed)
-    sizes = {"embedding_dim": 16, "hidden_dim": HIDDEN, "score": score}
-    model = models.classifier(
-        len(task.read.vocabulary), len(task.labels), **sizes, look_up_words=look_up_words, cell=nn.LSTM
-    )
-    train(model, goal, TrainConfig(steps=steps, learning_rate=1e-2, seed=seed))
-    return model
 
 
 def measure(task: LabelTask, look_up_words: bool, seed: int, steps: int) -> Reader:
     """Train a reader, one that cannot choose where to look, and a twin that shall look elsewhere; try other weights."""
+    config = TrainConfig(steps=steps, learning_rate=1e-2, seed=seed)
 
-    def reader(goal: Task, seed: int, score: Score | None = None) -> Classifier:
-        return trained(task, goal, look_up_words, seed, steps, score or AdditiveScore(HIDDEN, 2 * HIDDEN, HIDDEN))
+    def reader(score: Score) -> Classifier:
+        torch.manual_seed(seed)
+        sizes = len(task.read.vocabulary), len(task.labels), 16, HIDDEN
+        model = models.classifier(*sizes, score, look_up_words=look_up_words, cell=nn.LSTM)
+        train(model, task, config)
+        return model
 
-    model = reader(task, seed)
-    even = reader(task, seed, ConstantScore())
-    # From other first weights: it shall not be a matter of where it starts.
-    twin = reader(LookElsewhere(task, model), seed + len(SEEDS))
+    model = reader(AdditiveScore(HIDDEN, 2 * HIDDEN, HIDDEN))
+    even = reader(ConstantScore())
+    # A copy to begin with: one that is trained from the start looks away before it has learned to answer.
+    twin = copy.deepcopy(model)
+    train(twin, LookElsewhere(task, model), config)
 
     batch = task.collate(task.test)
     seen = batch.source, batch.lengths
+    swapped = task.collate([opposite(random.Random(seed), example) for example in task.test]).source
     gold = [example.gold for example in task.test]
+    negated = torch.tensor([len(positions) > 1 for (positions,) in gold])
     gradients = gradient_times_input(model, *seen).abs()
     with torch.no_grad():
         logits, weights = model(*seen)
         twin_logits, twin_weights = twin(*seen)
         real = torch.arange(weights.size(-1)) < batch.lengths[:, None]
         uniform = (real / real.sum(dim=-1, keepdim=True))[:, None]
-        draws = torch.Generator().manual_seed(seed)
-        answers = [
-            answer_with(model, *seen, other).argmax(dim=-1) for other in (uniform, permuted(weights, real, draws))
-        ]
-    stays = [float((answer == logits.argmax(dim=-1)).float().mean()) for answer in answers]
+        dealt = permuted(weights, real, torch.Generator().manual_seed(seed))
+        turns = answer_with(model, swapped, batch.lengths, weights).argmax(dim=-1) != logits.argmax(dim=-1)
+        logits_of = {"uniform": answer_with(model, *seen, uniform), "permuted": answer_with(model, *seen, dealt)}
+
+    def agreement(other: Tensor) -> float:
+        return float((other.argmax(dim=-1) == logits.argmax(dim=-1)).float().mean())
+
     return Reader(
         accuracy=task.score(model, task.test),
         even_accuracy=task.score(even, task.test),
@@ -90,10 +94,13 @@ def measure(task: LabelTask, look_up_words: bool, seed: int, steps: int) -> Read
             kendalltau(row[:length], gradient[:length]).statistic
             for row, gradient, length in zip(weights[:, 0].tolist(), gradients.tolist(), batch.lengths.tolist())
         ),
-        stays_uniform=stays[0],
-        stays_permuted=stays[1],
-        twin_agrees=float((twin_logits.argmax(dim=-1) == logits.argmax(dim=-1)).float().mean()),
+        stays_uniform=agreement(logits_of["uniform"]),
+        stays_permuted=agreement(logits_of["permuted"]),
+        twin_agrees=agreement(twin_logits),
         twin_shares=float(shared_weight(weights, twin_weights).mean()),
+        twin_hit_rate=alignment_hit_rate(twin_weights.tolist(), gold),
+        turns_plain=float(turns[~negated].float().mean()),
+        turns_negated=float(turns[negated].float().mean()),
         weights=weights,
     )
 
@@ -111,17 +118,22 @@ def rows(found: dict[str, Sequence[Reader]]) -> Iterator[report.Row]:
         hits = [reader.hit_rate for reader in readers]
         figures = {
             "weights / {} / accuracy": mean(reader.accuracy for reader in readers),
+            "weights / {} / lowest accuracy": min(reader.accuracy for reader in readers),
             "weights / {} / hit rate": mean(hits),
-            "weights / {} / lowest": min(hits),
-            "weights / {} / highest": max(hits),
+            "weights / {} / lowest hit rate": min(hits),
+            "weights / {} / highest hit rate": max(hits),
             "weights / {} / shared by two seeds": mean(pairs),
             "weights / {} / gradients' hit rate": mean(reader.gradient_hit_rate for reader in readers),
             "weights / {} / Kendall's tau": mean(reader.tau for reader in readers),
-            "changed / {} / even": mean(reader.stays_uniform for reader in readers),
-            "changed / {} / permuted": mean(reader.stays_permuted for reader in readers),
-            "changed / {} / accuracy, trained with even weights": mean(reader.even_accuracy for reader in readers),
-            "changed / {} / twin: same answers": mean(reader.twin_agrees for reader in readers),
-            "changed / {} / twin: shared weight": mean(reader.twin_shares for reader in readers),
+            "changed / {} / even: same answers": mean(reader.stays_uniform for reader in readers),
+            "changed / {} / permuted: same answers": mean(reader.stays_permuted for reader in readers),
+            "changed / {} / trained with even weights: accuracy": mean(reader.even_accuracy for reader in readers),
+            "twins / {} / same answers": mean(reader.twin_agrees for reader in readers),
+            "twins / {} / fewest": min(reader.twin_agrees for reader in readers),
+            "twins / {} / shared weight": mean(reader.twin_shares for reader in readers),
+            "twins / {} / hit rate": mean(reader.twin_hit_rate for reader in readers),
+            "values / {} / no negation": mean(reader.turns_plain for reader in readers),
+            "values / {} / negated": mean(reader.turns_negated for reader in readers),
         }
         for what, value in figures.items():
             unit = "correlation" if what.endswith("tau") else "share"
