@@ -11,11 +11,12 @@ PACKAGE = Path(__file__).parent.parent / "src" / "attention_course"
 BELOW = {
     "__init__": [],
     "masks": [],
-    "scores": [],
+    "scores": ["tanh"],
     "metrics": [],
     "plotting": [],
     "viewer": [],
     "dropout": [],
+    "tanh": [],
     "attention": ["dropout", "masks", "scores"],
     "seq2seq": ["attention"],
     "windows": ["seq2seq"],

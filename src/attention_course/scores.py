@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attention_course.tanh import tanh
+
 
 class Score(nn.Module):
     """What every score shares: keys are used as they are, unless a kind of score projects them."""
@@ -138,7 +140,7 @@ class AdditiveScore(Score):
         _check_width(self.query_proj.out_features, projected.size(-1))
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
-        return self.energy_proj((q + k).tanh_()).squeeze(-1)  # in place: the sum is needed by nobody else
+        return self.energy_proj(tanh(q + k)).squeeze(-1)
 
 
 class LocationScore(Score):
