@@ -12,7 +12,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme bench fidelity attacks ladder multi30k test clean environment
+.PHONY: help course book labs lab readme bench fidelity attacks ladder norms multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ attacks: environment  ## hand in everything that may be handed in, and measure w
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
+
+norms: environment  ## train Transformers with either place of the norm, with and without warm-up (8 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.norms
 
 multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
 	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }
