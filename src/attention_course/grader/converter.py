@@ -4,14 +4,16 @@
 this one in its place; the gradebook, feedback, formgrader and export see what they always see.
 """
 
+import contextlib
 import glob
+import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +54,10 @@ class Autograde(autograde.Autograde):
 
     trust_submissions = Bool(False, help="Run submissions without walls, on your own account.").tag(config=True)
     workers = Integer(min(8, os.cpu_count() or 1), help="How many submissions are graded at a time.").tag(config=True)
-    cell_seconds = Float(Limits().cell, help="Seconds that one cell of a student may take.").tag(config=True)
-    question_seconds = Float(Limits().question, help="Seconds that one question may take.").tag(config=True)
-    submission_seconds = Float(Limits().submission, help="Seconds that one submission may take.").tag(config=True)
+    cell_seconds = Float(Limits().cell, help="CPU time that one cell of a student may take.").tag(config=True)
+    question_seconds = Float(Limits().question, help="CPU time that one question may take.").tag(config=True)
+    patience = Float(Limits().patience, help="Seconds on the clock for each of CPU time.").tag(config=True)
+    submission_seconds = Float(Limits().submission, help="Seconds on the clock for a submission.").tag(config=True)
     formgrader_url = Unicode("http://localhost:8888/formgrader", help="For links in reports.").tag(config=True)
     memory_mb = Integer(Limits().memory >> 20, help="Megabytes that one submission may use.").tag(config=True)
 
@@ -80,6 +83,23 @@ class Autograde(autograde.Autograde):
         reason = "" if self.trust_submissions else prove(Limits())
         if reason:
             raise self._stop(f"submissions are not run without walls, and there are none: {reason}; {WAYS_OUT}")
+        with self._alone():
+            self._grade()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no second run write to the gradebook; the lock goes with this process, however it ends."""
+        import fcntl  # here, because Windows has none, and this module is read there by other commands
+
+        self._state().mkdir(parents=True, exist_ok=True)
+        with (self._state() / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._stop("submissions of this course are being graded already; wait for that to end") from None
+            yield
+
+    def _grade(self) -> None:
         lab = self.coursedir.assignment_id
         setup = {
             "lab": lab,
@@ -90,6 +110,7 @@ class Autograde(autograde.Autograde):
             "limits": Limits(
                 cell=self.cell_seconds,
                 question=self.question_seconds,
+                patience=self.patience,
                 submission=self.submission_seconds,
                 memory=self.memory_mb << 20,
             )._asdict(),
@@ -120,7 +141,9 @@ class Autograde(autograde.Autograde):
     def _finish(self, result: dict[str, Any]) -> dict[str, Any]:
         """Write a result to the gradebook, and only then its record: what has no record is graded again."""
         record = result["record"]
-        if result["notebook"] is not None:
+        if result["notebook"] is None:
+            self._clear_scores(record)
+        else:
             try:
                 self._write(record, result["notebook"])
             except Exception as error:
@@ -132,6 +155,7 @@ class Autograde(autograde.Autograde):
                     "folder": "",
                     "reason": f"not in the gradebook: {error}",
                 }
+                self._clear_scores(record)
         path = self._record_path(record["student"])
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, json.dumps(record, indent=1, ensure_ascii=True).encode())
@@ -139,6 +163,7 @@ class Autograde(autograde.Autograde):
 
     def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
         student, lab = record["student"], record["lab"]
+        self._record_path(student).unlink(missing_ok=True)
         folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, lab))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -157,6 +182,15 @@ class Autograde(autograde.Autograde):
         finally:
             self._sanitizing = True
         self.set_permissions(lab, student)
+
+    def _clear_scores(self, record: dict[str, Any]) -> None:
+        """Leave no score of a part of this submission, and none of an earlier one."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            with contextlib.suppress(MissingEntry):
+                submission = gradebook.find_submission(record["lab"], record["student"])
+                for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+                    grade.auto_score, grade.needs_manual_grade = None, True
+                gradebook.db.commit()
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
         """Tell `SaveGrades` whether there is a score."""
@@ -211,7 +245,9 @@ class Autograde(autograde.Autograde):
 
     def _record_path(self, student: str) -> Path:
         name = "".join(c if c.isalnum() and c.isascii() or c in "-_." else f"%{ord(c):x}." for c in student)
-        return self._state() / "records" / self.coursedir.assignment_id / f"{name[:200]}.json"
+        if len(name) > 200:  # more than a file's name may have
+            name = name[:100] + hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()
+        return self._state() / "records" / self.coursedir.assignment_id / f"{name}.json"
 
     def _record_of(self, job: Job) -> dict[str, Any]:
         try:

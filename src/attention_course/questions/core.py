@@ -111,6 +111,14 @@ class Misconception:
     sign: Sign | None = None
 
 
+# What computes attention in one call.
+ATTENTION = (
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+    "torch.nn.MultiheadAttention",
+)
+
+
 def construct(thing: Any, *init: int) -> Any:
     """Construct a class from plain numbers."""
     return thing(*init)
@@ -129,6 +137,7 @@ class Question:
         stand_ins: the course's own versions of earlier answers, which take the place of the student's, so that a
             mistake there costs no points here.
         make: how an answer that is a class is constructed: make(thing, *init) -> module.
+        forbidden: of torch.nn, what does in one call what is asked for; it refuses to where answers are graded.
     """
 
     name: str
@@ -138,6 +147,7 @@ class Question:
     use: Callable[..., Any]
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., Any] = construct
+    forbidden: tuple[str, ...] = ATTENTION
 
     @property
     def points(self) -> int:
