@@ -170,8 +170,9 @@ class Server:
             _flush()
             try:
                 self._send("reply", {"call": request["call"], "reply": reply._asdict()})
-            except self.wire.WireError as error:
-                self._send("reply", {"call": request["call"], "reply": self.core.Reply(error=str(error))._asdict()})
+            except Exception as error:  # it is too large, or nothing that can be sent
+                reply = self.core.Reply(error=describe(error))
+                self._send("reply", {"call": request["call"], "reply": reply._asdict()})
 
     def _send(self, kind: str, data: Any) -> None:
         self.wire.send(self.judge, self.wire.Frame(kind, data), time.monotonic() + 3600)

@@ -210,13 +210,13 @@ def _unzip(name: str, content: bytes, flags: list[str]) -> Iterator[tuple[str, b
                 odd = name.startswith("/") or ".." in Path(name).parts or "\\" in name or not name.isprintable()
                 if odd or stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                     flags.append(f"entry of the archive refused: {shown(name)}")
-                elif name.endswith(".ipynb") and total + entry.file_size <= TOTAL_BYTES:
+                elif name.endswith(".ipynb"):
+                    if entry.file_size > min(NOTEBOOK_BYTES, TOTAL_BYTES - total):
+                        flags.append(f"entry of the archive is too large: {shown(name)}")
+                        continue
                     total += entry.file_size
                     with archive.open(entry) as file:  # it gives no more than it announced
-                        found = file.read(NOTEBOOK_BYTES + 1)
-                    yield name, found if len(found) <= NOTEBOOK_BYTES else Unreadable("too large")
-                elif name.endswith(".ipynb"):
-                    flags.append(f"entry of the archive is too large: {shown(name)}")
+                        yield name, file.read(entry.file_size)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, EOFError, zlib.error) as error:
         yield name, Unreadable(f"the archive cannot be read ({type(error).__name__})")
 

@@ -283,11 +283,15 @@ class Sandbox:
     def _watch(self) -> None:
         """Read what is printed, so that nobody waits for it, and end what takes too much memory or CPU time."""
         due, open_, was_over = time.monotonic(), True, False
-        while open_:
-            self._readable(WATCH_SECONDS)
-            with self._reading:
-                if self._readable(0.0):
-                    open_ = self._read()
+        # Whoever closes its output is watched all the same; without walls there is no more to watch.
+        while open_ or (self._handle >= 0 and self.is_alive()):
+            if open_:
+                self._readable(WATCH_SECONDS)
+                with self._reading:
+                    if self._readable(0.0):
+                        open_ = self._read()
+            else:
+                time.sleep(WATCH_SECONDS)
             if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS
                 if memory_used(self.nursery.leader) > self.limits.memory:

@@ -207,7 +207,7 @@ def _examine(
 ) -> tuple[Finding | None, Misconception | None]:
     ask_reference = local(question, question.reference)
     for request in checked.requests(generator):
-        reply = ask(request)
+        reply = _with_numbers(request, ask(request))
         if not reply.written:
             return Finding("not written yet", "your code"), None
         reference = ask_reference(replace(request, dtype=torch.float64, device="cpu"))
@@ -215,6 +215,14 @@ def _examine(
             finding = finding._replace(inputs=_shapes(question, request))
             return finding, _recognise(question, request, reply, reference, on_course)
     return None, None
+
+
+def _with_numbers(request: Request, reply: Reply) -> Reply:
+    """Refuse tensors on device meta, which have none, where numbers were asked for."""
+    tensors = (x for x in (*reply.outputs, *reply.gradients) if x is not None)
+    if request.device != "meta" and any(x.is_meta for x in tensors):
+        return Reply(error="a tensor on device meta was returned, which has no numbers")
+    return reply
 
 
 def _shapes(question: Question, request: Request) -> str:
