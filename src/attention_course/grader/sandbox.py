@@ -294,7 +294,7 @@ class Sandbox:
                 time.sleep(WATCH_SECONDS)
             if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS
-                if memory_used(self.nursery.leader) > self.limits.memory:
+                if uses_more(self.nursery.leader, self.limits.memory):
                     self.killed_for = f"used more than {self.limits.memory / (1 << 30):.2g} GiB of memory"
                     self._kill()
                 # A process that ends between two looks is counted twice in the first.
@@ -308,16 +308,18 @@ class Sandbox:
             os.close(self._output)
 
 
-def memory_used(leader: int) -> int:
-    """Add up what the processes of a namespace use, in bytes; pages that they share count once.
+def uses_more(leader: int, limit: int) -> bool:
+    """Whether the processes of a namespace use more memory than so many bytes; pages that they share count once.
 
     Args:
         leader: its first process.
+        limit: the bytes.
     """
     upper = sum(_kilobytes(text, ("RssAnon", "RssShmem")) for text in _of_processes(leader, "status"))
-    if upper < 256 << 10:  # cheap, and above the truth, as forks share pages: look closer only where it matters
-        return upper << 10
-    return sum(_kilobytes(text, ("Pss_Anon", "Pss_Shmem")) for text in _of_processes(leader, "smaps_rollup")) << 10
+    if upper << 10 <= limit:  # cheap, and above the truth, as forks share pages: look closer only where it matters
+        return False
+    used = sum(_kilobytes(text, ("Pss_Anon", "Pss_Shmem")) for text in _of_processes(leader, "smaps_rollup"))
+    return used << 10 > limit
 
 
 def cpu_used(leader: int) -> float:
