@@ -730,6 +730,20 @@ def names(course: Path) -> dict[str, Any]:
     return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", "eve\u202e": "cannot be seen"}
 
 
+def below(pid: int) -> list[int]:
+    """List the processes that a process has started, and those that they have, and so on."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            pass  # it has just ended
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found[1:]
+
+
 def points_lost(record: dict[str, Any]) -> frozenset[str]:
     return frozenset(q["cell"] for q in record["questions"] if q["points"] < q["possible"])
 

@@ -239,8 +239,8 @@ def kills(base, count) -> list[Row]:
 def _kill(batch, victim, generator) -> str:
     """Kill the batch, or one of the processes below it, or all; says what was hit, if anything was."""
     marks = {"judge": b"grader.worker", "runner": b"grader.inside"}
-    below = [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/cmdline")
-             if marks.get(victim, b"grader.") in _bytes(p) and _descends(int(p.parent.name), batch)]  # fmt: skip
+    below = [pid for pid in submissions.below(batch)
+             if marks.get(victim, b"grader.") in _bytes(Path(f"/proc/{pid}/cmdline"))]  # fmt: skip
     if victim in marks:
         chosen = [generator.choice(below)] if below else []
     else:
@@ -252,15 +252,6 @@ def _kill(batch, victim, generator) -> str:
             os.kill(pid, signal.SIGKILL)
             hit = victim
     return hit
-
-
-def _descends(pid, ancestor) -> bool:
-    while pid > 1:
-        if pid == ancestor:
-            return True
-        stat = _bytes(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()
-        pid = int(stat[1]) if stat else 0
-    return False
 
 
 def throughput(base, count) -> list[Row]:
@@ -327,13 +318,14 @@ def _one_worker() -> tuple[float, float]:
 
         def watch():
             while not done.wait(0.05):
-                most.append(sum(_share(p.parent) for p in Path("/proc").glob("[0-9]*/smaps_rollup")
-                                if _descends(int(p.parent.name), worker._process.pid)))  # fmt: skip
+                pids = [worker._process.pid, *submissions.below(worker._process.pid)]
+                most.append(sum(_share(Path(f"/proc/{pid}")) for pid in pids))
 
         watcher = threading.Thread(target=watch)
         worker.grade(job)
-        watcher.start()
         seconds = [worker.grade(job)["seconds"] for _ in range(5)]
+        watcher.start()
+        worker.grade(job)
         done.set()
         watcher.join()
         worker.close()

@@ -243,8 +243,11 @@ def _recognise(
         if known.thing is not None and _alike(reply, local(question, known.thing)(request)):
             return known
     for known in question.misconceptions:
-        if on_course and known.sign is not None and known.sign(request, reply, reference):
-            return known
+        if on_course and known.sign is not None:
+            # A sign looks along axes that a wrong reply may not have.
+            with contextlib.suppress(IndexError, RuntimeError):
+                if known.sign(request, reply, reference):
+                    return known
     return None
 
 
