@@ -567,7 +567,8 @@ attack_row(OWN, "writes_to_the_judge_after_the_answer", SERVER + """import os, t
 if os.fork() == 0:
     os.setsid()
     while True: os.write(server.judge.fileno(), b"\\0" * 99)
-""", flag="")  # fmt: skip
+time.sleep(0.5)
+""", flag="left out")  # fmt: skip
 dot_row(OWN, "grandchild_that_answers", forward(SERVER + """import os
 if os.fork() == 0:
     os.setsid()

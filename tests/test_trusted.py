@@ -18,6 +18,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -605,6 +607,68 @@ def test_feedback_is_safe_and_export_has_every_score(course):
     for page in (course / "gradebook" / "feedback").rglob("*.html"):
         text = page.read_text()
         assert str(course) not in text and sys.prefix not in text and "BEGIN SOLUTION" not in text
+
+
+@contextlib.contextmanager
+def formgrader(directory):
+    """Start Jupyter's server in a course, and give what asks its formgrader: ask(path) reads, ask(path, b"") posts."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "server", "--allow-root", "--no-browser", f"--ServerApp.port={port}",
+               "--ServerApp.port_retries=0", "--IdentityProvider.token=secret",
+               "--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader': True}"]  # fmt: skip
+    with (directory / "server.log").open("w") as log:
+        server = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
+
+    def ask(path, data=None):
+        address = f"http://127.0.0.1:{port}/formgrader/{path}"
+        request = urllib.request.Request(address, data, {"Authorization": "token secret"})
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return answer.read().decode()
+
+    try:
+        end = soon(120)
+        while time.monotonic() < end:
+            try:
+                ask("api/status")
+                break
+            except urllib.error.HTTPError:
+                raise
+            except OSError:
+                assert server.poll() is None, (directory / "server.log").read_text()
+                time.sleep(0.2)
+        yield ask
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_whole_round_from_release_to_export(walls, tmp_path):
+    course, student = tmp_path / "course", tmp_path / "student"
+    prepare(ROOT, LAB, course)
+    exchange = tmp_path / "exchange"
+    student.mkdir()
+    exchange.mkdir()
+    exchange.chmod(0o777)
+    there = [LAB, f"--Exchange.root={exchange}", "--course=attention"]
+    nbgrader(course, "release_assignment", *there)
+    nbgrader(student, "fetch_assignment", *there)
+    submissions.hand_in(student / LAB, submissions.with_dot(SOLVED, submissions.WRONG))
+    nbgrader(student, "submit", *there)
+    nbgrader(course, "collect", *there)
+    (folder,) = (course / "gradebook" / "submitted").iterdir()
+    with formgrader(course) as ask:
+        assert json.loads(ask(f"api/submission/{LAB}/{folder.name}/autograde", b""))["success"]
+        (record,) = records(course).values()
+        assert submissions.points_lost(record) == {"check_dot"}
+        (listed,) = json.loads(ask(f"api/submissions/{LAB}"))
+        assert listed["autograded"] and listed["score"] == record["points"]
+        assert folder.name in ask(f"manage_students/{folder.name}/{LAB}")  # where the report's links lead
+    nbgrader(course, "generate_feedback", LAB)
+    nbgrader(course, "export")
+    (page,) = (course / "gradebook" / "feedback" / folder.name / LAB).glob("*.html")
+    assert "dot: 0 of 3 points" in page.read_text(encoding="utf-8")
+    assert f",{folder.name}," in (course / "gradebook" / "grades.csv").read_text()
 
 
 def test_without_walls_nbgrader_refuses_in_one_line(course):

@@ -210,8 +210,9 @@ def kills(base, count) -> list[Row]:
         for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
             path.unlink()
         batch = autograde(course, *ON_TWO_CORES, wait=False)
+        time.sleep(whole * generator.uniform(0.3, 0.6))  # before that there is nobody but the writer
         for victim in (*generator.sample(["judge", "runner"], 2), generator.choice(["writer", "whole batch"])):
-            time.sleep(whole * generator.uniform(0.0, 0.5))
+            time.sleep(whole * generator.uniform(0.0, 0.2))
             if hit := _kill(batch.pid, victim, generator):
                 victims[hit] = victims.get(hit, 0) + 1
         if attempt % 3 == 2:

@@ -8,6 +8,7 @@ import contextlib
 import glob
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -124,7 +125,7 @@ class Autograde(autograde.Autograde):
                 records.append(self._finish(failed(job, lab, clashing[job.student])))
         for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
             records.append(self._finish(result))
-            self._say(number, len(todo), records[-1], result["seconds"])
+            self._say(number, len(todo), records, result["seconds"])
         self._report(lab)
         waiting = [record for record in records if record["status"] == PERSON and not self._is_settled(record)]
         flagged = sum(record["status"] == FLAGGED for record in records)
@@ -144,6 +145,9 @@ class Autograde(autograde.Autograde):
         if result["notebook"] is None:
             self._clear_scores(record)
         else:
+            level = self.log.level
+            if level == logging.INFO:  # nbgrader's own lines on every file would bury the progress
+                self.log.setLevel(logging.WARNING)
             try:
                 self._write(record, result["notebook"])
             except Exception as error:
@@ -156,6 +160,8 @@ class Autograde(autograde.Autograde):
                     "reason": f"not in the gradebook: {error}",
                 }
                 self._clear_scores(record)
+            finally:
+                self.log.setLevel(level)
         path = self._record_path(record["student"])
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, json.dumps(record, indent=1, ensure_ascii=True).encode())
@@ -219,10 +225,13 @@ class Autograde(autograde.Autograde):
         self.log.error(reason)
         return NbGraderException(reason)
 
-    def _say(self, number: int, of: int, record: dict[str, Any], seconds: float) -> None:
+    def _say(self, number: int, of: int, records: list[dict[str, Any]], seconds: float) -> None:
+        record, waiting = records[-1], sum(record["status"] == PERSON for record in records)
         outcome = "needs a person" if record["status"] == PERSON else f"{record['points']:g} of {record['possible']}"
         flags = f", {len(record['flags'])} flags" if record["flags"] else ""
-        self.log.info("%d/%d %s: %s%s (%.1f s)", number, of, shown(record["student"]), outcome, flags, seconds)
+        so_far = f"; {waiting} need a person so far" if waiting else ""
+        student = shown(record["student"])
+        self.log.info("%d/%d %s: %s%s (%.1f s)%s", number, of, student, outcome, flags, seconds, so_far)
 
     def _report(self, lab: str) -> None:
         """Write the instructor's page on everything that has a record, graded in this run or before."""
