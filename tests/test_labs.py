@@ -54,6 +54,12 @@ def test_the_release_is_what_the_solution_gives(lab, releases):
 
 
 @pytest.mark.parametrize("lab", LABS)
+def test_readers_are_led_to_it(lab):
+    assert f"| `{lab}` |" in (ROOT / "README.md").read_text()
+    assert f"</labs/{lab}/{lab}>" in (ROOT / "book" / "index.md").read_text()
+
+
+@pytest.mark.parametrize("lab", LABS)
 def test_what_only_shows_something_is_marked(lab):
     """Grading leaves it out: it may take as long as it likes."""
     for cell in notebook("solutions", lab).cells:
