@@ -65,7 +65,7 @@ def export(course: Path, into: Path) -> Path:
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(labs, into / "labs")
     shutil.copytree(course / "src", into / "src", ignore=shutil.ignore_patterns("grader", "__pycache__", "*.egg-info"))
-    shutil.copytree(site, into / "_build" / "html")
+    shutil.copytree(site, into / "_build" / "html", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
     for name in FILES:
         shutil.copy(course / name, into)
     (into / "README.md").write_text(README, encoding="utf-8")
