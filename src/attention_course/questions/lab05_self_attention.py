@@ -203,6 +203,7 @@ WEIGHT = Misconception(
     SCORING + "mask",
     sign=_forbidden,
 )
+TWICE = "`attend` takes the softmax itself: it is handed scores."
 SCALE = "The scores are divided by the root of the width of the vectors that are multiplied."
 
 SELF_ATTENTION = Question(
@@ -220,6 +221,12 @@ SELF_ATTENTION = Question(
             SCALE,
             SCORING + "scale",
             _self_attention_with(score=lambda self, q, k: q @ k.mT),
+        ),
+        Misconception(
+            "softmax applied twice",
+            TWICE,
+            SCORING + "softmax",
+            _self_attention_with(score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)),
         ),
         Misconception(
             "scaled by the length of the sequence",
@@ -517,6 +524,12 @@ MULTI_HEAD_ATTENTION = Question(
             SCALE + " Within a head that is Dh.",
             SCORING + "scale",
             _heads_with(score=lambda self, q, k: q @ k.mT),
+        ),
+        Misconception(
+            "softmax applied twice",
+            TWICE,
+            SCORING + "softmax",
+            _heads_with(score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)),
         ),
         Misconception(
             "output map missing",
