@@ -58,6 +58,10 @@ def test_what_a_row_names_exists(row):
     assert missing(*row[2:]) == []
 
 
+def test_every_question_has_a_row():
+    assert set(QUESTIONS) <= {name for row in rows() for name in re.findall(r"`(\w+)`", row[-1])}
+
+
 def test_all_five_lectures_have_rows():
     assert len({row[0] for row in rows()}) == 5
     assert len(rows()) > 80
