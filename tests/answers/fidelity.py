@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from answers import (
     lab01_preprocessing,
+    lab02_bottleneck,
     lab03_scoring,
     lab04_alignment,
     lab05_self_attention,
@@ -25,6 +26,7 @@ from attention_course.questions.core import Door, Question, Request, Result, _al
 
 LABS: dict[str, Answers] = {
     "lab01_preprocessing": lab01_preprocessing.ANSWERS,
+    "lab02_bottleneck": lab02_bottleneck.ANSWERS,
     "lab03_scoring": lab03_scoring.ANSWERS,
     "lab04_alignment": lab04_alignment.ANSWERS,
     "lab05_self_attention": lab05_self_attention.ANSWERS,
