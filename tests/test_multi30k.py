@@ -210,13 +210,14 @@ def test_the_measurement_trains_goes_on_and_reports(folder, tmp_path, monkeypatc
     assert (tmp_path / "runs" / "tiny" / "history.csv").read_text() == history  # there was nothing left to train
 
     assert [name for name, _ in written] == ["multi30k"] * 2
-    rows = {row.what: row for row in written[0][1]}
-    assert shlex.split(rows["tiny: command"].value)[:4] == ["attention-course", "train", "--task", "multi30k"]
-    assert rows["tiny: steps"].value == 4
-    assert rows["tiny: parameters"].holds and 1000 < rows["tiny: parameters"].value < 1_000_000
-    assert rows["tiny: BLEU"].holds is False and "case:mixed" in rows["tiny: BLEU"].note
-    assert rows["tiny: BLEU, lower case"].holds is False and "case:lc" in rows["tiny: BLEU, lower case"].note
-    assert rows["tiny: chrF2"].holds is None
+    rows = {row.what.removeprefix("Multi30k / tiny / "): row for row in written[0][1]}
+    assert shlex.split(rows["command"].value)[:4] == ["attention-course", "train", "--task", "multi30k"]
+    assert rows["steps"].value == 4
+    assert rows["parameters"].holds and 1000 < rows["parameters"].value < 1_000_000
+    assert rows["BLEU"].holds is False and "case:mixed" in rows["BLEU"].note
+    assert rows["BLEU, lower case"].holds is False and "case:lc" in rows["BLEU, lower case"].note
+    assert rows["published BLEU"].value == 101 and rows["published BLEU"].holds is None
+    assert rows["chrF2"].holds is None
     capsys.readouterr()
 
 

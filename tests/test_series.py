@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from attention_course import models
 from attention_course.tasks.core import BOS, EOS, Task
 from attention_course.tasks.sequences import Example
 from attention_course.tasks.series import SEASON, actual, last_week, series
+from attention_course.training import TrainConfig, train
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +203,15 @@ def test_a_seed_means_the_same_in_every_process():
 def test_no_past_is_refused():
     with pytest.raises(ValueError, match="at least 1 week of the past, got 0"):
         series(weeks=0)
+
+
+def test_a_small_transformer_learns_to_forecast():
+    task = series(weeks=1, train_size=8_000, held_out_size=200)
+    sizes = len(task.source_vocabulary), len(task.target_vocabulary)
+    torch.manual_seed(0)
+    model = models.transformer(*sizes, dim=64, num_heads=4, hidden_dim=128, num_layers=1)
+    untrained = task.score(model, task.test)
+
+    train(model, task, TrainConfig(steps=350, batch_size=64, learning_rate=4e-3))
+
+    assert untrained < 0 < 0.4 < task.score(model, task.test)

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attention_course.tanh import tanh
+
 
 class Score(nn.Module):
     """What every score shares: keys are used as they are, unless a kind of score projects them."""
@@ -138,7 +140,7 @@ class AdditiveScore(Score):
         _check_width(self.query_proj.out_features, projected.size(-1))
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
-        return self.energy_proj((q + k).tanh_()).squeeze(-1)  # in place: the sum is needed by nobody else
+        return self.energy_proj(tanh(q + k)).squeeze(-1)
 
 
 class LocationScore(Score):
@@ -214,6 +216,19 @@ class GaussianScore(Score):
 
     def _in_bandwidths(self, x: Tensor) -> Tensor:
         return x.to(torch.promote_types(x.dtype, torch.float32)) / self.bandwidth
+
+
+class ConstantScore(Score):
+    r"""All keys are equally alike: the weights are even, and the context is the mean of the values.
+
+    .. math:: e_{ts} = 0
+
+    What pooling by the mean is, seen as attention; Wiegreffe and Pinter (2019) use it as a baseline.
+    """
+
+    def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B T S"]:
+        """Score every key 0, whatever query and key are. See `DotScore.forward`."""
+        return query.new_zeros(*query.shape[:-1], projected.size(-2))
 
 
 def _direction(x: Tensor) -> Tensor:

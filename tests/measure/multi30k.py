@@ -78,29 +78,32 @@ def rows(name: str, data: Path) -> list[Row]:
     seconds = time.process_time() - start
     scores = text_scores([task.text(p) for p in predictions], [task.text(e.target) for e in task.test])
     trained = sum(map(float, (folder / "cpu_seconds.txt").read_text(encoding="utf-8").split()))
-    hint = f"published: {rung.bleu} at {rung.millions} M parameters"
-
-    texts = []
-    for score, case in zip(scores, ("", ", lower case") * 2):
-        bleu = score.name == "BLEU"
-        note = f"{score.signature}; {hint}" if bleu else score.signature
-        texts.append(
-            row(f"{name}: {score.name}{case}", score.score, "", at_least=rung.bleu if bleu else None, note=note)
-        )
-    return [
-        Row(f"{name}: command", shlex.join(["attention-course", *command(name, "DATA", f"runs/{name}")]), ""),
-        row(f"{name}: parameters", parameters(model), "", at_most=1_000_000 * rung.millions),
-        *texts,
-        row(f"{name}: validation loss", validation_loss(model, task), "nats per token"),
+    what = f"Multi30k / {name}"
+    texts = [
         row(
-            f"{name}: steps",
+            f"{what} / {score.name}{case}",
+            score.score,
+            "points",
+            at_least=rung.bleu if score.name == "BLEU" else None,
+            note=score.signature,
+        )
+        for score, case in zip(scores, ("", ", lower case") * 2)
+    ]
+    return [
+        Row(f"{what} / command", shlex.join(["attention-course", *command(name, "DATA", f"runs/{name}")]), ""),
+        row(f"{what} / parameters", parameters(model), "", at_most=1_000_000 * rung.millions),
+        *texts,
+        row(f"{what} / published BLEU", rung.bleu, "points", note=f"with {rung.millions} M parameters"),
+        row(f"{what} / validation loss", validation_loss(model, task), "nats per token"),
+        row(
+            f"{what} / steps",
             done,
             "",
             note=f"of {steps}; weights after step {state['best'][0] if state['best'] else done}",
         ),
-        row(f"{name}: training", trained, "CPU s"),
+        row(f"{what} / training", trained, "CPU s"),
         row(
-            f"{name}: beam search",
+            f"{what} / beam search",
             1000 * seconds / len(task.test),
             "CPU ms per sentence",
             note=f"beam {BEAM_SIZE}, length penalty {LENGTH_PENALTY}",
