@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from attention_course import attention, transformer
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
-from attention_course.questions.inputs import manners, normal, parameters, some_allowed
+from attention_course.questions.inputs import as_length, manners, normal, parameters, some_allowed
 from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
 from attention_course.questions.signs import ANYWHERE, close, comparable, wrong_output
 
@@ -19,11 +19,6 @@ D = H * DH
 SCORING = "05_scoring.html#scoring-"
 HEADS = "12_many_heads.html#many-heads-"
 ORDER = "11_self_attention.html#self-attention-order"
-
-
-def _as_length(number: int) -> Tensor:
-    """Let a number travel as the length of an axis: that it keeps on every device."""
-    return torch.empty(number, 0)
 
 
 # --- sinusoidal_positions -------------------------------------------------------------------------------------------
@@ -40,8 +35,8 @@ def _from_the_start(g: torch.Generator) -> Iterator[Request]:
 
 
 def _later(g: torch.Generator) -> Iterator[Request]:
-    yield Request((normal(g, B, LONG, WIDTH), _as_length(PAST)), (WIDTH,))
-    yield Request((normal(g, B, 1, WIDTH), _as_length(40 * PAST)), (WIDTH,))
+    yield Request((normal(g, B, LONG, WIDTH), as_length(PAST)), (WIDTH,))
+    yield Request((normal(g, B, 1, WIDTH), as_length(40 * PAST)), (WIDTH,))
 
 
 def _positions_manners(g: torch.Generator) -> Iterator[Request]:
@@ -292,7 +287,7 @@ def _use_merge(merge: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 def _whole(g: torch.Generator, heads: int = H, gradients: bool = False) -> Request:
-    return Request((normal(g, B, T, heads * DH), _as_length(heads)), gradients=gradients)
+    return Request((normal(g, B, T, heads * DH), as_length(heads)), gradients=gradients)
 
 
 def _to_split(g: torch.Generator) -> Iterator[Request]:

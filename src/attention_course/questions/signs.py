@@ -90,6 +90,8 @@ def _one_axis_off(given: Tensor, wanted: Tensor) -> bool:
 
 
 def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
+    if all(map(close, reply.outputs, reference.outputs)):
+        return False
     return len(reply.outputs) == len(reference.outputs) and any(
         all(close(given, wanted) for given, wanted in zip(order, reference.outputs))
         for order in list(permutations(reply.outputs))[1:]
