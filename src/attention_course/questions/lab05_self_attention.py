@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from attention_course import attention, transformer
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
-from attention_course.questions.inputs import manners, normal, parameters, some_allowed
+from attention_course.questions.inputs import as_length, manners, normal, parameters, some_allowed
 from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
 from attention_course.questions.signs import ANYWHERE, close, comparable, wrong_output
 
@@ -19,11 +19,6 @@ D = H * DH
 SCORING = "05_scoring.html#scoring-"
 LETTERS = "notation.html#notation"
 ORDER = "11_self_attention.html#self-attention-order"
-
-
-def _as_length(number: int) -> Tensor:
-    """Let a number travel as the length of an axis: that it keeps on every device."""
-    return torch.empty(number, 0)
 
 
 # --- sinusoidal_positions -------------------------------------------------------------------------------------------
@@ -40,8 +35,8 @@ def _from_the_start(g: torch.Generator) -> Iterator[Request]:
 
 
 def _later(g: torch.Generator) -> Iterator[Request]:
-    yield Request((normal(g, B, LONG, WIDTH), _as_length(PAST)), (WIDTH,))
-    yield Request((normal(g, B, 1, WIDTH), _as_length(40 * PAST)), (WIDTH,))
+    yield Request((normal(g, B, LONG, WIDTH), as_length(PAST)), (WIDTH,))
+    yield Request((normal(g, B, 1, WIDTH), as_length(40 * PAST)), (WIDTH,))
 
 
 def _positions_manners(g: torch.Generator) -> Iterator[Request]:
@@ -203,6 +198,7 @@ WEIGHT = Misconception(
     SCORING + "mask",
     sign=_forbidden,
 )
+TWICE = "`attend` takes the softmax itself: it is handed scores."
 SCALE = "The scores are divided by the root of the width of the vectors that are multiplied."
 
 SELF_ATTENTION = Question(
@@ -220,6 +216,12 @@ SELF_ATTENTION = Question(
             SCALE,
             SCORING + "scale",
             _self_attention_with(score=lambda self, q, k: q @ k.mT),
+        ),
+        Misconception(
+            "softmax applied twice",
+            TWICE,
+            SCORING + "softmax",
+            _self_attention_with(score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)),
         ),
         Misconception(
             "scaled by the length of the sequence",
@@ -285,7 +287,7 @@ def _use_merge(merge: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 def _whole(g: torch.Generator, heads: int = H, gradients: bool = False) -> Request:
-    return Request((normal(g, B, T, heads * DH), _as_length(heads)), gradients=gradients)
+    return Request((normal(g, B, T, heads * DH), as_length(heads)), gradients=gradients)
 
 
 def _to_split(g: torch.Generator) -> Iterator[Request]:
@@ -517,6 +519,12 @@ MULTI_HEAD_ATTENTION = Question(
             SCALE + " Within a head that is Dh.",
             SCORING + "scale",
             _heads_with(score=lambda self, q, k: q @ k.mT),
+        ),
+        Misconception(
+            "softmax applied twice",
+            TWICE,
+            SCORING + "softmax",
+            _heads_with(score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)),
         ),
         Misconception(
             "output map missing",

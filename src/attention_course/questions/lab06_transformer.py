@@ -21,12 +21,12 @@ from attention_course.transformer import SinusoidalPositions, TransformerMemory
 B, H, T, S, P, DH, HIDDEN, V = 2, 3, 5, 7, 4, 4, 10, 11
 D = H * DH
 MASK = "notation.html#notation-mask"
-BLOCK = "11_self_attention.html#self-attention-idea"
-SOURCE = "which_attention.html#which-attention"
+BLOCK = "13_transformer.html#transformer-stream"
+SOURCE = "13_transformer.html#transformer-decoder"
 FORCING = "02_encoder_decoder.html#encoder-decoder-forcing"
 PADDING = "04_soft_lookup.html#soft-lookup-padding"
-WRITING = "02_encoder_decoder.html#encoder-decoder-inference"
-CACHE = "15_cost.html#cost-cache"
+WRITING = "14_decoding.html#decoding-greedy"
+CACHE = "14_decoding.html#decoding-cache"
 
 
 def _as_length(number: int) -> Tensor:

@@ -90,6 +90,8 @@ def _one_axis_off(given: Tensor, wanted: Tensor) -> bool:
 
 
 def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
+    if all(map(close, reply.outputs, reference.outputs)):
+        return False
     return len(reply.outputs) == len(reference.outputs) and any(
         all(close(given, wanted) for given, wanted in zip(order, reference.outputs))
         for order in list(permutations(reply.outputs))[1:]
@@ -148,7 +150,8 @@ ANYWHERE = (
     ),
     Misconception(
         "an argument that may be None is used as if it were not",
-        "The call without it has to work, too: ask `if x is not None` first.",
+        "The call without it has to work, too: ask `if x is not None` first. If it comes out of a method of yours, "
+        "that method lacks a `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
     Misconception(
@@ -189,6 +192,12 @@ ANYWHERE = (
         ),
     ),
     Misconception(
+        "a view of a turned tensor",
+        "After transpose or mT the numbers of a row no longer stand side by side in memory: flatten and reshape copy "
+        "them where they must, view cannot.",
+        sign=error_like("view size is not compatible"),
+    ),
+    Misconception(
         "written for one number of axes",
         "The axes before the last two may be any: count axes from the end, -1 and -2.",
         sign=error_like(r"unpack|Dimension out of range|\dD tensor|number of dim|dimensions? |indices"),
@@ -213,6 +222,11 @@ ANYWHERE = (
         "axes exchanged",
         "The numbers are at the wrong places: compare the order of the axes with the docstring's.",
         sign=wrong_output(_exchanged),
+    ),
+    Misconception(
+        "a softmax too many",
+        "What is asked for comes before the softmax: scores and logits are handed on as they are.",
+        sign=wrong_output(lambda given, wanted: wanted.dim() > 0 and close(given, wanted.softmax(dim=-1))),
     ),
     Misconception(
         "sign turned around",
