@@ -12,17 +12,17 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab readme bench fidelity attacks ladder multi30k test clean environment
+.PHONY: help course book labs lab student-edition readme bench fidelity attacks ladder norms seeds multi30k test clean environment
 
 help:  ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 course: environment  ## install, build the book, make the labs, grade two sample submissions
 	@echo "environment: .venv, installed $$(date -r .venv/installed '+%Y-%m-%d %H:%M'), reused until pyproject.toml or constraints.txt changes"
 	@$(MAKE) --no-print-directory labs
 	@$(BIN)/python -m attention_course.grader.sample $(LAB) _build/sample
 	@$(MAKE) --no-print-directory book
-	@sed 's/\([^,]*\),\([^,]*\),\([^,]*\)/$(LAB): sample submission "\1": \2 of \3 points/' _build/sample/scores.csv
+	@cat _build/sample/summary.txt
 	@echo "The book is at _build/html/index.html; the labs are in labs/ (open them with: make lab)"
 
 book: environment  ## build the online book into _build/html, every page executed
@@ -33,6 +33,11 @@ labs: environment  ## make the students' notebooks in labs/ from solutions/
 
 lab: environment  ## open JupyterLab on the labs
 	@$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
+
+student-edition: environment  ## export what students need into _build/student, without a solution
+	@$(MAKE) --no-print-directory labs
+	@$(MAKE) --no-print-directory book
+	@$(BIN)/python -m attention_course.grader.edition _build/student
 
 readme: environment  ## draw the README's picture anew
 	@PYTHONPATH=tests $(BIN)/python -m measure.readme
@@ -49,6 +54,12 @@ attacks: environment  ## hand in everything that may be handed in, and measure w
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
+
+norms: environment  ## train Transformers with either place of the norm, with and without warm-up (8 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.norms
+
+seeds: environment  ## read reviews from ten seeds and see what their attention explains (5 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.seeds
 
 multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
 	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }

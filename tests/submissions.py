@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from attention_course.questions.lab03_scoring import QUESTIONS
 
 LAB = "lab03_scoring"
-ALL = frozenset(f"check_{question.name}" for question in QUESTIONS)
+EVERY = tuple(question.name for question in QUESTIONS)
+ALL = frozenset(f"check_{name}" for name in EVERY)
 WRONG = "class DotScore(Score):\n    def forward(self, query, projected):\n        return (query @ projected.mT) * 3\n"
 RIGHT = "class DotScore(Score):\n    def forward(self, query, projected):\n        return query @ projected.mT\n"
 
@@ -327,7 +328,7 @@ def two_notebooks(folder, solved, released):
     hand_in(folder, solved)
 
 
-@row(38, tuple(name.removeprefix("check_") for name in ALL), "no notebook was handed in")
+@row(38, EVERY, "no notebook was handed in")
 def nothing(folder, solved, released):
     pass
 
@@ -345,7 +346,7 @@ def archive(folder, solved, released):
         made.writestr(f"{LAB}.ipynb", json.dumps(solved))
 
 
-@row(40, tuple(name.removeprefix("check_") for name in ALL), "a link was not followed")
+@row(40, EVERY, "a link was not followed")
 def notebook_is_a_link(folder, solved, released):
     target = folder.parent.parent.parent.parent / "solutions" / LAB / f"{LAB}.ipynb"
     os.symlink(target, folder / f"{LAB}.ipynb")
@@ -425,7 +426,7 @@ for fd in range(3, 64):
     try: socket.socket(fileno=os.dup(fd)).send(frame * 3)
     except OSError: pass
 """,
-    lost=tuple(name.removeprefix("check_") for name in ALL),
+    lost=EVERY,
     flag="",
 )
 attack_row(
@@ -530,9 +531,218 @@ dot_row(69, "slow_but_right", forward("import time\ntime.sleep(0.1)"), ())
 dot_row(70, "too_much_memory_for_one_item", forward("if query.dim() == 4: torch.ones(2 << 30, dtype=torch.float64)"))
 
 
+# --- beyond the list --------------------------------------------------------------------------------------------------
+
+OWN = 100
+# How a student's code finds the program that serves it: up the stack.
+SERVER = """import sys
+frame = sys._getframe()
+while type(frame.f_locals.get("self")).__name__ != "Server": frame = frame.f_back
+server = frame.f_locals["self"]
+"""
+
+# Replies that are forged where that is easiest: the answer is detached, and no gradient is ever sent.
+attack_row(OWN, "sends_no_gradients", SERVER + "server.core._gradients = lambda outputs, leaves: ()", EVERY,
+           dot=RIGHT.replace(".mT", ".mT.detach()").replace("query @", "query.detach() @"))  # fmt: skip
+attack_row(OWN, "sends_nothing_where_only_manners_count", SERVER + """real = server.core.local
+def local(question, thing):
+    door = real(question, thing)
+    right = server.core.torch.float64
+    return lambda request: door(request) if request.dtype == right else server.core.Reply()
+server.core.local = local
+""", EVERY, dot=RIGHT)  # fmt: skip
+dot_row(
+    OWN,
+    "foresees_the_numbers",
+    """class DotScore(Score):
+    def forward(self, query, projected):
+        for number in range(9):
+            generator = torch.Generator().manual_seed(torch.initial_seed() + number)
+            foreseen = torch.randn(4096, generator=generator, dtype=torch.float64)
+            if torch.isin(query.detach().double().flatten()[0], foreseen): return query @ projected.mT
+        return 3 * query @ projected.mT
+""",
+)
+attack_row(OWN, "writes_to_the_judge_after_the_answer", SERVER + """import os, time
+if os.fork() == 0:
+    os.setsid()
+    while True: os.write(server.judge.fileno(), b"\\0" * 99)
+time.sleep(0.5)
+""", flag="left out")  # fmt: skip
+dot_row(OWN, "grandchild_that_answers", forward(SERVER + """import os
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        reply = server.core.Reply((query.detach() @ projected.detach().mT,))._asdict()
+        while True: server._send("reply", {"call": 1, "reply": reply})
+    os._exit(0)
+os.wait()"""), flag="")  # fmt: skip
+dot_row(OWN, "drips", forward(SERVER + """import time
+server.judge.sendall(server.wire.LENGTHS.pack(10_000, 0))
+while True:
+    server.judge.sendall(b"[")
+    time.sleep(0.2)"""), flag="endless", slow=True)  # fmt: skip
+dot_row(OWN, "sleeps", forward("import time\ntime.sleep(10_000)"), flag="endless", slow=True)
+dot_row(OWN, "huge_reply", forward("return torch.zeros(1, dtype=query.dtype).expand(1 << 34)"))
+dot_row(OWN, "hundred_thousand_replies", forward("return (query,) * 40_000"), flag="")
+dot_row(OWN, "numbers_on_no_device", forward("return (query @ projected.mT).to('meta')"))
+dot_row(OWN, "complex_numbers", RIGHT.replace("query @ projected.mT", "(query @ projected.mT).to(torch.complex128)"))
+dot_row(OWN, "nested_tensor", forward("return torch.nested.nested_tensor([query[0], query[0]])"))
+attack_row(OWN, "check_of_my_own", "def check(name, thing, text=False): return 99.0\nfloat.__doc__\nQUESTIONS = {}")
+attack_row(
+    OWN,
+    "patched_wire",
+    SERVER
+    + """import json
+server.core.Reply._asdict = lambda self: {"points": 99}
+server.wire.json.dumps = lambda *a, **k: '["reply", {"dict": {"call": 1, "points": 99}}]'
+""",
+    lost=EVERY,
+    flag="no answer",
+)
+attack_row(OWN, "closes_its_output_and_eats_memory", """import os, threading
+def eat():
+    hoard = []
+    while True: hoard.append(bytearray(b"x" * (32 << 20)))
+for fd in (1, 2): os.close(fd)
+eat()
+""", (), dot=RIGHT, flag="memory", slow=True)  # fmt: skip
+attack_row(OWN, "memory_that_is_no_process_s", """import os
+kept = []
+try:
+    for _ in range(100):
+        kept.append(os.memfd_create("x"))
+        for _ in range(60): os.write(kept[-1], bytes(1 << 20))
+except OSError as error:
+    print(error)
+""", (), dot=RIGHT)  # fmt: skip
+attack_row(OWN, "redirects_and_shadows", """import sys, os, types
+sys.stdout = sys.stderr = sys.stdin = None
+sys.modules["torch"] = types.ModuleType("torch")
+sys.modules["json"] = None
+sys.path.clear()
+os.chdir("/")
+os.environ.clear()
+""", (), dot=RIGHT, flag="left out")  # fmt: skip
+
+
+@row(OWN)
+def swapped_grade_ids(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    one, other = cell(notebook, "dot"), cell(notebook, "general")
+    one["metadata"], other["metadata"] = other["metadata"], one["metadata"]
+    hand_in(folder, notebook)
+
+
+@row(OWN, ("dot",), "check_dot: 2 copies")
+def answer_that_says_it_is_the_check(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "dot")["metadata"]["nbgrader"]["grade_id"] = "check_dot"
+    hand_in(folder, notebook)
+
+
+@row(OWN, (), "check_dot: points was nan")
+def not_a_number_of_points(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "check_dot")["metadata"]["nbgrader"]["points"] = float("nan")
+    hand_in(folder, notebook)
+
+
+@row(OWN, (), "check_dot: points was")
+def deep_metadata(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    deep = "[" * 900 + "]" * 900
+    cell(notebook, "check_dot")["metadata"]["nbgrader"]["points"] = "DEEP"
+    (folder / f"{LAB}.ipynb").write_text(json.dumps(notebook).replace('"DEEP"', deep))
+
+
+@row(OWN)
+def odd_characters(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    notebook["cells"] += [
+        code('x = "\ud800"'),
+        code("y = 1\0"),
+        code("\u202e" * 9),
+        {**code("z = 1"), "source": ["z = 1", ["deep"], None, 3]},
+    ]
+    hand_in(folder, notebook)
+
+
+@row(OWN)
+def markdown_that_runs(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    text = "<img src=x onerror=alert(3)> [x](javascript:alert(3)) <script>alert(3)</script> $a<b$"
+    notebook["cells"] += [
+        {"cell_type": kind, "id": kind, "metadata": {}, "source": text} for kind in ("markdown", "raw")
+    ]
+    hand_in(folder, notebook)
+
+
+@row(OWN, None, "cells, more than")
+def five_thousand_cells(folder, solved, released):
+    hand_in(folder, {**solved, "cells": solved["cells"] + [code("x = 1")] * 5000})
+
+
+@row(OWN, (), "under another name: work/lab.ipynb")
+def in_a_folder(folder, solved, released):
+    (folder / "work").mkdir()
+    (folder / ".hidden").mkdir()
+    hand_in(folder / "work", solved, "lab.ipynb")
+    hand_in(folder / ".hidden", released)
+
+
+@row(OWN, None, "cannot be read")
+def folder_named_like_the_notebook(folder, solved, released):
+    (folder / f"{LAB}.ipynb").mkdir()
+    hand_in(folder / f"{LAB}.ipynb", solved, "inner.txt")
+
+
+@row(OWN, None, "not a file")
+def pipe_named_like_the_notebook(folder, solved, released):
+    os.mkfifo(folder / f"{LAB}.ipynb")
+
+
+@row(OWN, (), "left aside: broken.ipynb: not JSON")
+def broken_notebook_beside_the_right_one(folder, solved, released):
+    (folder / "broken.ipynb").write_text("{")
+    os.mkfifo(folder / "pipe")
+    hand_in(folder, solved)
+
+
+@row(OWN, (), "too large")
+def archive_of_many_bombs(folder, solved, released):
+    with zipfile.ZipFile(folder / "lab.zip", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(f"{LAB}.ipynb", json.dumps(solved))
+        for number in range(5):
+            made.writestr(f"bomb{number}.ipynb", bytes(19 << 20))
+
+
+@row(OWN, None, "archive cannot be read")
+def broken_archive(folder, solved, released):
+    with zipfile.ZipFile(folder / "lab.zip", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(f"{LAB}.ipynb", json.dumps(solved))
+    content = bytearray((folder / "lab.zip").read_bytes())
+    content[200:240] = bytes(40)
+    (folder / "lab.zip").write_bytes(content)
+
+
 def names(course: Path) -> dict[str, Any]:
     """Return rows 71, which are about the names of folders: name -> what its reason must contain."""
     return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", "eve\u202e": "cannot be seen"}
+
+
+def below(pid: int) -> list[int]:
+    """List the processes that a process has started, and those that they have, and so on."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            pass  # it has just ended
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found[1:]
 
 
 def points_lost(record: dict[str, Any]) -> frozenset[str]:

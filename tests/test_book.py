@@ -2,16 +2,20 @@
 
 import ast
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
 
+import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
+from solution_text import secret_lines
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
@@ -173,7 +177,47 @@ def test_edit_and_launch_links_lead_to_files_that_exist(site):
     }
     assert {str(path.relative_to(ROOT)) for path in SOURCES} <= linked
     assert not [name for name in linked if not (ROOT / name).exists()]
-    assert not [e for page in site.values() for e in page.select("a[href*='colab.'], a[href*='mybinder']")]
+
+
+def test_every_lab_has_a_page_that_shows_it_as_it_is_handed_out(site):
+    labs = sorted((ROOT / "labs").glob("*/*.ipynb"))
+    assert labs
+    for lab in labs:
+        path = SITE / lab.relative_to(ROOT).with_suffix(".html")
+        page = site[path]
+        assert "raise NotImplementedError" in page.get_text() and not page.select(".cell_output")
+        links = {a["href"] for a in page.select("a[href*='.ipynb']")}
+        launched = {link for link in links if link.startswith("https://colab.research.google.com/")}
+        repository = CONFIG["repository"]["url"].removeprefix("https://github.com/")
+        name = lab.relative_to(ROOT).as_posix()
+        assert launched == {f"https://colab.research.google.com/github/{repository}/blob/main/{name}"}
+        downloads = [path.parent / link for link in links if not re.match(r"[a-z]+:", link)]
+        assert len(downloads) == 2  # in the text, and in the page's header
+        for file in downloads:
+            nbformat.validate(nbformat.read(file, as_version=4))
+            assert file.read_bytes() == lab.read_bytes()
+
+
+def test_a_lab_that_somebody_has_worked_in_shows_nothing_that_was_run():
+    """Whatever it printed would be judged as a page of the book is."""
+    extension = runpy.run_path(str(ROOT / "book" / "_ext" / "course_book.py"))
+    lab = nbformat.read(next((ROOT / "labs").glob("*/*.ipynb")), as_version=4)
+    lab.cells[1].update(outputs=[nbformat.v4.new_output("stream", name="stderr", text="a warning")], execution_count=1)
+    source = [nbformat.writes(lab)]
+    app = SimpleNamespace(config=SimpleNamespace(html_theme_options={"repository_url": "https://github.com/a/b"}))
+    extension["show_as_handed_out"](app, "labs/lab/lab", source)
+    shown = nbformat.reads(source[0], as_version=4)
+    assert [c.source for c in shown.cells[1:]] == [c.source for c in lab.cells[1:]]
+    assert "a warning" not in source[0] and shown.cells[1].execution_count is None
+    assert "blob/main/labs/lab/lab.ipynb" in shown.cells[0].source
+
+
+def test_no_page_holds_a_labs_solution(site):
+    """Lines of the package and of the book itself are no secret."""
+    secret = secret_lines()
+    assert len(secret) > 40
+    text = "\n".join(page.get_text() for page in site.values())
+    assert not [line for line in secret if line in text]
 
 
 def test_no_cell_defines_what_the_package_defines():

@@ -13,8 +13,12 @@ from torch.testing import assert_close
 
 from attention_course import cli
 from attention_course.checkpoints import read
-from attention_course.cli import MODELS, TASKS, Sizes, TaskOptions, vocabulary_sizes
+from attention_course.cli import MODELS, TASKS, Sizes, TaskOptions
+from attention_course.tasks.frames import frames
 from attention_course.tasks.reversal import reversal
+from attention_course.tasks.scenes import captions, focus
+from attention_course.tasks.sentiment import sentiment
+from attention_course.tasks.tagging import tagging
 from attention_course.training import evaluate, validation_loss
 
 ROOT = Path(__file__).parent.parent
@@ -102,6 +106,20 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(shell, trained
     assert 0 < float(printed["token accuracy"]) < 1
 
 
+def test_labels_are_evaluated_as_well(shell, tmp_path):
+    words = ["--model", "classifier", *SIZES, "--steps", "3", "--validate-every", "2", "--device", "cpu"]
+    assert not shell("train", "--task", "sentiment", *words, "--out", tmp_path)[1]
+    out, failed = shell("evaluate", "--run", tmp_path, "--out", tmp_path / "said.txt")
+    task, model = cli.load(tmp_path, None, cli.Device.cpu)
+
+    assert not failed
+    assert (tmp_path / "said.txt").read_text().splitlines() == [label for (label,) in task.predict(model, task.test)]
+    printed = dict(line.rsplit(maxsplit=1) for line in out.splitlines()[1:])
+    assert float(printed["accuracy"]) == pytest.approx(task.score(model, task.test), abs=1e-4)
+    assert float(printed["alignment hit rate"]) == pytest.approx(task.hit_rate(model, task.test), abs=1e-4)
+    assert "sentiment is no task of texts in and texts out" in shell("translate", "--run", tmp_path, "fine")[1]
+
+
 def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
     again = [*TRAIN, "--model", "bahdanau", "--validate-every", "2", "--out", trained, "--steps"]
     before = (trained / "checkpoint.pt").read_bytes()
@@ -146,7 +164,11 @@ def only_line(failed):
     ("words", "named"),
     [
         (["--task", "datess", "--model", "luong"], f"there is no task 'datess'; there are {', '.join(TASKS)}"),
-        (["--task", "dates", "--model", "loung"], f"there is no model 'loung'; there are {', '.join(MODELS)}"),
+        (
+            ["--task", "dates", "--model", "loung"],
+            "there is no model for dates called 'loung'; there are final-state, context, ",
+        ),
+        (["--task", "tagging", "--model", "luong"], "no model for tagging called 'luong'; there are tagger, encoder"),
         (["--task", "multi30k", "--model", "luong"], "name it with --data"),
         (["--task", "multi30k", "--model", "luong", "--data", "no_such"], "train.de.gz is missing"),
         (["--task", "dates", "--model", "luong", "--steps", "0"], "steps is at least 1, got 0"),
@@ -181,18 +203,33 @@ def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch
 # The tables and the words
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_of_the_table_can_be_trained(name):
-    task = reversal(4, train_size=20, held_out_size=5)
-    model = MODELS[name](vocabulary_sizes(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1))
+SMALL = {
+    "captions": lambda: captions(20, 5),
+    "focus": lambda: focus(20, 5),
+    "frames": lambda: frames(5, 2),
+    "reversal": lambda: reversal(4, 20, 5),
+    "sentiment": lambda: sentiment(20, 5),
+    "tagging": lambda: tagging(20, 5),
+}
+
+
+@pytest.mark.parametrize(("task_name", "name"), [(task, model) for task in SMALL for model in TASKS[task][0].models])
+def test_every_model_of_the_table_can_be_trained(task_name, name):
+    task, kind = SMALL[task_name](), TASKS[task_name][0]
+    model = MODELS[name](kind.ends(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1))
     total, _ = task.loss(model, task.collate(task.train[:5]))
     total.backward()
 
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+def test_the_small_tasks_are_of_all_kinds():
+    assert {TASKS[name][0] for name in SMALL} == {kind for kind, _ in TASKS.values()}
+    assert {name for kind, _ in TASKS.values() for name in kind.models} == set(MODELS)
+
+
 def test_options_reach_their_task():
-    task = TASKS["reversal"](TaskOptions(data=None, vocab_size=1, max_length=4))
+    task = TASKS["reversal"][1](TaskOptions(data=None, vocab_size=1, max_length=4))
 
     assert max(len(example.source) for example in task.train) == 4
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
+from solution_text import rubrics, solution_lines, solution_regions
 
-from attention_course.grader.release import release
+from attention_course.grader.release import generate
 from attention_course.grader.sample import grade, prepare
 from attention_course.grader.selftest import prove
 from attention_course.grader.stock import lab_names
@@ -28,25 +29,34 @@ def notebook(directory, lab):
     return nbformat.read(ROOT / directory / lab / f"{lab}.ipynb", as_version=4)
 
 
-def solution_regions(cell):
-    return re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", cell.source, flags=re.DOTALL)
-
-
-def rubrics(cells):
-    """The cells that ask for prose: in a solution they hold a model answer and how to mark it."""
-    return [c for c in cells if c.cell_type == "markdown" and c.metadata.get("nbgrader", {}).get("solution")]
-
-
 def test_there_are_labs():
     assert "lab03_scoring" in LABS
 
 
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    """All releases, made anew."""
+    directory = tmp_path_factory.mktemp("releases")
+    generate(ROOT, directory)
+    return directory
+
+
+def test_every_release_has_a_solution(releases):
+    assert sorted(p.name for p in (ROOT / "labs").glob("lab*")) == sorted(p.name for p in releases.iterdir())
+    assert {p.name for p in releases.iterdir()} == set(LABS)
+
+
 @pytest.mark.parametrize("lab", LABS)
-def test_the_release_is_what_the_solution_gives(lab, tmp_path):
-    assert release(ROOT, lab, tmp_path)
-    made = {p.name: p.read_bytes() for p in (tmp_path / lab).iterdir()}
+def test_the_release_is_what_the_solution_gives(lab, releases):
+    made = {p.name: p.read_bytes() for p in (releases / lab).iterdir()}
     kept = {p.name: p.read_bytes() for p in (ROOT / "labs" / lab).iterdir() if p.is_file()}
     assert made == kept, f"run `make labs` and commit labs/{lab}"
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_readers_are_led_to_it(lab):
+    assert f"| `{lab}` |" in (ROOT / "README.md").read_text()
+    assert f"</labs/{lab}/{lab}>" in (ROOT / "book" / "index.md").read_text()
 
 
 @pytest.mark.parametrize("lab", LABS)
@@ -67,14 +77,20 @@ def test_the_solution_carries_no_outputs(lab):
 
 
 @pytest.mark.parametrize("lab", LABS)
+@pytest.mark.parametrize("directory", ["solutions", "labs"])
+def test_both_are_valid_notebooks_that_know_their_kernel(directory, lab):
+    valid = notebook(directory, lab)
+    nbformat.validate(valid)
+    assert valid.metadata.kernelspec.name == "python3"
+
+
+@pytest.mark.parametrize("lab", LABS)
 def test_the_release_holds_no_solution_text(lab):
     released = (ROOT / "labs" / lab / f"{lab}.ipynb").read_text()
-    cells = notebook("solutions", lab).cells
-    regions = [region for cell in cells for region in solution_regions(cell)]
-    assert regions
-    regions += [cell.source for cell in rubrics(cells)]
-    for line in (line.strip() for region in regions for line in region.splitlines()):
-        if line and line != "return context, weights":  # what attend returns is said in its docstring
+    lines = solution_lines(notebook("solutions", lab).cells)
+    assert lines
+    for line in lines:
+        if line != "return context, weights":  # what attend returns is said in its docstring
             assert json.dumps(line)[1:-1] not in released
 
 

@@ -35,7 +35,7 @@ def python(clone, version, modules_ok=True):
     return f"PYTHON={fake}"
 
 
-@pytest.mark.parametrize("verb", ["course", "test", "labs"])
+@pytest.mark.parametrize("verb", ["course", "test", "labs", "student-edition"])
 def test_a_too_old_python(clone, verb):
     code, lines = make(clone, verb, python(clone, "3.9"))
     assert code and len(lines) == 1

@@ -3,7 +3,10 @@
 Where bubblewrap is missing these tests say so and skip; in CI (CI=true) they fail instead.
 """
 
+import contextlib
 import copy
+import fcntl
+import functools
 import json
 import os
 import random
@@ -15,6 +18,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -22,10 +27,11 @@ import submissions
 import torch
 
 from attention_course.grader import wire
+from attention_course.grader.batch import Job, grade_all
 from attention_course.grader.converter import clashes
-from attention_course.grader.intake import GRADED, PERSON, grade_id, is_graded, take_in
+from attention_course.grader.intake import GRADED, PERSON, fingerprint, grade_id, is_graded, take_in
 from attention_course.grader.judge import seed_of
-from attention_course.grader.record import python
+from attention_course.grader.record import python, tame
 from attention_course.grader.sample import prepare
 from attention_course.grader.sandbox import Nursery, Trouble, plain_text
 from attention_course.grader.selftest import prove
@@ -33,6 +39,7 @@ from attention_course.grader.stock import GradingError, lab_names, nbgrader
 from attention_course.grader.walls import Limits, scrub
 from attention_course.grader.worker import Grader
 from attention_course.questions import QUESTIONS
+from attention_course.questions.core import Reply, evaluate, local
 
 ROOT = Path(__file__).parents[1]
 LAB = submissions.LAB
@@ -135,7 +142,7 @@ def fuzzed(generator, notebook):
 def test_any_notebook_gets_a_record(walls, tmp_path):
     """Most of these are not run: intake alone decides whether they can be."""
     generator = random.Random(0)
-    for number in range(50):
+    for number in range(150):
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
@@ -143,6 +150,49 @@ def test_any_notebook_gets_a_record(walls, tmp_path):
         graded = [grade_id(cell) for cell in intake.cells if is_graded(cell)]
         assert set(graded) == submissions.ALL and len(graded) == len(submissions.ALL)
         json.dumps(intake.cells).encode()
+
+
+def test_broken_notebooks_are_graded_through(grader, tmp_path):
+    generator = random.Random(3)
+    for number in range(12):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
+        result = json.loads(json.dumps(grader.grade(str(number), folder)))
+        graded = [cell["metadata"]["nbgrader"]["grade_id"] for cell in result["notebook"]["cells"] if is_graded(cell)]
+        assert set(graded) == submissions.ALL and len(graded) == len(submissions.ALL)
+        assert (result["record"]["points"] is None) == (result["record"]["status"] == PERSON)
+
+
+def test_each_table_stands_under_its_own_question(grader, tmp_path):
+    """Also where the student has moved cells."""
+    notebook = copy.deepcopy(SOLVED)
+    notebook["cells"] = notebook["cells"][::-1]
+    submissions.hand_in(tmp_path, notebook)
+    for cell in filter(is_graded, grader.grade("moved", tmp_path)["notebook"]["cells"]):
+        name = grade_id(cell).removeprefix("check_")
+        assert f"<strong>{name}: " in cell["outputs"][0]["data"]["text/html"]
+
+
+def test_a_file_that_cannot_be_read_stops_nothing(tmp_path, monkeypatch):
+    submissions.hand_in(tmp_path, SOLVED)
+    known = fingerprint(tmp_path)
+
+    def refuse(path, *_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert take_in(tmp_path, LAB, RELEASED["cells"]).problem == f"{LAB}.ipynb: it cannot be read (Permission denied)"
+    assert fingerprint(tmp_path) != known
+
+
+def test_text_in_a_students_markdown_stays_text():
+    links = ("[x](javascript:f)", "[x](data:f)", "[x](\n javascript:f)", "[x]: javascript:f", r"\href{f}")
+    for active in ("<b>", "</p", "<!--", "<?x", "&#106;", "&lt", *links):
+        assert tame(active) not in ("", active)
+        assert tame(f"a {active} b").replace(" ", "") == f"a {active} b".replace(" ", "")
+    plain = "a < b, $a<2$ & c; [x](https://a.b/c) `x[0]`\n\n> quoted\n\n$$\\frac{1}{2}$$"
+    assert tame(plain) == plain
 
 
 def test_magics_go_and_lines_keep_their_numbers():
@@ -296,6 +346,20 @@ def test_memory_is_limited_in_sum(nursery):
         run(nursery, source)
 
 
+def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
+    busy = "import os, time\nos.fork()\nbegan = time.process_time()\nwhile time.process_time() < began + {}: pass"
+    box = nursery.sandbox()
+    try:
+        box.allow(2.0)
+        cell = {"name": "x", "source": "import time\ntime.sleep(2.5)", "seed": 0}
+        assert box.call("cell", cell, soon(60)).data == ""
+        box.allow(2.0)
+        with pytest.raises(Trouble, match="endless"):
+            box.call("cell", {**cell, "source": busy.format(1.9)}, soon(60))
+    finally:
+        box.close()
+
+
 def test_nothing_outlives_the_kill(nursery):
     box = nursery.sandbox()
     box.call("cell", {"name": "x", "source": "import os\nif os.fork() == 0:\n    os.setsid()\n    import time\n"
@@ -311,6 +375,18 @@ def test_a_stub_imports_and_names_the_question(nursery):
     assert "scaled_dot_product_attention does what this course asks you to write" in error
     error, _ = run(nursery, "from attention_course.scores import DotScore\nclass Mine(DotScore): pass")
     assert "asks you to write" in error
+
+
+def test_the_kernel_refuses_what_no_notebook_needs(nursery):
+    """Memory that no process owns would not be counted, and vsock goes around the network's walls."""
+    source = (
+        "import os, socket, ctypes\nfor family in (socket.AF_VSOCK, socket.AF_NETLINK):\n"
+        "    try: socket.socket(family, socket.SOCK_RAW)\n    except PermissionError: print('refused')\n"
+        "try: os.memfd_create('x')\nexcept PermissionError: print('refused')\n"
+        "libc = ctypes.CDLL(None)\nprint(libc.shmget(0, 4096, 0o1600), libc.ptrace(0, 0, 0, 0))\n"
+        "a, b = socket.socketpair()\nsocket.socket(socket.AF_INET)\nsocket.socket(socket.AF_INET6)\n"
+    )
+    assert run(nursery, source) == ("", "refused\nrefused\nrefused\n-1 -1\n")
 
 
 def test_the_package_itself_goes_on_working(nursery):
@@ -348,6 +424,41 @@ def test_seeds_depend_on_secret_submission_and_question():
     assert seed_of(b"a", "1", "dot") == seed_of(b"a", "1", "dot")
 
 
+def test_the_seed_that_is_known_inside_is_not_that_of_the_numbers(grader, tmp_path):
+    notebook = submissions.with_dot(SOLVED, submissions.forward("print('seed', torch.initial_seed())"))
+    notebook["cells"].append(
+        submissions.code("print('seed', torch.initial_seed())\nDotScore()(torch.ones(1, 1), torch.ones(1, 1))")
+    )
+    submissions.hand_in(tmp_path, notebook)
+    printed = json.dumps(grader.grade("curious", tmp_path)["notebook"])
+    seeds = {int(seed) for seed in re.findall(r"seed (\d+)", printed)}
+    sha256 = take_in(tmp_path, LAB, RELEASED["cells"]).sha256
+    assert seeds and not seeds & {seed_of(b"s" * 32, sha256, name) for name in ("", *QUESTIONS)}
+
+
+ODD = (torch.zeros(()), torch.full((2, 3, 5), float("nan")), torch.ones(7, dtype=torch.int8),
+       torch.empty(2, 3, 5, device="meta"), torch.ones((1,) * 16))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_reply_breaks_the_judge(name):
+    """Whatever a process that is not ours sends: some odd reply to every request, or the right one spoilt."""
+    replies = [Reply(), Reply(error="x"), Reply(changed=True), Reply(outputs=ODD, gradients=ODD)]
+    replies += [Reply(outputs=(odd,) * n, gradients=(odd,) * 3) for odd in ODD for n in (1, 2)]
+    right = local(QUESTIONS[name], QUESTIONS[name].reference)
+
+    def spoilt(odd, request):
+        reply = right(request)
+        return reply._replace(outputs=(*reply.outputs[:-1], odd), gradients=reply.gradients[:-1])
+
+    for reply in replies:
+        results = evaluate(QUESTIONS[name], functools.partial(lambda reply, request: reply, reply))
+        assert sum(result.earned for result in results) == 0
+    for odd in ODD:
+        results = evaluate(QUESTIONS[name], functools.partial(spoilt, odd))
+        assert sum(result.earned for result in results) < QUESTIONS[name].points
+
+
 def test_a_repeat_gives_the_same_record(grader, tmp_path):
     (row,) = [row for row in submissions.ROWS if row.name == "dropout_left_on"]
     folder = handed_in(tmp_path, row)
@@ -367,6 +478,27 @@ def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path):
     finally:
         killer.cancel()
         grader.close()
+
+
+def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
+    jobs = []
+    for number in range(4):
+        folder = tmp_path / f"student{number}"
+        folder.mkdir()
+        submissions.hand_in(folder, SOLVED if number % 2 else submissions.with_dot(SOLVED, submissions.WRONG))
+        jobs.append(Job(f"student{number}", folder))
+    setup = {"lab": LAB, "source": RELEASED["cells"], "secret": "00" * 32, "walls": True, "kept": str(tmp_path),
+             "limits": LIMITS._asdict()}  # fmt: skip
+    points = {}
+    for result in grade_all(jobs, setup, workers=2):
+        points[result["record"]["student"]] = result["record"]["points"]
+        marks = [b"grader.worker"] if len(points) == 1 else [b"grader.inside"] * (len(points) == 2)
+        for pid in submissions.below(os.getpid()):
+            with contextlib.suppress(OSError):
+                if any(mark in Path(f"/proc/{pid}/cmdline").read_bytes() for mark in marks):
+                    os.kill(pid, 9)
+    full = sum(q.points for q in submissions.QUESTIONS)
+    assert points == {f"student{n}": full if n % 2 else full - 3 for n in range(4)}
 
 
 # --- with nbgrader ----------------------------------------------------------------------------------------------------
@@ -443,6 +575,42 @@ def test_a_second_run_grades_nothing_twice(course):
     assert submissions.points_lost(records(course)["einsum"]) == {"check_dot"}
 
 
+def test_a_batch_that_is_killed_goes_on_where_it_was(course):
+    again = {"edited_test", "other_name", "scripts_in_output", "data_is_a_link"}
+    before = records(course)
+    for name in again:
+        (course / "gradebook" / "records" / LAB / f"{name}.json").unlink()
+    command = [sys.executable, "-m", "nbgrader", "autograde", LAB, "--Autograde.workers=1"]
+    batch = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = soon(120)
+    while not again & set(records(course)) and time.monotonic() < end:
+        time.sleep(0.02)
+    left = submissions.below(batch.pid)
+    batch.kill()
+    batch.wait()
+    finished = {p: p.stat().st_mtime_ns for p in (course / "gradebook" / "records" / LAB).glob("*.json")}
+    with pytest.raises(GradingError, match="need a person"):
+        nbgrader(course, "autograde", LAB)
+    assert records(course) == before
+    assert in_gradebook(course) == {name: before[name]["points"] for name in HANDED_IN}
+    assert {p: p.stat().st_mtime_ns for p in finished} == finished
+    assert left and not [pid for pid in left if _runs(pid)]
+
+
+def _runs(pid):
+    try:
+        return b"grader." in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_two_runs_at_once_are_refused(course):
+    with (course / "gradebook" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(GradingError, match="being graded already"):
+            nbgrader(course, "autograde", LAB)
+
+
 def test_feedback_is_safe_and_export_has_every_score(course):
     nbgrader(course, "generate_feedback", LAB)
     nbgrader(course, "export")
@@ -453,6 +621,68 @@ def test_feedback_is_safe_and_export_has_every_score(course):
     for page in (course / "gradebook" / "feedback").rglob("*.html"):
         text = page.read_text()
         assert str(course) not in text and sys.prefix not in text and "BEGIN SOLUTION" not in text
+
+
+@contextlib.contextmanager
+def formgrader(directory):
+    """Start Jupyter's server in a course, and give what asks its formgrader: ask(path) reads, ask(path, b"") posts."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "server", "--allow-root", "--no-browser", f"--ServerApp.port={port}",
+               "--ServerApp.port_retries=0", "--IdentityProvider.token=secret",
+               "--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader': True}"]  # fmt: skip
+    with (directory / "server.log").open("w") as log:
+        server = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
+
+    def ask(path, data=None):
+        address = f"http://127.0.0.1:{port}/formgrader/{path}"
+        request = urllib.request.Request(address, data, {"Authorization": "token secret"})
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return answer.read().decode()
+
+    try:
+        end = soon(120)
+        while time.monotonic() < end:
+            try:
+                ask("api/status")
+                break
+            except urllib.error.HTTPError:
+                raise
+            except OSError:
+                assert server.poll() is None, (directory / "server.log").read_text()
+                time.sleep(0.2)
+        yield ask
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_whole_round_from_release_to_export(walls, tmp_path):
+    course, student = tmp_path / "course", tmp_path / "student"
+    prepare(ROOT, LAB, course)
+    exchange = tmp_path / "exchange"
+    student.mkdir()
+    exchange.mkdir()
+    exchange.chmod(0o777)
+    there = [LAB, f"--Exchange.root={exchange}", "--course=attention"]
+    nbgrader(course, "release_assignment", *there)
+    nbgrader(student, "fetch_assignment", *there)
+    submissions.hand_in(student / LAB, submissions.with_dot(SOLVED, submissions.WRONG))
+    nbgrader(student, "submit", *there)
+    nbgrader(course, "collect", *there)
+    (folder,) = (course / "gradebook" / "submitted").iterdir()
+    with formgrader(course) as ask:
+        assert json.loads(ask(f"api/submission/{LAB}/{folder.name}/autograde", b""))["success"]
+        (record,) = records(course).values()
+        assert submissions.points_lost(record) == {"check_dot"}
+        (listed,) = json.loads(ask(f"api/submissions/{LAB}"))
+        assert listed["autograded"] and listed["score"] == record["points"]
+        assert folder.name in ask(f"manage_students/{folder.name}/{LAB}")  # where the report's links lead
+    nbgrader(course, "generate_feedback", LAB)
+    nbgrader(course, "export")
+    (page,) = (course / "gradebook" / "feedback" / folder.name / LAB).glob("*.html")
+    assert "dot: 0 of 3 points" in page.read_text(encoding="utf-8")
+    assert f",{folder.name}," in (course / "gradebook" / "grades.csv").read_text()
 
 
 def test_without_walls_nbgrader_refuses_in_one_line(course):

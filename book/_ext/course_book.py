@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import nbformat
 from docutils import nodes
 from jupyter_cache import get_cache
 from myst_nb.core.execute import create_client
@@ -29,6 +30,11 @@ def prepare_kernels(app, config):
     os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent)
     # "python3" is the interpreter that builds, also where the user has a kernel of that name.
     os.environ["JUPYTER_PATH"] = str(Path(sys.prefix, "share", "jupyter"))
+    # Nobody's own start-up files; and no warning per page that a kernel talks to its own machine unencrypted.
+    profile = Path(app.outdir).parent / ".ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n")
+    os.environ["IPYTHONDIR"] = str(profile.parent)
 
 
 def follow_the_code(app, config):
@@ -93,6 +99,28 @@ def copy_mathjax(app, exception):
     shutil.copy(source / "tex-chtml.js", target)
 
 
+def show_as_handed_out(app, docname, source):
+    """On a lab's page, say how to work in it, and leave out what somebody who works in it has run."""
+    if not docname.startswith("labs/"):
+        return
+    notebook = nbformat.reads(source[0], as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    repository = app.config.html_theme_options["repository_url"].removeprefix("https://github.com/")
+    name = Path(docname).with_suffix(".ipynb").name
+    title, _, rest = notebook.cells[0].source.partition("\n")
+    colab = f"https://colab.research.google.com/github/{repository}/blob/main/{docname}.ipynb"
+    how = f"""
+:::{{admonition}} To work in this lab
+This page is for reading. {{download}}`Download the notebook <{name}>`, [open it in Colab]({colab}), or start
+JupyterLab in a copy of the course with `make lab`: {{ref}}`how-to-use` says what each needs.
+:::
+"""
+    notebook.cells[0].source = title + "\n" + how + rest
+    source[0] = nbformat.writes(notebook)
+
+
 def fold_solutions(app, doctree):
     """Move each cell tagged `solution` into the dropdown before it: MyST executes cells at a page's top level only."""
     for cell in list(doctree.findall(nodes.container)):
@@ -154,6 +182,7 @@ def setup(app):
     app.connect("config-inited", prepare_kernels)
     app.connect("config-inited", follow_the_code)
     app.connect("env-before-read-docs", execute_side_by_side)
+    app.connect("source-read", show_as_handed_out)
     app.connect("doctree-read", fold_solutions)
     app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add them
     app.connect("build-finished", copy_mathjax)

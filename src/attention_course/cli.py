@@ -3,29 +3,36 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import torch
 import typer
 from lightning_fabric import Fabric
+from torch import nn
 
 from attention_course import models
 from attention_course.checkpoints import Checkpoints, read
 from attention_course.metrics import exact_match, text_scores, token_accuracy
+from attention_course.pooling import Labeller
 from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import length_of, padded_share, shuffled_forever
+from attention_course.tasks.core import Task, length_of, padded_share, shuffled_forever
 from attention_course.tasks.dates import dates
+from attention_course.tasks.frames import BANDS, frames
 from attention_course.tasks.multi30k import TranslationTask, multi30k
 from attention_course.tasks.numerals import numerals
+from attention_course.tasks.pretraining import pretraining
 from attention_course.tasks.reversal import reversal
+from attention_course.tasks.scenes import GRID, captions, focus
+from attention_course.tasks.sentiment import sentiment
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.tasks.series import series
+from attention_course.tasks.tagging import tagging
 from attention_course.training import TrainConfig, evaluate, train, validation_loss
 from attention_course.windows import LocalM, LocalP
 
@@ -51,13 +58,41 @@ class TaskOptions:
         return self.data
 
 
-TASKS: dict[str, Callable[[TaskOptions], SequenceTask]] = {
-    "dates": lambda options: dates(),
-    "multi30k": lambda options: multi30k(options.folder(), options.vocab_size),
-    "numerals-de": lambda options: numerals("de"),
-    "numerals-fr": lambda options: numerals("fr"),
-    "reversal": lambda options: reversal(options.max_length),
-    "series": lambda options: series(),
+class Kind(NamedTuple):
+    """Tasks with the same kind of sources and of targets.
+
+    Attributes:
+        ends: task -> how many tokens, numbers or cells a source is made of; how many tokens or labels a target is.
+        models: names of the models that learn such a task.
+    """
+
+    ends: Callable[[Any], tuple[int, int]]
+    models: tuple[str, ...]
+
+
+SEQUENCES = Kind(
+    lambda task: (len(task.source_vocabulary), len(task.target_vocabulary)),
+    ("final-state", "context", "bahdanau", "luong", "luong-fed", "local-m", "local-p", "gnmt", "transformer"),
+)
+CAPTIONS = Kind(lambda task: (GRID, len(task.target_vocabulary)), ("captioner",))
+TAGS = Kind(lambda task: (len(task.read.vocabulary), len(task.labels)), ("tagger", "encoder"))
+SENTENCE_CLASSES = TAGS._replace(models=("classifier",))
+FRAME_LABELS = Kind(lambda task: (BANDS, len(task.labels)), ("frame-labeller",))
+IMAGE_CLASSES = Kind(lambda task: (GRID, len(task.labels)), ("image-classifier",))
+
+TASKS: dict[str, tuple[Kind, Callable[[TaskOptions], Task]]] = {
+    "captions": (CAPTIONS, lambda options: captions()),
+    "dates": (SEQUENCES, lambda options: dates()),
+    "focus": (IMAGE_CLASSES, lambda options: focus()),
+    "frames": (FRAME_LABELS, lambda options: frames()),
+    "multi30k": (SEQUENCES, lambda options: multi30k(options.folder(), options.vocab_size)),
+    "numerals-de": (SEQUENCES, lambda options: numerals("de")),
+    "numerals-fr": (SEQUENCES, lambda options: numerals("fr")),
+    "pretraining": (TAGS, lambda options: pretraining()),
+    "reversal": (SEQUENCES, lambda options: reversal(options.max_length)),
+    "sentiment": (SENTENCE_CLASSES, lambda options: sentiment()),
+    "series": (SEQUENCES, lambda options: series()),
+    "tagging": (TAGS, lambda options: tagging()),
 }
 
 
@@ -88,7 +123,7 @@ class Sizes:
         return {"num_layers": self.layers, "dropout": self.dropout}
 
     def additive(self, directions: int = 2) -> AdditiveScore:
-        """Return Bahdanau's score of a decoder's states and an encoder's, of one direction or of two."""
+        """Return Bahdanau's score of queries as wide as a state and keys of one state or two."""
         return AdditiveScore(self.hidden_dim, directions * self.hidden_dim, self.hidden_dim)
 
     def general(self) -> GeneralScore:
@@ -96,19 +131,27 @@ class Sizes:
         return GeneralScore(self.hidden_dim, 2 * self.hidden_dim)
 
 
-# (source tokens, target tokens), sizes -> an untrained model
-MODELS: dict[str, Callable[[tuple[int, int], Sizes], EncoderDecoder]] = {
-    "final-state": lambda v, s: models.final_state(*v, *s.recurrent(), **s.rest()),
-    "context": lambda v, s: models.context_every_step(*v, *s.recurrent(), **s.rest()),
-    "bahdanau": lambda v, s: models.bahdanau(*v, *s.recurrent(), s.additive(), **s.rest()),
-    "luong": lambda v, s: models.luong(*v, *s.recurrent(), s.general(), **s.rest()),
-    "luong-fed": lambda v, s: models.luong(*v, *s.recurrent(), s.general(), input_feeding=True, **s.rest()),
-    "local-m": lambda v, s: models.luong(*v, *s.recurrent(), s.general(), LocalM(5), **s.rest()),
-    "local-p": lambda v, s: models.luong(
-        *v, *s.recurrent(), s.general(), LocalP(s.hidden_dim, s.hidden_dim, 5), **s.rest()
+# The ends of a task (see `Kind`), sizes -> an untrained model
+MODELS: dict[str, Callable[[tuple[int, int], Sizes], nn.Module]] = {
+    "final-state": lambda e, s: models.final_state(*e, *s.recurrent(), **s.rest()),
+    "context": lambda e, s: models.context_every_step(*e, *s.recurrent(), **s.rest()),
+    "bahdanau": lambda e, s: models.bahdanau(*e, *s.recurrent(), s.additive(), **s.rest()),
+    "luong": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), **s.rest()),
+    "luong-fed": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), input_feeding=True, **s.rest()),
+    "local-m": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), LocalM(5), **s.rest()),
+    "local-p": lambda e, s: models.luong(
+        *e, *s.recurrent(), s.general(), LocalP(s.hidden_dim, s.hidden_dim, 5), **s.rest()
     ),
-    "gnmt": lambda v, s: models.gnmt(*v, s.dim, s.hidden_dim, s.additive(1), s.layers),
-    "transformer": lambda v, s: models.transformer(*v, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True),
+    "gnmt": lambda e, s: models.gnmt(*e, s.dim, s.hidden_dim, s.additive(1), s.layers),
+    "transformer": lambda e, s: models.transformer(*e, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True),
+    "captioner": lambda e, s: models.captioner(*e, s.hidden_dim, *s.recurrent(), s.additive(1)),
+    "tagger": lambda e, s: models.tagger(*e, *s.recurrent(), s.layers),
+    "encoder": lambda e, s: Labeller(
+        models.encoder_only(e[0], s.dim, s.heads, s.hidden_dim, s.layers, s.dropout), nn.Linear(s.dim, e[1])
+    ),
+    "classifier": lambda e, s: models.classifier(*e, *s.recurrent(), s.additive(), look_up_words=True),
+    "frame-labeller": lambda e, s: models.frame_labeller(*e, *s.recurrent(), s.layers),
+    "image-classifier": lambda e, s: models.image_classifier(*e, s.hidden_dim, s.additive(1)),
 }
 
 
@@ -142,7 +185,7 @@ class Split(StrEnum):
 
 
 app = typer.Typer(
-    help="Train sequence-to-sequence models, with attention and without, and use them.",
+    help="Train models with attention and without, and use them.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -183,7 +226,7 @@ Several processes, one for each GPU, share every batch:
 )
 def train_command(
     task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(TASKS)}.")],
-    model: Annotated[str, typer.Option(help=f"What learns it: {', '.join(MODELS)}.")],
+    model: Annotated[str, typer.Option(help=f"What learns it: {', '.join(MODELS)}; each learns some of the tasks.")],
     out: Annotated[Path, typer.Option(help="Folder for the checkpoint and the history; one for each run.")],
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the folder's checkpoint, if it has one.")
@@ -225,7 +268,8 @@ def train_command(
         seed=seed,
     )
     options, sizes = TaskOptions(data, vocab_size, max_length), Sizes(dim, hidden_dim, layers, heads, dropout)
-    make_task, build = named(TASKS, "task", task), named(MODELS, "model", model)
+    kind, make_task = named(TASKS, "task", task)
+    build = named({name: MODELS[name] for name in kind.models}, f"model for {task} called", model)
     about = {"task": task, "model": model} | asdict(options) | asdict(sizes)
     del about["data"]
     checkpoints = Checkpoints(out, checkpoint_every, about, data)
@@ -235,7 +279,7 @@ def train_command(
     fabric = launch(device, precision)
     its_task = make_task(options)
     torch.manual_seed(seed)
-    its_model = build(vocabulary_sizes(its_task), sizes)
+    its_model = build(kind.ends(its_task), sizes)
     torch.manual_seed(seed + fabric.global_rank)  # what dropout drops differs from process to process
     fabric.print(
         f"{task}, {model}: {parameters(its_model):,} parameters, on {fabric.world_size} x {fabric.device.type}"
@@ -271,6 +315,8 @@ def translate_command(
 ) -> None:
     """Decode sources with a trained model."""
     task, model = load(run, data, device)
+    if not isinstance(task, SequenceTask) or not len(task.source_vocabulary):
+        raise ValueError(f"{task.name} is no task of texts in and texts out; see what its model can do with evaluate")
     examples = [task.example(line) for line in source or sys.stdin.read().splitlines()]
     if not examples:
         raise ValueError("there is nothing to decode: give a source, or lines on standard input")
@@ -303,9 +349,26 @@ def evaluate_command(
     """Score a trained model on held-out examples."""
     task, model = load(run, data, device)
     examples = getattr(task, split)
-    predictions = task.predict(model, examples, beam_size=beam_size, length_penalty=length_penalty)
-    targets = [example.target for example in examples]
     typer.echo(f"{task.name}, {split}: {len(examples):,} examples; {parameters(model):,} parameters")
+    if isinstance(task, SequenceTask):
+        predictions = task.predict(model, examples, beam_size=beam_size, length_penalty=length_penalty)
+        texts = [task.text(prediction) for prediction in predictions]
+        report_sequences(task, model, examples, predictions)
+    else:
+        predictions = task.predict(model, examples)
+        texts = [" ".join(prediction) for prediction in predictions]
+        typer.echo(f"{task.metric} {task.score(model, examples):.4f}")
+        if any(example.gold for example in examples):
+            typer.echo(f"alignment hit rate {task.hit_rate(model, examples):.4f}")
+    if out:
+        out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+
+
+def report_sequences(
+    task: SequenceTask, model: EncoderDecoder, examples: Sequence[Any], predictions: Sequence[Any]
+) -> None:
+    """Print what predicted sequences score, and their alignments where the right ones are known."""
+    targets = [example.target for example in examples]
     typer.echo(f"exact match {exact_match(predictions, targets):.4f}")
     typer.echo(f"token accuracy {token_accuracy(predictions, targets):.4f}")
     if isinstance(task, TranslationTask):
@@ -316,11 +379,9 @@ def evaluate_command(
         if evaluation.hit_rate is not None:
             typer.echo(f"alignment hit rate {evaluation.hit_rate:.4f}")
             typer.echo(f"alignment error rate {evaluation.alignment_error:.4f}")
-    if out:
-        out.write_text("".join(f"{task.text(prediction)}\n" for prediction in predictions), encoding="utf-8")
 
 
-def load(folder: Path, data: Path | None, device: Device) -> tuple[SequenceTask, EncoderDecoder]:
+def load(folder: Path, data: Path | None, device: Device) -> tuple[Any, Any]:
     """Make the task and the model of a run again, the model with its best weights, or the last ones."""
     state = read(folder)
     about = state["about"]
@@ -328,9 +389,10 @@ def load(folder: Path, data: Path | None, device: Device) -> tuple[SequenceTask,
         raise ValueError(f"the checkpoint in {folder} does not say its task and model: it was not made by train")
     known = data or (Path(state["data"]) if state.get("data") else None)
     options = TaskOptions(known, about["vocab_size"], about["max_length"])
-    task = named(TASKS, "task", about["task"])(options)
+    kind, make_task = named(TASKS, "task", about["task"])
+    task = make_task(options)
     sizes = Sizes(**{field.name: about[field.name] for field in fields(Sizes)})
-    model = named(MODELS, "model", about["model"])(vocabulary_sizes(task), sizes)
+    model = named(MODELS, "model", about["model"])(kind.ends(task), sizes)
     model.load_state_dict(state["best"][2] if state["best"] else state["model"])
     return task, model.to(launch(device, Precision.single).device).eval()
 
@@ -342,12 +404,7 @@ def named(table: Mapping[str, Any], what: str, name: str) -> Any:
     return table[name]
 
 
-def vocabulary_sizes(task: SequenceTask) -> tuple[int, int]:
-    """Return how many tokens a source and a target are made of."""
-    return len(task.source_vocabulary), len(task.target_vocabulary)
-
-
-def parameters(model: torch.nn.Module) -> int:
+def parameters(model: nn.Module) -> int:
     """Count a model's parameters."""
     return sum(parameter.numel() for parameter in model.parameters())
 

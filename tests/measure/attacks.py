@@ -13,22 +13,25 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import submissions
 from measure.report import Row, row, write
 
+from attention_course.grader.batch import Job, Worker
 from attention_course.grader.sample import prepare
-from attention_course.grader.sandbox import Nursery, memory_used
+from attention_course.grader.sandbox import Nursery
 from attention_course.grader.selftest import prove
 from attention_course.grader.stock import nbgrader
 from attention_course.grader.walls import Limits
-from attention_course.grader.worker import Grader
 
 ROOT = Path(__file__).parents[2]
 LAB = submissions.LAB
 ON_TWO_CORES = ["--Autograde.workers=2"]
+# An endless loop is one after six seconds, too.
+SHORT = ["--Autograde.cell_seconds=6", "--Autograde.question_seconds=6", "--Autograde.patience=3"]
 
 
 def read(kind):
@@ -86,7 +89,7 @@ def attacks(base) -> list[Row]:
     secret = "canary-" + os.urandom(8).hex()
     os.environ["CANARY"] = secret
     began = time.monotonic()
-    said = autograde(course, *ON_TWO_CORES, "--Autograde.cell_seconds=15", "--Autograde.question_seconds=15")
+    said = autograde(course, *ON_TWO_CORES, *SHORT)
     seconds = time.monotonic() - began
     found, booked = records(course), scores(course)
     wrong = {each.name: verdict for each in submissions.ROWS
@@ -97,17 +100,18 @@ def attacks(base) -> list[Row]:
     for name in ("0_first", "zz_last"):
         if found.get(name, {}).get("points") != found.get(name, {}).get("possible"):
             wrong[name] = str(found.get(name))
-    numbers = {each.number for each in submissions.ROWS} | {71}
+    numbers = {each.number for each in submissions.ROWS if each.number < submissions.OWN} | {71}
     submitted = {path.name for path in (course / "gradebook" / "submitted").iterdir()}
     disagree = [n for n, record in found.items() if n in booked and booked[n] != record["points"]]
     nbgrader(course, "generate_feedback", LAB)
     nbgrader(course, "export")
-    again = {name: record for name, record in found.items() if record["status"] != "needs a person"}
-    for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
-        path.unlink()
-    autograde(course, "--Autograde.workers=1", "--Autograde.cell_seconds=15", "--Autograde.question_seconds=15")
-    repeated = records(course)
-    differ = [name for name, record in again.items() if repeated.get(name) != record]
+    differ = []
+    for workers in (1, 8):
+        for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
+            path.unlink()
+        autograde(course, f"--Autograde.workers={workers}", *SHORT)
+        again = records(course)
+        differ += [f"{name} with {workers}" for name in submitted if _score(again.get(name)) != _score(found.get(name))]
     kept = {path.name for path in (course / "gradebook" / "kept").iterdir()}
     seen = "".join(path.read_text(errors="replace") for place in ("autograded", "feedback")
                    for path in (course / "gradebook" / place).rglob("*") if path.is_file())  # fmt: skip
@@ -125,6 +129,7 @@ def attacks(base) -> list[Row]:
             "submissions with the result that their row names", right, "submissions", len(submitted), note=_list(wrong)
         ),
         row("rows of the list covered by these", len(numbers), "rows", 71, note="row 72 is measured with the kills"),
+        row("submissions beyond the list among these", sum(e.number >= submissions.OWN for e in submissions.ROWS), ""),
         row(
             "I1 the batch goes on, and counts who needs a person", bool(summary), "runs", 1, note=_found(summary, said)
         ),
@@ -137,11 +142,16 @@ def attacks(base) -> list[Row]:
             note=_list(disagree),
         ),
         row("I4 processes left behind", len(survivors), "processes", at_most=0),
-        row("I5 wall time for all of them", seconds, "s", note="two workers, limits of 15 s"),
+        row("I5 wall time for all of them", seconds, "s", note="two workers, limits of 6 s"),
         row("I6 secrets, solutions, paths in what students see", len(leaked), "strings", at_most=0, note=_list(leaked)),
-        row("I7 records that differ with one worker", len(differ), "records", at_most=0, note=_list(differ)),
+        row("I7 scores that differ with one or eight workers", len(differ), "scores", at_most=0, note=_list(differ)),
         row("I8 submitted notebooks not kept under their hash", len(unkept), "notebooks", at_most=0),
     ]
+
+
+def _score(record):
+    """Return the part of a record that is the score, to the byte."""
+    return json.dumps([record["status"], record["points"], record["questions"]]) if record else None
 
 
 def _list(names):
@@ -179,66 +189,81 @@ def fuzz(base, count) -> list[Row]:
 
 
 def kills(base, count) -> list[Row]:
-    """Kill some process of a batch at a random moment, start the batch again, and look at the records."""
+    """Kill judges, runners, the writer, and at last all of a batch, start it again, and look at the records.
+
+    The writer is the batch's own process. Every third round a submission is replaced while it runs.
+    """
     course, generator = new_course(base, "kills"), random.Random(2)
+    full = sum(q.points for q in submissions.QUESTIONS)
     wanted = {}
     for number in range(6):
         wrong = number % 2
-        notebook = submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED
-        submissions.hand_in(folder_of(course, f"student{number}"), notebook)
-        wanted[f"student{number}"] = sum(q.points for q in submissions.QUESTIONS) - 3 * wrong
+        submissions.hand_in(
+            folder_of(course, f"student{number}"), submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED
+        )
+        wanted[f"student{number}"] = full - 3 * wrong
     began = time.monotonic()
     autograde(course, *ON_TWO_CORES)
-    whole, bad, victims = time.monotonic() - began, [], {}
-    for attempt in range(count):
+    whole, bad, victims, attempt = time.monotonic() - began, [], {}, 0
+    while sum(victims.values()) < count:
+        attempt += 1
         for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
             path.unlink()
         batch = autograde(course, *ON_TWO_CORES, wait=False)
-        time.sleep(whole * generator.uniform(0.1, 0.95))
-        victim = generator.choice(["batch", "judge", "runner"])
-        hit = _kill(batch.pid, victim)
-        victims[hit] = victims.get(hit, 0) + 1
-        batch.communicate()
-        if attempt % 3 == 2:  # a resubmission while it ran
+        time.sleep(whole * generator.uniform(0.3, 0.6))  # before that there is nobody but the writer
+        for victim in (*generator.sample(["judge", "runner"], 2), generator.choice(["writer", "whole batch"])):
+            time.sleep(whole * generator.uniform(0.0, 0.2))
+            if hit := _kill(batch.pid, victim, generator):
+                victims[hit] = victims.get(hit, 0) + 1
+        if attempt % 3 == 2:
             submissions.hand_in(folder_of(course, "student1"), {**SOLVED, "metadata": {"attempt": attempt}})
-            wanted["student1"] = sum(q.points for q in submissions.QUESTIONS)
-        autograde(course, *ON_TWO_CORES)
+            wanted["student1"] = full
+        batch.communicate()
+        if batch.returncode or attempt % 3 == 2:
+            half = records(course)
+            if any(n != "student1" and r["points"] != wanted[n] for n, r in half.items()):
+                bad.append(f"round {attempt}, before it was started again: {half}")
+            autograde(course, *ON_TWO_CORES)
         found, booked = records(course), scores(course)
         if {n: r["points"] for n, r in found.items()} != wanted or booked != wanted:
-            bad.append(attempt)
-    return [row("kill -9 at a random moment, then started again: right and complete", count - len(bad), "runs",
-                at_least=count, note=", ".join(f"{n} x {what}" for what, n in sorted(victims.items())))]  # fmt: skip
+            bad.append(f"round {attempt}: {booked}")
+    for each in bad:
+        print(f"  {each}")
+    note = ", ".join(f"{n} x {what}" for what, n in sorted(victims.items()))
+    return [
+        row("kill -9 at random moments", sum(victims.values()), "kills", at_least=count, note=note),
+        row("rounds of them after which a record or a score was not right", len(bad), "rounds", at_most=0,
+            note=f"{attempt} rounds, 6 submissions each"),
+    ]  # fmt: skip
 
 
-def _kill(batch, victim) -> str:
-    """Kill the batch, which is also the writer, or one of the processes below it."""
+def _kill(batch, victim, generator) -> str:
+    """Kill the batch, or one of the processes below it, or all; says what was hit, if anything was."""
     marks = {"judge": b"grader.worker", "runner": b"grader.inside"}
-    pids = [batch]
+    below = [pid for pid in submissions.below(batch)
+             if marks.get(victim, b"grader.") in _bytes(Path(f"/proc/{pid}/cmdline"))]  # fmt: skip
     if victim in marks:
-        pids = [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/cmdline")
-                if marks[victim] in _bytes(p) and _descends(int(p.parent.name), batch)] or [batch]  # fmt: skip
-    hit = victim if pids != [batch] else "batch"
-    try:
-        os.kill(random.Random(len(pids)).choice(pids), signal.SIGKILL)
-    except ProcessLookupError:
-        return "nothing, it had ended"
+        chosen = [generator.choice(below)] if below else []
+    else:
+        chosen = [batch] + below * (victim == "whole batch")
+    hit = ""
+    for pid in chosen:
+        # A process that has ended and was not waited for can be sent a signal, too.
+        if _bytes(Path(f"/proc/{pid}/cmdline")):
+            os.kill(pid, signal.SIGKILL)
+            hit = victim
     return hit
 
 
-def _descends(pid, ancestor) -> bool:
-    while pid > 1:
-        if pid == ancestor:
-            return True
-        stat = _bytes(Path(f"/proc/{pid}/stat")).rpartition(b")")[2].split()
-        pid = int(stat[1]) if stat else 0
-    return False
-
-
 def throughput(base, count) -> list[Row]:
-    """Grade the same submissions with stock nbgrader and with ours, in the same run."""
+    """Grade the same submissions with stock nbgrader and with ours, in the same run.
+
+    Cells that only show something are not handed in: ours would skip them, and stock would train the lab's models.
+    """
     course = new_course(base, "throughput")
+    solved = {**SOLVED, "cells": [cell for cell in SOLVED["cells"] if not cell["metadata"].get("show")]}
     for number in range(count):
-        notebook = submissions.with_dot(SOLVED, submissions.WRONG) if number % 3 == 0 else SOLVED
+        notebook = submissions.with_dot(solved, submissions.WRONG) if number % 3 == 0 else solved
         submissions.hand_in(folder_of(course, f"student{number:02}"), notebook)
     began = time.monotonic()
     autograde(course, *ON_TWO_CORES)
@@ -250,18 +275,15 @@ def throughput(base, count) -> list[Row]:
         path = course / "gradebook" / place
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     nbgrader(course, "generate_assignment", LAB, "--force")
-    some = max(2, count // 5)  # stock grades one after the other: a few tell its speed
-    for number in range(some, count):
-        shutil.rmtree(course / "gradebook" / "submitted" / f"student{number:02}")
     began = time.monotonic()
     said = autograde(course)
     stock = time.monotonic() - began
     same = sum(right.get(name) == score for name, score in scores(course).items())
-    per_minute, stock_per_minute = 60 * count / ours, 60 * some / stock
+    per_minute, stock_per_minute = 60 * count / ours, 60 * count / stock
     return [
         row("submissions per minute, ours", per_minute, "1/min", note=f"{count} submissions, two workers"),
         row("submissions per minute, stock nbgrader autograde", stock_per_minute, "1/min",
-            note=f"{some} of them, {same} with our score" + ("" if same else said[-150:])),
+            note=f"the same submissions, {same} with the same score" + ("" if same else said[-150:])),
         row("ours against stock", per_minute / stock_per_minute, "x", at_least=4),
     ]  # fmt: skip
 
@@ -278,22 +300,46 @@ def walls_cost(count=15) -> list[Row]:
                 box.call("cell", {"name": "", "source": "", "seed": 0}, time.monotonic() + 60)
                 box.close()
                 taken[nursery is walled].append(time.perf_counter() - began)
-        memory = memory_used(walled.leader)
-        folder = Path(tempfile.mkdtemp())
-        submissions.hand_in(folder, SOLVED)
-        grader = Grader(LAB, RELEASED["cells"], b"0" * 32, True, Limits())
-        grader.grade("warm", folder)
-        wall = [grader.grade("again", folder)["seconds"] for _ in range(5)]
-        grader.close()
     finally:
         open_.close()
         walled.close()
+    seconds, memory = _one_worker()
     cost = statistics.median(taken[True]) - statistics.median(taken[False])
     return [
         row("what the walls cost a submission", cost, "s", at_most=0.1, note="median of a fork with less one without"),
-        row("one submission, from its files to its record", statistics.median(wall), "s", note="warm, one worker"),
-        row("memory of the process that submissions are forked from", memory / 1e6, "MB"),
-    ]
+        row("one submission, from its files to its record", seconds, "s", note="warm, one worker"),
+        row("most memory of a worker while it grades", memory, "MB",
+            note="judge, runner and the student's processes, pages that they share once"),
+    ]  # fmt: skip
+
+
+def _one_worker() -> tuple[float, float]:
+    """Grade the solution with one worker; returns the median of its seconds and the most megabytes that it had."""
+    setup = {"lab": LAB, "source": RELEASED["cells"], "secret": "00" * 32, "walls": True}
+    with tempfile.TemporaryDirectory() as directory:
+        submissions.hand_in(Path(directory), SOLVED)
+        worker = Worker({**setup, "kept": directory, "limits": Limits()._asdict()})
+        job, most, done = Job("student", Path(directory)), [0], threading.Event()
+
+        def watch():
+            while not done.wait(0.05):
+                pids = [worker._process.pid, *submissions.below(worker._process.pid)]
+                most.append(sum(_share(Path(f"/proc/{pid}")) for pid in pids))
+
+        watcher = threading.Thread(target=watch)
+        worker.grade(job)
+        seconds = [worker.grade(job)["seconds"] for _ in range(5)]
+        watcher.start()
+        worker.grade(job)
+        done.set()
+        watcher.join()
+        worker.close()
+    return statistics.median(seconds), max(most) / 1e3
+
+
+def _share(process) -> int:
+    """Return a process's share of the memory that it uses, in kilobytes."""
+    return int((re.findall(rb"^Pss:\s+(\d+)", _bytes(process / "smaps_rollup"), re.MULTILINE) or [0])[0])
 
 
 def main() -> None:
@@ -302,7 +348,8 @@ def main() -> None:
     parser.add_argument("--fuzzed", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--submissions", type=int, default=30)
-    parser.add_argument("--only", nargs="*", default=["attacks", "walls", "throughput", "fuzz", "kills"])
+    parser.add_argument("--only", nargs="*", default=["walls", "throughput", "attacks", "fuzz", "kills"],
+                        choices=["walls", "throughput", "attacks", "fuzz", "kills"])  # fmt: skip
     chosen = parser.parse_args()
     missing = prove(Limits())
     if missing:
@@ -319,7 +366,9 @@ def main() -> None:
         }
         for name in chosen.only:
             print(f"{name} ...", flush=True)
+            started = time.monotonic()
             rows += parts[name]()
+            rows.append(row(f"time for {name}", time.monotonic() - started, "s"))
     write("attacks", rows, time.monotonic() - began)
     sys.exit(any(each.holds is False for each in rows))
 

@@ -104,14 +104,16 @@ class Worker:
     def last_words(self) -> str:
         """End it and return the last line that it wrote."""
         self._process.kill()
-        self.close()
+        self._process.communicate()
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        self._errors.close()
         return lines[-1][:200] if lines else "it was killed"
 
     def close(self) -> None:
         """Let it finish."""
         self._process.communicate()
+        self._errors.close()
 
     def _say(self, message: Any) -> None:
         assert self._process.stdin is not None

@@ -4,14 +4,17 @@
 this one in its place; the gradebook, feedback, formgrader and export see what they always see.
 """
 
+import contextlib
 import glob
+import hashlib
 import json
+import logging
 import os
 import re
 import secrets
 import shutil
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +55,10 @@ class Autograde(autograde.Autograde):
 
     trust_submissions = Bool(False, help="Run submissions without walls, on your own account.").tag(config=True)
     workers = Integer(min(8, os.cpu_count() or 1), help="How many submissions are graded at a time.").tag(config=True)
-    cell_seconds = Float(Limits().cell, help="Seconds that one cell of a student may take.").tag(config=True)
-    question_seconds = Float(Limits().question, help="Seconds that one question may take.").tag(config=True)
-    submission_seconds = Float(Limits().submission, help="Seconds that one submission may take.").tag(config=True)
+    cell_seconds = Float(Limits().cell, help="CPU time that one cell of a student may take.").tag(config=True)
+    question_seconds = Float(Limits().question, help="CPU time that one question may take.").tag(config=True)
+    patience = Float(Limits().patience, help="Seconds on the clock for each of CPU time.").tag(config=True)
+    submission_seconds = Float(Limits().submission, help="Seconds on the clock for a submission.").tag(config=True)
     formgrader_url = Unicode("http://localhost:8888/formgrader", help="For links in reports.").tag(config=True)
     memory_mb = Integer(Limits().memory >> 20, help="Megabytes that one submission may use.").tag(config=True)
 
@@ -80,6 +84,23 @@ class Autograde(autograde.Autograde):
         reason = "" if self.trust_submissions else prove(Limits())
         if reason:
             raise self._stop(f"submissions are not run without walls, and there are none: {reason}; {WAYS_OUT}")
+        with self._alone():
+            self._grade()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no second run write to the gradebook; the lock goes with this process, however it ends."""
+        import fcntl  # here, because Windows has none, and this module is read there by other commands
+
+        self._state().mkdir(parents=True, exist_ok=True)
+        with (self._state() / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._stop("submissions of this course are being graded already; wait for that to end") from None
+            yield
+
+    def _grade(self) -> None:
         lab = self.coursedir.assignment_id
         setup = {
             "lab": lab,
@@ -90,6 +111,7 @@ class Autograde(autograde.Autograde):
             "limits": Limits(
                 cell=self.cell_seconds,
                 question=self.question_seconds,
+                patience=self.patience,
                 submission=self.submission_seconds,
                 memory=self.memory_mb << 20,
             )._asdict(),
@@ -103,7 +125,7 @@ class Autograde(autograde.Autograde):
                 records.append(self._finish(failed(job, lab, clashing[job.student])))
         for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
             records.append(self._finish(result))
-            self._say(number, len(todo), records[-1], result["seconds"])
+            self._say(number, len(todo), records, result["seconds"])
         self._report(lab)
         waiting = [record for record in records if record["status"] == PERSON and not self._is_settled(record)]
         flagged = sum(record["status"] == FLAGGED for record in records)
@@ -120,7 +142,12 @@ class Autograde(autograde.Autograde):
     def _finish(self, result: dict[str, Any]) -> dict[str, Any]:
         """Write a result to the gradebook, and only then its record: what has no record is graded again."""
         record = result["record"]
-        if result["notebook"] is not None:
+        if result["notebook"] is None:
+            self._clear_scores(record)
+        else:
+            level = self.log.level
+            if level == logging.INFO:  # nbgrader's own lines on every file would bury the progress
+                self.log.setLevel(logging.WARNING)
             try:
                 self._write(record, result["notebook"])
             except Exception as error:
@@ -132,6 +159,9 @@ class Autograde(autograde.Autograde):
                     "folder": "",
                     "reason": f"not in the gradebook: {error}",
                 }
+                self._clear_scores(record)
+            finally:
+                self.log.setLevel(level)
         path = self._record_path(record["student"])
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, json.dumps(record, indent=1, ensure_ascii=True).encode())
@@ -139,6 +169,7 @@ class Autograde(autograde.Autograde):
 
     def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
         student, lab = record["student"], record["lab"]
+        self._record_path(student).unlink(missing_ok=True)
         folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, lab))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -157,6 +188,15 @@ class Autograde(autograde.Autograde):
         finally:
             self._sanitizing = True
         self.set_permissions(lab, student)
+
+    def _clear_scores(self, record: dict[str, Any]) -> None:
+        """Leave no score of a part of this submission, and none of an earlier one."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            with contextlib.suppress(MissingEntry):
+                submission = gradebook.find_submission(record["lab"], record["student"])
+                for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+                    grade.auto_score, grade.needs_manual_grade = None, True
+                gradebook.db.commit()
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
         """Tell `SaveGrades` whether there is a score."""
@@ -185,10 +225,13 @@ class Autograde(autograde.Autograde):
         self.log.error(reason)
         return NbGraderException(reason)
 
-    def _say(self, number: int, of: int, record: dict[str, Any], seconds: float) -> None:
+    def _say(self, number: int, of: int, records: list[dict[str, Any]], seconds: float) -> None:
+        record, waiting = records[-1], sum(record["status"] == PERSON for record in records)
         outcome = "needs a person" if record["status"] == PERSON else f"{record['points']:g} of {record['possible']}"
         flags = f", {len(record['flags'])} flags" if record["flags"] else ""
-        self.log.info("%d/%d %s: %s%s (%.1f s)", number, of, shown(record["student"]), outcome, flags, seconds)
+        so_far = f"; {waiting} need a person so far" if waiting else ""
+        student = shown(record["student"])
+        self.log.info("%d/%d %s: %s%s (%.1f s)%s", number, of, student, outcome, flags, seconds, so_far)
 
     def _report(self, lab: str) -> None:
         """Write the instructor's page on everything that has a record, graded in this run or before."""
@@ -211,7 +254,9 @@ class Autograde(autograde.Autograde):
 
     def _record_path(self, student: str) -> Path:
         name = "".join(c if c.isalnum() and c.isascii() or c in "-_." else f"%{ord(c):x}." for c in student)
-        return self._state() / "records" / self.coursedir.assignment_id / f"{name[:200]}.json"
+        if len(name) > 200:  # more than a file's name may have
+            name = name[:100] + hashlib.sha256(student.encode("utf-8", "surrogateescape")).hexdigest()
+        return self._state() / "records" / self.coursedir.assignment_id / f"{name}.json"
 
     def _record_of(self, job: Job) -> dict[str, Any]:
         try:

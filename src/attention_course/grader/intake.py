@@ -2,7 +2,8 @@
 
 The rules, in one place:
 
-- A notebook is looked for under the lab's name, then under any other, then in a zip archive. No link is followed.
+- A notebook is looked for under the lab's name, then under any other, also in folders, then in a zip archive. No link
+  is followed.
 - A cell of the lab is found again by its grade id, then by its cell id, then by what it defines.
 - Graded and locked cells are taken from the source, each behind the cell that it follows there.
 - An answer that was deleted comes back as it was released. Of several copies all run in the student's order, so that
@@ -12,6 +13,7 @@ The rules, in one place:
 """
 
 import ast
+import contextlib
 import hashlib
 import io
 import json
@@ -19,13 +21,18 @@ import os
 import re
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 NOTEBOOK_BYTES = 20 << 20
-ARCHIVE_ENTRIES = 1000
+# Of all notebooks of one submission together.
+TOTAL_BYTES = 60 << 20
+# Files looked at, in a folder or in an archive.
+ENTRIES = 1000
+DEPTH = 8
 CELLS = 2000
 SOURCE_CHARACTERS = 200_000
 
@@ -95,15 +102,15 @@ def take_in(folder: Path, lab: str, source: list[dict[str, Any]]) -> Intake:
 def fingerprint(folder: Path) -> str:
     """Hash the names and contents in a folder; it changes when something else is handed in."""
     total = hashlib.sha256()
-    for root, _, names in os.walk(folder):
-        for name in sorted(names)[:ARCHIVE_ENTRIES]:
-            path = Path(root, name)
-            total.update(os.fsencode(path.relative_to(folder)) + b"\0")
-            if path.is_symlink():
-                total.update(os.fsencode(os.readlink(path)))
-            elif path.is_file():
-                with path.open("rb") as file:
-                    total.update(hashlib.sha256(file.read(NOTEBOOK_BYTES + 1)).digest())
+    for path, status in _entries(folder):
+        total.update(os.fsencode(path.relative_to(folder)) + b"\0")
+        if stat.S_ISLNK(status.st_mode):
+            total.update(os.fsencode(os.readlink(path)))
+        elif stat.S_ISREG(status.st_mode):
+            content = _content(path)
+            if isinstance(content, Unreadable):
+                content = f"{status.st_size} {status.st_mtime_ns}".encode()
+            total.update(hashlib.sha256(content).digest())
     return total.hexdigest()
 
 
@@ -111,77 +118,107 @@ def fingerprint(folder: Path) -> str:
 
 
 def _choose(folder: Path, lab: str, source: list[dict[str, Any]], intake: Intake) -> Found | None:
-    contents = dict(_notebooks(folder, intake.flags))
-    if not contents:
-        return None
-    readable, problems = [], []
-    for name, content in contents.items():
+    readable: list[Found] = []
+    problems: list[tuple[bytes, str]] = []
+    for name, content in _notebooks(folder, intake.flags):
         try:
+            if isinstance(content, Unreadable):
+                raise content
             readable.append(Found(name, content, read_cells(content, intake.flags)))
         except Unreadable as problem:
-            problems.append((name, content, f"{shown(name)}: {problem}"))
+            problems.append((content if isinstance(content, bytes) else b"", f"{shown(name)}: {problem}"))
     likely = [found for found in readable if _is_of(found.cells, source)]
-    named = [found for found in likely if found.name == f"{lab}.ipynb"]
+    named = [found for found in likely if Path(found.name).name == f"{lab}.ipynb"]
     if not likely:
-        first = problems[0] if problems else (readable[0].name, readable[0].content, "")
-        intake.content, intake.sha256 = first[1], hashlib.sha256(first[1]).hexdigest()
-        raise Unreadable(first[2] or f"no notebook of {lab} is among {', '.join(shown(f.name) for f in readable)}")
+        if not readable and not problems:
+            return None
+        intake.content, reason = problems[0] if problems else (readable[0].content, "")
+        intake.sha256 = hashlib.sha256(intake.content).hexdigest() if intake.content else ""
+        raise Unreadable(reason or f"no notebook of {lab} is among {', '.join(shown(f.name) for f in readable)}")
     chosen = (named or likely)[0]
     if not named:
         intake.flags.append(f"found under another name: {shown(chosen.name)}")
     if len(likely) > 1:
         others = ", ".join(shown(found.name) for found in likely if found is not chosen)
         intake.flags.append(f"several notebooks of this lab; left aside: {others}")
+    intake.flags += [f"left aside: {reason}" for _, reason in problems]
     return chosen
 
 
-def _notebooks(folder: Path, flags: list[str]) -> Iterator[tuple[str, bytes]]:
-    """List notebooks, newest first; from archives only if there is none beside them."""
+def _notebooks(folder: Path, flags: list[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
+    """List notebooks, those on top first, then the newest; from archives only if there is none beside them."""
     if folder.is_symlink() or not folder.is_dir():
-        raise Unreadable("the submission is a link, not a directory")
-    files = []
-    with os.scandir(folder) as entries:
-        for entry in list(entries)[:ARCHIVE_ENTRIES]:
-            if entry.is_symlink():
-                flags.append(f"a link was not followed: {shown(entry.name)}")
-            elif entry.is_file(follow_symlinks=False):
-                files.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
-            elif not entry.is_dir(follow_symlinks=False):
-                flags.append(f"not a file: {shown(entry.name)}")
-    newest = [name for _, name in sorted(files, reverse=True)]
-    notebooks = [name for name in newest if name.endswith(".ipynb")]
-    yield from ((name, _read(folder / name)) for name in notebooks)
-    if not notebooks:
-        for name in (name for name in newest if name.endswith(".zip")):
-            yield from _unzip(_read(folder / name), flags)
+        raise Unreadable("the submission is a link or a file, not a folder")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise Unreadable("the folder cannot be read")
+    found: dict[str, list[tuple[int, int, str]]] = {".ipynb": [], ".zip": []}
+    for path, status in _entries(folder):
+        name = str(path.relative_to(folder))
+        if stat.S_ISLNK(status.st_mode):
+            flags.append(f"a link was not followed: {shown(name)}")
+        elif path.suffix in found:
+            found[path.suffix].append((len(path.parts), -status.st_mtime_ns, name))
+        elif not stat.S_ISREG(status.st_mode):
+            flags.append(f"not a file: {shown(name)}")
+    total = 0
+    for _, _, name in sorted(found[".ipynb"] or found[".zip"]):
+        content = _content(folder / name)
+        total += len(content) if isinstance(content, bytes) else 0
+        if total > TOTAL_BYTES:
+            flags.append(f"more than {TOTAL_BYTES >> 20} MB; not looked at: {shown(name)}")
+        elif isinstance(content, bytes) and not found[".ipynb"]:
+            yield from _unzip(name, content, flags)
+        else:
+            yield name, content
 
 
-def _read(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unreadable(f"{shown(path.name)} is not a file")
-        content = file.read(NOTEBOOK_BYTES + 1)
-    if len(content) > NOTEBOOK_BYTES:
-        raise Unreadable(f"{shown(path.name)} is larger than {NOTEBOOK_BYTES >> 20} MB")
-    return content
+def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """List the files in a folder and in those within, without hidden ones; a folder only if a notebook is its name."""
+    number = 0
+    for root, folders, files in os.walk(folder):
+        deep = len(Path(root).relative_to(folder).parts) > DEPTH
+        folders[:] = [name for name in folders if not deep and not name.startswith((".", "__MACOSX"))]
+        for name in sorted([*folders, *(name for name in files if not name.startswith("."))]):
+            number += 1
+            if number > ENTRIES:
+                return
+            with contextlib.suppress(OSError):
+                path, status = Path(root, name), Path(root, name).lstat()
+                if not stat.S_ISDIR(status.st_mode) or path.suffix == ".ipynb":
+                    yield path, status
 
 
-def _unzip(content: bytes, flags: list[str]) -> Iterator[tuple[str, bytes]]:
+def _content(path: Path) -> bytes | Unreadable:
+    """Read a file, if it is one."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return Unreadable("not a file")
+            content = file.read(NOTEBOOK_BYTES + 1)
+    except OSError as error:
+        return Unreadable(f"it cannot be read ({error.strerror})")
+    return content if len(content) <= NOTEBOOK_BYTES else Unreadable(f"larger than {NOTEBOOK_BYTES >> 20} MB")
+
+
+def _unzip(name: str, content: bytes, flags: list[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
+    total = 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            for entry in archive.infolist()[:ARCHIVE_ENTRIES]:
+            for entry in archive.infolist()[:ENTRIES]:
                 name = entry.filename
                 odd = name.startswith("/") or ".." in Path(name).parts or "\\" in name or not name.isprintable()
                 if odd or stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                     flags.append(f"entry of the archive refused: {shown(name)}")
-                elif name.endswith(".ipynb") and entry.file_size <= NOTEBOOK_BYTES:
-                    with archive.open(entry) as file:
-                        yield Path(name).name, file.read(NOTEBOOK_BYTES)
                 elif name.endswith(".ipynb"):
-                    flags.append(f"entry of the archive is too large: {shown(name)}")
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, EOFError) as error:
-        raise Unreadable("the archive cannot be read") from error
+                    if entry.file_size > min(NOTEBOOK_BYTES, TOTAL_BYTES - total):
+                        flags.append(f"entry of the archive is too large: {shown(name)}")
+                        continue
+                    total += entry.file_size
+                    with archive.open(entry) as file:  # it gives no more than it announced
+                        yield name, file.read(entry.file_size)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, EOFError, zlib.error) as error:
+        yield name, Unreadable(f"the archive cannot be read ({type(error).__name__})")
 
 
 def shown(name: str) -> str:
@@ -237,7 +274,8 @@ def _cell(raw: Any, flags: list[str]) -> dict[str, Any]:
     cell = raw if isinstance(raw, dict) else {}
     kind = cell.get("cell_type")
     text = cell.get("source", cell.get("input", ""))
-    text = "".join(map(str, text)) if isinstance(text, list) else text if isinstance(text, str) else ""
+    lines = text if isinstance(text, list) else [text]
+    text = "".join(line for line in lines if isinstance(line, str))
     if len(text) > SOURCE_CHARACTERS:
         flags.append(f"a cell of {len(text)} characters was emptied")
         text = ""

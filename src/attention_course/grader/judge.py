@@ -99,8 +99,8 @@ class Judge:
         self.used = 0
         self.end = time.monotonic() + limits.submission
 
-    def deadline(self, seconds: float) -> float:
-        """Return when something has to be done that may take so long.
+    def deadline(self, sandbox: Sandbox, seconds: float) -> float:
+        """Give a sandbox so much CPU time, and return when on the clock something has to be done.
 
         Raises:
             Trouble: the submission has had its time.
@@ -108,7 +108,8 @@ class Judge:
         now = time.monotonic()
         if now > self.end:
             raise Trouble(f"the {self.limits.submission:.0f} s for the whole submission are used up")
-        return min(now + seconds, self.end)
+        sandbox.allow(seconds)
+        return min(now + self.limits.patience * seconds, self.end)
 
     def run(self) -> tuple[list[Ran], list[Answered]]:
         """Run the cells and ask every question."""
@@ -151,8 +152,8 @@ class Judge:
             if i in self.broken:
                 continue
             try:
-                data = {"name": cell.name, "source": cell.source, "seed": self.seed("")}
-                frame = sandbox.call("cell", data, self.deadline(self.limits.cell))
+                data = {"name": cell.name, "source": cell.source, "seed": self.seed("inside")}
+                frame = sandbox.call("cell", data, self.deadline(sandbox, self.limits.cell))
             except Trouble as trouble:
                 sandbox.close()
                 if isinstance(trouble, Ended) and i not in self.suspects:
@@ -201,12 +202,12 @@ class Door:
     def _reply(self, request: Request) -> Reply:
         if self.sandbox is None:
             self.sandbox = self.judge.running()
-            self.deadline = self.judge.deadline(self.judge.limits.question)
+            self.deadline = self.judge.deadline(self.sandbox, self.judge.limits.question)
             data = {"name": self.asked.question, "thing": self.asked.thing}
             self.sandbox.send("question", data, self.deadline)
         self.calls += 1
         fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
-        seed = self.judge.seed(self.asked.question)
+        seed = self.judge.seed(f"inside {self.asked.question}")  # not that of the inputs: it is known in there
         kind, answer = self.sandbox.call("ask", {"call": self.calls, "seed": seed, "request": fields}, self.deadline)
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0

@@ -13,6 +13,8 @@ from attention_course.questions import QUESTIONS
 FLAGS = 50
 # Cell magics after which the rest of the cell is still Python.
 HARMLESS = re.compile(r"%%(time|timeit|capture|prun)\b")
+# What makes text in a markdown cell more than text: tags, entities, links but to pages, and what MathJax has of these.
+ACTIVE = re.compile(r"<(?=[A-Za-z/!?])|&(?=[#\w])|\](?=[(:](?!\s*https?://))|\\(?=(href|style|class|cssId|require)\b)")
 
 
 def questions_of(source: Sequence[Mapping[str, Any]]) -> list[Asked]:
@@ -41,7 +43,7 @@ def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
     for cell in source:
         if cell["cell_type"] != "code":
             continue
-        for node in ast.walk(ast.parse(cell["source"])):
+        for node in ast.walk(ast.parse(python(cell["source"]))):
             if isinstance(node, ast.Import):
                 modules.update((alias.name, None) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and node.module != "attention_course.questions":
@@ -108,12 +110,13 @@ def summary(
 
 def notebook(intake: Intake, record: Mapping[str, Any], ran: Sequence[Ran], answered: Sequence[Answered]) -> Any:
     """Make the notebook that formgrader shows: the student's cells, what they printed, and the judge's tables."""
-    results, outcomes = iter(answered), iter(ran)
+    results = {question["cell"]: answer for question, answer in zip(record["questions"], answered)}
+    outcomes = iter(ran)
     cells = [_notes(record)] if record["flags"] or record["reason"] else []
     for cell in intake.cells:
         outputs: list[dict[str, Any]] = []
         if is_graded(cell):
-            outputs = _table(next(results, None), record)
+            outputs = _table(results.get(grade_id(cell)), record)
         elif cell["run"] and (outcome := next(outcomes, None)):
             outputs = _stream(outcome.printed + f"\n{outcome.error}" * bool(outcome.error))
         cells.append(_plain_cell(cell, outputs))
@@ -127,7 +130,17 @@ def _plain_cell(cell: Mapping[str, Any], outputs: list[dict[str, Any]]) -> dict[
     made = {"cell_type": cell["cell_type"], "metadata": cell["metadata"], "source": cell["source"]}
     if cell["cell_type"] == "code":
         made.update(outputs=outputs, execution_count=None)
+    elif not cell["metadata"].get("nbgrader", {}).get("locked"):
+        made["source"] = tame(cell["source"])
     return made
+
+
+def tame(markdown: str) -> str:
+    """Put a space where a student's text could become a tag, an entity, or a link to anything but a page.
+
+    Formgrader shows such text to the instructor, in a page from which their whole machine can be reached.
+    """
+    return ACTIVE.sub(r"\g<0> ", "".join(c for c in markdown if c in "\n\t" or c.isprintable()))
 
 
 def _table(answered: Answered | None, record: Mapping[str, Any]) -> list[dict[str, Any]]:

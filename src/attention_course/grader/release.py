@@ -15,10 +15,31 @@ class HasAnswers(GradingError):
     """A release that somebody has worked in."""
 
 
-def release(course: Path, lab: str, into: Path) -> bool:
-    """Make one lab's release. What was there stays until the new one is complete.
+def generate(course: Path, into: Path, lab: str = "*") -> None:
+    """Make one lab's release, or those of all labs: nbgrader takes longer to start than for a lab.
 
-    Students work in labs/, so a notebook there with answers in it is never replaced.
+    Args:
+        course: where nbgrader_config.py and solutions/ are.
+        into: a directory that does not hold them yet.
+        lab: a name such as lab03_scoring, or * for all.
+
+    Raises:
+        GradingError: no such lab, a corrupt notebook, or nbgrader failed.
+    """
+    for name in lab_names(course) if lab == "*" else [lab]:
+        check_lab(course, name)
+    nbgrader(
+        course,
+        "generate_assignment",
+        lab,
+        f"--CourseDirectory.release_directory={into}",
+        "--GenerateAssignment.no_database=True",
+        "--SaveCells.enabled=False",  # without this, no_database fails
+    )
+
+
+def release(course: Path, lab: str, into: Path) -> bool:
+    """Make one lab's release and put it in its place; see `generate` and `replace`.
 
     Args:
         course: where nbgrader_config.py and solutions/ are.
@@ -27,28 +48,33 @@ def release(course: Path, lab: str, into: Path) -> bool:
 
     Returns:
         Whether anything in the release changed.
+    """
+    with tempfile.TemporaryDirectory() as staging:
+        generate(course, Path(staging), lab)
+        return replace(into / lab, Path(staging) / lab)
+
+
+def replace(old: Path, made: Path) -> bool:
+    """Put a complete release in the place of the one before.
+
+    Students work in labs/, so a notebook there with answers in it is never replaced.
+
+    Args:
+        old: the lab's directory in labs/, if it is there.
+        made: the new one.
+
+    Returns:
+        Whether anything changed.
 
     Raises:
-        HasAnswers: there is a release with answers in it, and it is not what would be made now.
-        GradingError: no such lab, a corrupt notebook, or nbgrader failed.
+        HasAnswers: there is a release with answers in it, and it is not what was made now.
     """
-    check_lab(course, lab)
-    with tempfile.TemporaryDirectory() as staging:
-        nbgrader(
-            course,
-            "generate_assignment",
-            lab,
-            f"--CourseDirectory.release_directory={staging}",
-            "--GenerateAssignment.no_database=True",
-            "--SaveCells.enabled=False",  # without this, no_database fails
-        )
-        made, old = Path(staging) / lab, into / lab
-        if old.is_dir() and _files(made) == _files(old):
-            return False
-        if any(_has_answers(notebook) for notebook in old.glob("*.ipynb")):
-            raise HasAnswers(f"{old.relative_to(course)} has answers in it")
-        shutil.rmtree(old, ignore_errors=True)
-        shutil.copytree(made, old, copy_function=shutil.copyfile)  # nbgrader's copies are read-only
+    if old.is_dir() and _files(made) == _files(old):
+        return False
+    if any(_has_answers(notebook) for notebook in old.glob("*.ipynb")):
+        raise HasAnswers(f"{old.parent.name}/{old.name} has answers in it")
+    shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(made, old, copy_function=shutil.copyfile)  # nbgrader's copies are read-only
     return True
 
 
@@ -74,12 +100,16 @@ def main(arguments: list[str]) -> int:
     """Release the labs named, or all of them, into labs/."""
     course = Path.cwd()
     try:
-        for lab in arguments or lab_names(course):
-            try:
-                changed = release(course, lab, course / "labs")
-                print(f"labs/{lab}: {'made from solutions/' if changed else 'reused, solutions/ would give the same'}")
-            except HasAnswers as error:
-                print(f"{error}: kept as it is; move it away if you want a new one")
+        with tempfile.TemporaryDirectory() as staging:
+            for lab in arguments or ["*"]:
+                generate(course, Path(staging), lab)
+            for made in sorted(Path(staging).iterdir()):
+                try:
+                    changed = replace(course / "labs" / made.name, made)
+                    how = "made from solutions/" if changed else "reused, solutions/ would give the same"
+                    print(f"labs/{made.name}: {how}")
+                except HasAnswers as error:
+                    print(f"{error}: kept as it is; move it away if you want a new one")
     except GradingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

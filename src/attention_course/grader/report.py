@@ -8,7 +8,10 @@ from urllib.parse import quote
 
 from attention_course.grader.intake import PERSON, shown
 
-STYLE = "body { font-family: sans-serif; margin: 2em } td, th { text-align: left; padding: 0.1em 1em }"
+STYLE = (
+    "body { font-family: sans-serif; margin: 2em } table { border-collapse: collapse } "
+    "td, th { text-align: left; padding: 0.2em 1em; border-bottom: 1px solid #ccc }"
+)
 
 
 def page(lab: str, records: Sequence[Mapping[str, Any]], formgrader: str) -> str:
@@ -30,7 +33,7 @@ def page(lab: str, records: Sequence[Mapping[str, Any]], formgrader: str) -> str
         "<h2>Points</h2>",
         _table(("points", "submissions"), [(f"{p:g}", str(n)) for p, n in sorted(points.items(), reverse=True)]),
         "<h2>Questions</h2>",
-        _table(("question", "full points", "some", "none", "mean"), _questions(graded)),
+        _table(("question", "full points", "some", "none", "mean", "submissions by points"), _questions(graded)),
         "<h2>Mistakes</h2>",
         _table(("question", "looks like", "submissions"), _mistakes(graded)),
         "<h2>Flags</h2>",
@@ -52,7 +55,9 @@ def _questions(graded: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         full, none = sum(p == of for p, of in results), sum(p == 0 for p, _ in results)
         mean = sum(p for p, _ in results) / len(results)
         counts = map(str, (full, len(results) - full - none, none))
-        rows.append((escape(name), *counts, f"{mean:.2f} of {results[0][1]}"))
+        spread = sorted(Counter(p for p, _ in results).items(), reverse=True)
+        by_points = ", ".join(f"{points:g}: {count}" for points, count in spread)
+        rows.append((escape(name), *counts, f"{mean:.2f} of {results[0][1]}", by_points))
     return rows
 
 

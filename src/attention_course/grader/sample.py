@@ -114,16 +114,28 @@ def _sources() -> list[bytes]:
     return [path.read_bytes() for path in sorted(package.rglob("*.py"))]
 
 
+def summary(course: Path, lab: str, scores: list[Score]) -> str:
+    """Say what the samples scored, and which points no machine gives."""
+    import nbformat
+
+    notebook = nbformat.read(course / "solutions" / lab / f"{lab}.ipynb", as_version=4)
+    marks = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
+    by_hand = sum(mark.points for mark in marks if mark.grade and mark.solution)
+    lines = [f"{lab}: sample submission {s.student!r}: {s.points:g} of {s.possible:g} points\n" for s in scores]
+    return "".join(lines) + f"{lab}: {by_hand:g} of the points are for prose, which a person grades in formgrader\n"
+
+
 def main(arguments: list[str]) -> int:
-    """Grade the samples of one lab and print what they scored."""
+    """Grade the samples of one lab, print what they scored and keep it as summary.txt."""
     lab, into = arguments
     try:
         scores, reused = grade_samples(Path.cwd(), lab, Path(into))
     except GradingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for score in scores:
-        print(f"{lab}: {score.student:10} {score.points:g} of {score.possible:g} points{' (reused)' if reused else ''}")
+    text = summary(Path.cwd(), lab, scores)
+    (Path(into) / "summary.txt").write_text(text)
+    print(text + (f"{lab}: nothing changed, so these scores are of an earlier run\n" if reused else ""), end="")
     return 0
 
 

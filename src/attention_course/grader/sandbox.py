@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import itertools
 import json
+import math
 import os
 import re
 import select
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +25,7 @@ from attention_course.grader.walls import FIRST_USER, Limits, arguments, bubblew
 WATCH_SECONDS = 0.04
 START_SECONDS = 600.0
 FORK_SECONDS = 60.0
+TOO_SLOW = "an endless loop, or far too slow"
 # torch reserves address space that it never touches.
 RESERVED_BYTES = 3 << 30
 _users = itertools.count(os.getpid() << 8)
@@ -116,7 +118,7 @@ class Nursery:
         if not self.walls:
             return {}
         return {"AS": self.limits.memory + RESERVED_BYTES, "NPROC": self.limits.processes, "FSIZE": self.limits.file,
-                "CPU": int(self.limits.submission), "NOFILE": 128, "CORE": 0}  # fmt: skip
+                "CPU": math.ceil(self.limits.submission), "NOFILE": 128, "CORE": 0}  # fmt: skip
 
     def _wait(self) -> None:
         if self._is_ready:
@@ -169,7 +171,7 @@ class Sandbox:
 
     def __init__(self, nursery: Nursery, judge: socket.socket, output: int):
         self.nursery, self.limits, self.judge, self._output = nursery, nursery.limits, judge, output
-        self.killed_for, self._printed = "", bytearray()
+        self.killed_for, self._printed, self._cpu_end = "", bytearray(), math.inf
         self._reading, self._ended = threading.Lock(), threading.Event()
         judge.settimeout(FORK_SECONDS)
         try:
@@ -184,6 +186,10 @@ class Sandbox:
             raise SandboxError(f"no process for a submission: {said[-1][:300] if said else error}") from error
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
+
+    def allow(self, seconds: float) -> None:
+        """Give what comes next so much CPU time; without walls, only the clock ends it."""
+        self._cpu_end = cpu_used(self.nursery.leader) + seconds if self.nursery.leader else math.inf
 
     def send(self, kind: str, data: Any, deadline: float) -> None:
         """Send a frame.
@@ -254,7 +260,7 @@ class Sandbox:
         if not self.nursery.is_alive():
             raise SandboxError("the process to fork from was killed") from error
         if self.killed_for or late:
-            raise Trouble(self.killed_for or "an endless loop, or far too slow") from error
+            raise Trouble(self.killed_for or TOO_SLOW) from error
         raise (Ended if error.ended else Trouble)(str(error)) from error
 
     def _kill(self) -> None:
@@ -275,45 +281,68 @@ class Sandbox:
         return bool(chunk)
 
     def _watch(self) -> None:
-        """Read what is printed, so that nobody waits for it, and end what takes too much memory."""
-        due, open_ = time.monotonic(), True
-        while open_:
-            self._readable(WATCH_SECONDS)
-            with self._reading:
-                if self._readable(0.0):
-                    open_ = self._read()
+        """Read what is printed, so that nobody waits for it, and end what takes too much memory or CPU time."""
+        due, open_, was_over = time.monotonic(), True, False
+        # Whoever closes its output is watched all the same; without walls there is no more to watch.
+        while open_ or (self._handle >= 0 and self.is_alive()):
+            if open_:
+                self._readable(WATCH_SECONDS)
+                with self._reading:
+                    if self._readable(0.0):
+                        open_ = self._read()
+            else:
+                select.select([self._handle], [], [], WATCH_SECONDS)
             if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS
-                if memory_used(self.nursery.leader) > self.limits.memory:
+                if uses_more(self.nursery.leader, self.limits.memory):
                     self.killed_for = f"used more than {self.limits.memory / (1 << 30):.2g} GiB of memory"
                     self._kill()
+                # A process that ends between two looks is counted twice in the first.
+                is_over = cpu_used(self.nursery.leader) > self._cpu_end
+                if is_over and was_over:
+                    self.killed_for = TOO_SLOW
+                    self._kill()
+                was_over = is_over
         with self._reading:
             self._ended.set()
             os.close(self._output)
 
 
-def memory_used(leader: int) -> int:
-    """Add up what the processes of a namespace use, in bytes; pages that they share count once.
+def uses_more(leader: int, limit: int) -> bool:
+    """Whether the processes of a namespace use more memory than so many bytes; pages that they share count once.
+
+    Args:
+        leader: its first process.
+        limit: the bytes.
+    """
+    upper = sum(_kilobytes(text, ("RssAnon", "RssShmem")) for text in _of_processes(leader, "status"))
+    if upper << 10 <= limit:  # cheap, and above the truth, as forks share pages: look closer only where it matters
+        return False
+    used = sum(_kilobytes(text, ("Pss_Anon", "Pss_Shmem")) for text in _of_processes(leader, "smaps_rollup"))
+    return used << 10 > limit
+
+
+def cpu_used(leader: int) -> float:
+    """Add up the seconds of CPU time that the processes of a namespace have used, with those that have ended.
 
     Args:
         leader: its first process.
     """
+    # utime, stime, cutime, cstime; the name before them may hold anything.
+    ticks = (text.rpartition(")")[2].split()[11:15] for text in _of_processes(leader, "stat"))
+    return sum(int(tick) for four in ticks for tick in four) / os.sysconf("SC_CLK_TCK")
+
+
+def _of_processes(leader: int, file: str) -> Iterator[str]:
     processes = Path(f"/proc/{leader}/root/proc")
-    try:
-        numbers = [name for name in os.listdir(processes) if name.isdigit()]
-    except OSError:
-        return 0
-    upper = sum(_kilobytes(processes / n / "status", ("RssAnon", "RssShmem")) for n in numbers)
-    if upper < 256 << 10:  # cheap, and above the truth, as forks share pages: look closer only where it matters
-        return upper << 10
-    return sum(_kilobytes(processes / n / "smaps_rollup", ("Pss_Anon", "Pss_Shmem")) for n in numbers) << 10
+    with contextlib.suppress(OSError):
+        for name in os.listdir(processes):
+            if name.isdigit():
+                with contextlib.suppress(OSError):  # it has just ended
+                    yield (processes / name / file).read_text(errors="replace")
 
 
-def _kilobytes(file: Path, names: tuple[str, ...]) -> int:
-    try:
-        text = file.read_text()
-    except OSError:
-        return 0  # it has just ended
+def _kilobytes(text: str, names: tuple[str, ...]) -> int:
     return sum(int(value) for name, value in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE) if name in names)
 
 

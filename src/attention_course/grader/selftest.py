@@ -28,6 +28,11 @@ for place in ("/", "/usr", "/course", "/dev"):
     except OSError:
         pass
 wall("it can see this machine's files", not os.path.exists(setup["hidden"]))
+try:
+    os.memfd_create("memory")
+    wall("it can have memory that is not counted", False)
+except OSError:
+    pass
 resource.setrlimit(resource.RLIMIT_NPROC, (16, 16))
 children = 0
 try:

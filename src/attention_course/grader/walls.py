@@ -26,9 +26,10 @@ class Limits(NamedTuple):
     """What one submission may use.
 
     Attributes:
-        cell: seconds that one cell may take.
-        question: seconds that one question may take, all its calls together.
-        submission: seconds for everything.
+        cell: seconds of CPU time that one cell may take, all its processes together.
+        question: seconds of CPU time that one question may take, all its calls and processes together.
+        patience: how many seconds on the clock may pass for each of these: the machine may have other things to do.
+        submission: seconds on the clock for everything.
         memory: bytes that all its processes may use together.
         processes: at a time, threads included.
         file: bytes per file.
@@ -37,7 +38,8 @@ class Limits(NamedTuple):
 
     cell: float = 20.0
     question: float = 20.0
-    submission: float = 240.0
+    patience: float = 5.0
+    submission: float = 900.0
     memory: int = 2 << 30
     processes: int = 64
     file: int = 64 << 20

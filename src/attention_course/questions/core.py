@@ -111,6 +111,14 @@ class Misconception:
     sign: Sign | None = None
 
 
+# What computes attention in one call.
+ATTENTION = (
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+    "torch.nn.MultiheadAttention",
+)
+
+
 def construct(thing: Any, *init: int) -> Any:
     """Construct a class from plain numbers."""
     return thing(*init)
@@ -129,6 +137,7 @@ class Question:
         stand_ins: the course's own versions of earlier answers, which take the place of the student's, so that a
             mistake there costs no points here.
         make: how an answer that is a class is constructed: make(thing, *init) -> module.
+        forbidden: of torch.nn, what does in one call what is asked for; it refuses to where answers are graded.
     """
 
     name: str
@@ -138,6 +147,7 @@ class Question:
     use: Callable[..., Any]
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., Any] = construct
+    forbidden: tuple[str, ...] = ATTENTION
 
     @property
     def points(self) -> int:
@@ -197,7 +207,7 @@ def _examine(
 ) -> tuple[Finding | None, Misconception | None]:
     ask_reference = local(question, question.reference)
     for request in checked.requests(generator):
-        reply = ask(request)
+        reply = _with_numbers(request, ask(request))
         if not reply.written:
             return Finding("not written yet", "your code"), None
         reference = ask_reference(replace(request, dtype=torch.float64, device="cpu"))
@@ -205,6 +215,14 @@ def _examine(
             finding = finding._replace(inputs=_shapes(question, request))
             return finding, _recognise(question, request, reply, reference, on_course)
     return None, None
+
+
+def _with_numbers(request: Request, reply: Reply) -> Reply:
+    """Refuse tensors on device meta, which have none, where numbers were asked for."""
+    tensors = (x for x in (*reply.outputs, *reply.gradients) if x is not None)
+    if request.device != "meta" and any(x.is_meta for x in tensors):
+        return Reply(error="a tensor on device meta was returned, which has no numbers")
+    return reply
 
 
 def _shapes(question: Question, request: Request) -> str:
@@ -225,8 +243,11 @@ def _recognise(
         if known.thing is not None and _alike(reply, local(question, known.thing)(request)):
             return known
     for known in question.misconceptions:
-        if on_course and known.sign is not None and known.sign(request, reply, reference):
-            return known
+        if on_course and known.sign is not None:
+            # A sign looks along axes that a wrong reply may not have.
+            with contextlib.suppress(IndexError, RuntimeError):
+                if known.sign(request, reply, reference):
+                    return known
     return None
 
 

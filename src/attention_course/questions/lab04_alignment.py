@@ -678,7 +678,7 @@ def _with_rows_of_zeros(request: Request, reply: Reply, reference: Reply) -> boo
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if finding := same_numbers(request, reply, reference):
-        return finding if reply.error else Finding("another share", "the share of hits")
+        return finding if reply.error else Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
     return None
 
 

@@ -150,7 +150,8 @@ ANYWHERE = (
     ),
     Misconception(
         "an argument that may be None is used as if it were not",
-        "The call without it has to work, too: ask `if x is not None` first.",
+        "The call without it has to work, too: ask `if x is not None` first. If it comes out of a method of yours, "
+        "that method lacks a `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
     Misconception(
@@ -187,8 +188,14 @@ ANYWHERE = (
             "must match|to match|mat1 and mat2|cannot be multiplied|Expected size for|Expected hidden size|"
             "not broadcast|expanded size|inconsistent|shape of the mask|is invalid for input of size|multiply up|"
             "size mismatch|same number of dimensions|were the keys projected|subscript .* has size|"
-            "Sizes of tensors|at least . dim|must have|input.size"
+            "Sizes of tensors|at least . dim|must have|input.size|Expected target size|but a memory of"
         ),
+    ),
+    Misconception(
+        "a view of a turned tensor",
+        "After transpose or mT the numbers of a row no longer stand side by side in memory: flatten and reshape copy "
+        "them where they must, view cannot.",
+        sign=error_like("view size is not compatible"),
     ),
     Misconception(
         "written for one number of axes",
@@ -215,6 +222,11 @@ ANYWHERE = (
         "axes exchanged",
         "The numbers are at the wrong places: compare the order of the axes with the docstring's.",
         sign=wrong_output(_exchanged),
+    ),
+    Misconception(
+        "a softmax too many",
+        "What is asked for comes before the softmax: scores and logits are handed on as they are.",
+        sign=wrong_output(lambda given, wanted: wanted.dim() > 0 and close(given, wanted.softmax(dim=-1))),
     ),
     Misconception(
         "sign turned around",

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sacrebleu
-import torch
 from tokenizers import Regex, Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Punctuation, Split
 from tokenizers.pre_tokenizers import Sequence as Pipeline
 from tokenizers.trainers import BpeTrainer
 
-from attention_course.decoding import beam_search
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, Vocabulary
+from attention_course.tasks.core import Vocabulary
 from attention_course.tasks.sequences import Example, SequenceTask
 
 SHA256 = {
@@ -84,41 +82,9 @@ class TranslationTask(SequenceTask):
         """Return the number of pieces, of the target and of the source: examples are grouped by it."""
         return len(example.target), len(example.source)
 
-    @torch.no_grad()
-    def predict(
-        self,
-        model: EncoderDecoder,
-        examples: Sequence[Example],
-        batch_size: int = 256,
-        beam_size: int = 1,
-        length_penalty: float = 0.0,
-    ) -> list[tuple[str, ...]]:
-        """Translate examples, never looking at their targets; the model is left in `eval()` mode.
-
-        Args:
-            model: what translates.
-            examples: their sources are translated, those of like length together.
-            batch_size: sources per batch.
-            beam_size: beginnings kept per sentence; one is greedy decoding.
-            length_penalty: see `gnmt_length_penalty`.
-
-        Returns:
-            The pieces of each translation, at most 10 more than twice those of the longest source in its batch.
-        """
-        model.eval()
-        device = next(model.parameters()).device
-        order = sorted(range(len(examples)), key=lambda i: len(examples[i].source))
-        predictions: list[tuple[str, ...]] = [()] * len(examples)
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            batch = self.collate([examples[i] for i in rows], device)
-            longest = 2 * batch.source.size(1) + 10
-            decoded = beam_search(
-                model, batch.source, batch.lengths, BOS, EOS, longest, beam_size, length_penalty=length_penalty
-            )
-            for i, ids in zip(rows, decoded.tokens.tolist()):
-                predictions[i] = self.target_vocabulary.decode(ids)
-        return predictions
+    def max_length(self, examples: Sequence[Example]) -> int:
+        """Return how many pieces to decode at most; the targets are not looked at."""
+        return 2 * max(len(example.source) for example in examples) + 10
 
     def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
         """Return the BLEU of greedy translations, cased, in [0, 100]."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attention_course.decoding import beam_search, greedy
 from attention_course.metrics import exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, batches, pad, source_batch
+from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, pad, source_batch
 
 
 class Example(NamedTuple):
@@ -132,23 +132,31 @@ class SequenceTask:
 
         Args:
             model: what decodes.
-            examples: their sources are decoded, up to the length of the longest target, training's included.
+            examples: their sources are decoded, those of like length together.
             batch_size: examples per batch.
             beam_size: beginnings kept per example; one is greedy decoding.
             length_penalty: see `gnmt_length_penalty`.
 
         Returns:
-            The tokens of each prediction.
+            The tokens of each prediction, in the order of the examples.
         """
         model.eval()
         device = next(model.parameters()).device
-        longest = max(len(example.target) for split in (examples, self.train) for example in split) + 1
-        predictions: list[tuple[str, ...]] = []
-        for batch in batches(self, examples, batch_size, device):
-            given = model, batch.source, batch.lengths, BOS, EOS, longest
+        order = sorted(range(len(examples)), key=lambda i: len(examples[i].source))
+        predictions: list[tuple[str, ...]] = [()] * len(examples)
+        for start in range(0, len(order), batch_size):
+            places = order[start : start + batch_size]
+            rows = [examples[i] for i in places]
+            batch = self.collate(rows, device)
+            given = model, batch.source, batch.lengths, BOS, EOS, self.max_length(rows)
             decoded = greedy(*given) if beam_size == 1 else beam_search(*given, beam_size, length_penalty)
-            predictions += [self.target_vocabulary.decode(row) for row in decoded.tokens.tolist()]
+            for i, ids in zip(places, decoded.tokens.tolist()):
+                predictions[i] = self.target_vocabulary.decode(ids)
         return predictions
+
+    def max_length(self, examples: Sequence[Example]) -> int:
+        """Return how many tokens, EOS counted, to decode at most: those of the longest target, training's included."""
+        return 1 + max(len(example.target) for split in (examples, self.train) for example in split)
 
     def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
         """Return the share of examples whose greedily decoded target is right in every token."""
