@@ -12,7 +12,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition readme bench fidelity attacks ladder norms multi30k test clean environment
+.PHONY: help course book labs lab student-edition readme bench fidelity attacks ladder norms seeds multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ ladder: environment  ## train every kind of model on the same tasks and compare 
 
 norms: environment  ## train Transformers with either place of the norm, with and without warm-up (8 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.norms
+
+seeds: environment  ## read reviews from ten seeds and see what their attention explains (5 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.seeds
 
 multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
 	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }

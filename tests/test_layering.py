@@ -28,6 +28,7 @@ BELOW = {
     "models": ["gnmt", "transformer", "pooling", "vision"],
     "decoding": ["seq2seq"],
     "tasks": ["masks", "decoding", "metrics"],
+    "explain": ["pooling", "tasks"],
     "checkpoints": [],
     "training": ["tasks", "checkpoints"],
     "cli": ["training", "models"],

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from attention_course import models
+from attention_course.scores import AdditiveScore, ConstantScore
 from attention_course.tasks.core import BOS, EOS, Task
 from attention_course.tasks.scenes import (
     CELL,
@@ -22,6 +24,7 @@ from attention_course.tasks.scenes import (
     pair,
     read_images,
 )
+from attention_course.training import TrainConfig, evaluate, train
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +104,29 @@ def test_a_batch_of_images(task):
     assert batch.target_in[0].tolist()[: len(words) + 1] == [BOS, *task.target_vocabulary.encode(words)]
     assert batch.target_out[0].tolist()[len(words)] == EOS
     assert task.view(task.test[0]) == f"24 x 24 pixels -> {' '.join(words)}"
+
+
+def test_a_captioner_learns_where_the_digits_are_and_what_they_are():
+    """Where two captions are true the right one cannot be known, so that no exact match is near 1."""
+    task = captions(train_size=6_000, held_out_size=200)
+    torch.manual_seed(0)
+    model = models.captioner(GRID, len(task.target_vocabulary), 64, 16, 64, AdditiveScore(64, 64, 32))
+    train(model, task, TrainConfig(steps=200, learning_rate=5e-3))
+    result = evaluate(model, task, task.test)
+    assert result.exact_match > 0.2  # by chance one in hundreds
+    assert result.hit_rate > 0.4  # by chance 4 / 36
+
+
+def test_one_look_recognises_a_digit_better_than_the_mean_does():
+    task, accuracy = focus(train_size=3_000, held_out_size=300), []
+    for score in (AdditiveScore(32, 32, 32), ConstantScore()):
+        torch.manual_seed(0)
+        model = models.image_classifier(GRID, len(WORDS), 32, score)
+        train(model, task, TrainConfig(steps=150, learning_rate=1e-2))
+        accuracy.append(task.score(model, task.test))
+        looks = task.hit_rate(model, task.test)
+        assert looks > 0.4 if isinstance(score, AdditiveScore) else looks < 0.2
+    assert accuracy[0] > 0.6 and accuracy[0] > accuracy[1] + 0.05
 
 
 @pytest.mark.plain

@@ -11,6 +11,7 @@ from attention_course.attention import attend
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.scores import (
     AdditiveScore,
+    ConstantScore,
     CosineScore,
     DotScore,
     GaussianScore,
@@ -32,8 +33,9 @@ KINDS = {
     "additive": lambda dq, dk: AdditiveScore(dq, dk, A),
     "location": lambda dq, dk: LocationScore(dq, max_length=S),
     "gaussian": lambda dq, dk: GaussianScore(bandwidth=1.5),
+    "constant": lambda dq, dk: ConstantScore(),
 }
-CONTENT = sorted(KINDS.keys() - {"location"})  # the kinds that look at the keys
+CONTENT = sorted(KINDS.keys() - {"location", "constant"})  # the kinds that look at the keys
 
 
 @pytest.fixture(params=list(KINDS))
@@ -109,6 +111,12 @@ def test_location_by_hand():
     # with q = (1, 2) the rows of W say 1, 6, 0 and 300; three keys leave the fourth row out
     assert_close(score_all(score, QUERY, KEYS), torch.tensor([[[1.0, 6.0, 0.0]]]))
     assert_close(score_all(score, QUERY, torch.randn(1, 4, 5)), torch.tensor([[[1.0, 6.0, 0.0, 300.0]]]))
+
+
+def test_a_constant_score_takes_the_mean():
+    value, mask = torch.tensor([[[1.0], [3.0], [50.0]]]), torch.tensor([[[True, True, False]]])
+    context, _ = attend(score_all(ConstantScore(), torch.randn(1, 1, 2), torch.randn(1, 3, 5)), value, mask)
+    assert_close(context, torch.tensor([[[2.0]]]))
 
 
 def test_gaussian_by_hand():

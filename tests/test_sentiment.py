@@ -16,6 +16,7 @@ from attention_course.tasks.sentiment import (
     PEOPLE,
     PLACES,
     THINGS,
+    opposite,
     review,
     sentiment,
     valence,
@@ -82,6 +83,21 @@ def test_labels_and_gold_are_what_a_reader_finds():
     assert 120 < negative < 220  # of 500, a third
     assert more > 350
     assert not any({"this", "here", "i"} & set(form.split()) for form in OTHER)
+
+
+def test_an_opposite_differs_in_one_adjective_and_in_the_label_if_that_decides():
+    rng, alone = random.Random(0), 0
+    for _ in range(200):
+        example = review(rng, THINGS, PLACES, PEOPLE)
+        for deciding in (True, False):
+            if not (other := opposite(rng, example, deciding)):
+                assert not deciding and sum(word in ADJECTIVES for word in example.source) == 1
+                alone += 1
+                continue
+            (place,) = [s for s, (a, b) in enumerate(zip(example.source, other.source)) if a != b]
+            assert (valence()[example.source[place]] > 0) != (valence()[other.source[place]] > 0)
+            assert (place in example.gold[0]) == deciding == (other.labels != example.labels)
+    assert 20 < alone < 80
 
 
 def test_some_words_of_held_out_reviews_are_unknown(task):

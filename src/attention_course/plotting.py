@@ -131,7 +131,7 @@ def report_table(rows: Sequence[Mapping[str, Any]], of: str, columns: Sequence[s
 def _figure(row: Mapping[str, Any] | None) -> str:
     if row is None or row["value"] is None:
         return "–"
-    digits = {"share": 3, "points": 1, "s": 1}.get(row["unit"], 0)
+    digits = {"share": 3, "correlation": 2, "points": 1, "s": 1}.get(row["unit"], 0)
     return f"{row['value']:,.{digits}f}"
 
 

@@ -218,6 +218,19 @@ class GaussianScore(Score):
         return x.to(torch.promote_types(x.dtype, torch.float32)) / self.bandwidth
 
 
+class ConstantScore(Score):
+    r"""All keys are equally alike: the weights are even, and the context is the mean of the values.
+
+    .. math:: e_{ts} = 0
+
+    What pooling by the mean is, seen as attention; Wiegreffe and Pinter (2019) use it as a baseline.
+    """
+
+    def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B T S"]:
+        """Score every key 0, whatever query and key are. See `DotScore.forward`."""
+        return query.new_zeros(*query.shape[:-1], projected.size(-2))
+
+
 def _direction(x: Tensor) -> Tensor:
     # The default eps of 1e-12 is 0 in float16, and 0 / 0 is NaN.
     return F.normalize(x, dim=-1, eps=torch.finfo(x.dtype).eps)

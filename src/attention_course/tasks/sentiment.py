@@ -112,6 +112,28 @@ def review(rng: random.Random, things: Sequence[str], places: Sequence[str], peo
     return LabelledExample((*source, "."), (label,), (frozenset(gold),))
 
 
+def opposite(rng: random.Random, example: LabelledExample, deciding: bool = True) -> LabelledExample | None:
+    """Put an adjective of the opposite worth in the place of one that is there.
+
+    Args:
+        rng: of the adjective, and of which one goes if there are two.
+        example: a review.
+        deciding: whether the one that decides goes, which turns the label, or one that does not.
+
+    Returns:
+        The changed review; None: there is no other opinion in it.
+    """
+    words, decides = list(example.source), max(example.gold[0])
+    places = [s for s, word in enumerate(words) if word in ADJECTIVES and (s == decides) == deciding]
+    if not places:
+        return None
+    place = rng.choice(places)
+    praises = valence()[words[place]] > 0
+    words[place] = rng.choice([word for word in ADJECTIVES if (valence()[word] > 0) != praises])
+    label = LABELS[(example.labels == LABELS[1:]) != deciding]
+    return LabelledExample(tuple(words), (label,), example.gold)
+
+
 @cache
 def valence() -> dict[str, float]:
     """Read from VADER's lexicon what each adjective is worth: below 0 it condemns, above it praises."""
