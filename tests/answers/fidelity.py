@@ -16,6 +16,7 @@ from answers import (
     lab03_scoring,
     lab04_alignment,
     lab05_self_attention,
+    lab06_transformer,
     notebooks,
 )
 from answers.core import Answers
@@ -30,6 +31,7 @@ LABS: dict[str, Answers] = {
     "lab03_scoring": lab03_scoring.ANSWERS,
     "lab04_alignment": lab04_alignment.ANSWERS,
     "lab05_self_attention": lab05_self_attention.ANSWERS,
+    "lab06_transformer": lab06_transformer.ANSWERS,
 }
 
 

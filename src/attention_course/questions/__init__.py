@@ -11,6 +11,7 @@ from attention_course.questions.lab02_bottleneck import QUESTIONS as LAB02_BOTTL
 from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
 from attention_course.questions.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
 from attention_course.questions.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
+from attention_course.questions.lab06_transformer import QUESTIONS as LAB06_TRANSFORMER
 
 LABS = (
     LAB01_PREPROCESSING,
@@ -18,6 +19,7 @@ LABS = (
     LAB03_SCORING,
     LAB04_ALIGNMENT,
     LAB05_SELF_ATTENTION,
+    LAB06_TRANSFORMER,
 )
 QUESTIONS = {question.name: question for lab in LABS for question in lab}
 

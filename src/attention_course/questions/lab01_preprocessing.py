@@ -16,7 +16,7 @@ from attention_course.questions.inputs import as_length, normal
 from attention_course.questions.judges import good_manners, of_output, of_outputs, same_gradients, same_numbers
 from attention_course.questions.signs import ANYWHERE, close, comparable, error_like, wrong_output
 from attention_course.tasks import core
-from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
+from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
 from attention_course.tasks.sequences import Batch, Example, SequenceTask
 
 B, S, T, V = 3, 5, 7, 11
@@ -321,7 +321,7 @@ def _asked_for_ids(request: Request) -> bool:
 
 VOCABULARY = Question(
     name="vocabulary",
-    reference=core.Vocabulary,
+    reference=Vocabulary,
     use=_use_vocabulary,
     properties=(
         Property("the four specials, then every token once, in order", 2, _known_tokens, _as_known),
@@ -617,7 +617,8 @@ SOURCES, TARGETS = "abcdefg", "nopqrst"
 
 
 def _task() -> SimpleNamespace:
-    return SimpleNamespace(source_vocabulary=core.Vocabulary(SOURCES), target_vocabulary=core.Vocabulary(TARGETS))
+    # Vocabulary, not core.Vocabulary: where answers are graded, a stub stands there.
+    return SimpleNamespace(source_vocabulary=Vocabulary(SOURCES), target_vocabulary=Vocabulary(TARGETS))
 
 
 def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batch:
