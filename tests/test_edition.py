@@ -112,6 +112,15 @@ def test_what_belongs_to_it(edition):
     assert [p.name for p in (edition / "_build").iterdir()] == ["html"]
 
 
+def test_everybody_may_read_it(edition):
+    """Wherever an instructor puts it: as much as this process lets others read what it makes."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    for path in (edition, *edition.rglob("*")):
+        wanted = 0o555 if path.is_dir() else 0o444
+        assert path.stat().st_mode & wanted == wanted & ~mask, path
+
+
 def test_a_lab_runs_in_it(edition):
     """Until the first check: that is worth nothing yet, and says so."""
     directory = edition / "labs" / "lab03_scoring"

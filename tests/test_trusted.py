@@ -35,7 +35,7 @@ from attention_course.grader.record import python, tame
 from attention_course.grader.sample import prepare
 from attention_course.grader.sandbox import Nursery, Trouble, plain_text
 from attention_course.grader.selftest import prove
-from attention_course.grader.stock import GradingError, nbgrader
+from attention_course.grader.stock import GradingError, lab_names, nbgrader
 from attention_course.grader.walls import Limits, scrub
 from attention_course.grader.worker import Grader
 from attention_course.questions import QUESTIONS
@@ -54,8 +54,8 @@ def walls():
     assert not missing, f"in CI nothing of this may be skipped: {missing}"
 
 
-def read(kind):
-    notebook = json.loads((ROOT / kind / LAB / f"{LAB}.ipynb").read_text(encoding="utf-8"))
+def read(kind, lab=LAB):
+    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         # A student's own notebook has no marks in it.
         cell["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(cell["source"]))
@@ -88,6 +88,20 @@ ROWS = [row for row in submissions.ROWS if not row.slow]
 def test_a_submission_gets_what_it_must(grader, tmp_path, row):
     record = grader.grade(row.name, handed_in(tmp_path, row))["record"]
     assert submissions.verdict(row, record) == ""
+
+
+@pytest.mark.parametrize("lab", lab_names(ROOT))
+def test_a_solution_gets_everything_from_a_judge_outside(walls, tmp_path, lab):
+    """What its questions use is within reach inside, where the package's answers are not."""
+    folder = tmp_path / "gradebook" / "submitted" / "solution" / lab
+    folder.mkdir(parents=True)
+    (folder / f"{lab}.ipynb").write_text(json.dumps(read("solutions", lab)), encoding="utf-8")
+    grader = Grader(lab, read("labs", lab)["cells"], b"s" * 32, True, LIMITS)
+    try:
+        asked = grader.grade("solution", folder)["record"]["questions"]
+    finally:
+        grader.close()
+    assert asked and not [q for q in asked if q["points"] < q["possible"]]
 
 
 def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
@@ -574,7 +588,8 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(course):
     left = submissions.below(batch.pid)
     batch.kill()
     batch.wait()
-    finished = {p: p.stat().st_mtime_ns for p in (course / "gradebook" / "records" / LAB).glob("*.json")}
+    paths = (course / "gradebook" / "records" / LAB / f"{name}.json" for name in HANDED_IN)
+    finished = {path: path.stat().st_mtime_ns for path in paths if path.exists()}
     with pytest.raises(GradingError, match="need a person"):
         nbgrader(course, "autograde", LAB)
     assert records(course) == before

@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from answers import lab03_scoring, lab04_alignment, lab05_self_attention, notebooks
+from answers import (
+    lab01_preprocessing,
+    lab02_bottleneck,
+    lab03_scoring,
+    lab04_alignment,
+    lab05_self_attention,
+    lab06_transformer,
+    notebooks,
+)
 from answers.core import Answers
 from answers.mutants import Mutant, mutants
 
@@ -18,9 +26,12 @@ from attention_course.questions import QUESTIONS
 from attention_course.questions.core import Door, Question, Request, Result, _alike, evaluate, local
 
 LABS: dict[str, Answers] = {
+    "lab01_preprocessing": lab01_preprocessing.ANSWERS,
+    "lab02_bottleneck": lab02_bottleneck.ANSWERS,
     "lab03_scoring": lab03_scoring.ANSWERS,
     "lab04_alignment": lab04_alignment.ANSWERS,
     "lab05_self_attention": lab05_self_attention.ANSWERS,
+    "lab06_transformer": lab06_transformer.ANSWERS,
 }
 
 
@@ -55,16 +66,25 @@ def requests(question: Question, first: bool = False) -> list[Request]:
     return [x for checked in properties for x in checked.requests(torch.Generator().manual_seed(0))]
 
 
-def operators(question: Question, thing: Any) -> tuple[str, ...]:
-    """Trace what an answer calls, for the requests of the question's first property.
+# Into these go strings and lists, and no operator of torch need be called.
+PLAIN = ("tokenize", "vocabulary", "exact_match", "alignment_hit_rate")
 
-    Where plain data go in, no operator of torch need be called: then Python's own are listed.
-    """
+
+def operators(question: Question, thing: Any) -> tuple[str, ...]:
+    """Trace what an answer calls, for the requests of the question's first property, or list Python's operators."""
+    if question.name in PLAIN:
+        functions = [getattr(thing, name) for name in dir(thing)] if isinstance(thing, type) else [thing]
+        return tuple(i.opname for f in functions if isinstance(f, types.FunctionType) for i in _instructions(f))
     door = local(question, thing)
     traced = [replace(x, traced=True) for x in requests(question, first=True)]
-    called = tuple(name for x in traced for name in quietly(lambda x=x: door(x)).operators)
-    plain = isinstance(thing, types.FunctionType) and question.name == "alignment_hit_rate"
-    return called + tuple(i.opname for i in dis.get_instructions(thing)) if plain else called
+    return tuple(name for x in traced for name in quietly(lambda x=x: door(x)).operators)
+
+
+def _instructions(function: types.FunctionType | types.CodeType) -> Iterator[dis.Instruction]:
+    for instruction in dis.get_instructions(function):
+        yield instruction
+        if isinstance(instruction.argval, types.CodeType):  # a comprehension, or a function within
+            yield from _instructions(instruction.argval)
 
 
 def is_own(question: Question, thing: Any) -> bool:

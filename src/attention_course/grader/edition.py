@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from attention_course.grader.release import generate
+from attention_course.grader.release import generate, replace
 from attention_course.grader.stock import GradingError
 
 README = """\
@@ -63,7 +63,8 @@ def export(course: Path, into: Path) -> Path:
         if _notebooks(site / "_sources" / "labs") != _notebooks(labs):
             raise GradingError("the book shows other labs than solutions/ gives; make labs book")
         shutil.rmtree(into, ignore_errors=True)
-        shutil.copytree(labs, into / "labs")
+        for lab in labs.iterdir():  # not the directory itself, which is closed to others, as temporary ones are
+            replace(into / "labs" / lab.name, lab)
     shutil.copytree(course / "src", into / "src", ignore=shutil.ignore_patterns("grader", "__pycache__", "*.egg-info"))
     shutil.copytree(site, into / "_build" / "html", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
     for name in FILES:

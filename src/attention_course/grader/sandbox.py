@@ -291,7 +291,7 @@ class Sandbox:
                     if self._readable(0.0):
                         open_ = self._read()
             else:
-                time.sleep(WATCH_SECONDS)
+                select.select([self._handle], [], [], WATCH_SECONDS)
             if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS
                 if uses_more(self.nursery.leader, self.limits.memory):

@@ -6,13 +6,22 @@ import warnings
 
 from attention_course.questions.core import Question, evaluate, local
 from attention_course.questions.feedback import Grade
+from attention_course.questions.lab01_preprocessing import QUESTIONS as LAB01_PREPROCESSING
+from attention_course.questions.lab02_bottleneck import QUESTIONS as LAB02_BOTTLENECK
 from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
 from attention_course.questions.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
 from attention_course.questions.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
+from attention_course.questions.lab06_transformer import QUESTIONS as LAB06_TRANSFORMER
 
-QUESTIONS = {
-    question.name: question for lab in (LAB03_SCORING, LAB04_ALIGNMENT, LAB05_SELF_ATTENTION) for question in lab
-}
+LABS = (
+    LAB01_PREPROCESSING,
+    LAB02_BOTTLENECK,
+    LAB03_SCORING,
+    LAB04_ALIGNMENT,
+    LAB05_SELF_ATTENTION,
+    LAB06_TRANSFORMER,
+)
+QUESTIONS = {question.name: question for lab in LABS for question in lab}
 
 __all__ = ["QUESTIONS", "Grade", "Question", "check"]
 

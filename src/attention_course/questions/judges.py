@@ -43,16 +43,21 @@ def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding 
     return None
 
 
-def of_output(index: int, judge: Judge) -> Judge:
-    """Look at one output alone."""
+def of_outputs(first: int, last: int, judge: Judge) -> Judge:
+    """Look at some of the outputs alone: from the first up to, but not including, the last."""
 
     def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
         if not reply.error and len(reply.outputs) == len(reference.outputs):
-            reply = reply._replace(outputs=reply.outputs[index : index + 1])
-            reference = reference._replace(outputs=reference.outputs[index : index + 1])
+            reply = reply._replace(outputs=reply.outputs[first:last])
+            reference = reference._replace(outputs=reference.outputs[first:last])
         return judge(request, reply, reference)
 
     return judged
+
+
+def of_output(index: int, judge: Judge) -> Judge:
+    """Look at one output alone."""
+    return of_outputs(index, index + 1, judge)
 
 
 def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:

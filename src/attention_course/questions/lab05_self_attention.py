@@ -10,20 +10,15 @@ from torch import Tensor, nn
 from attention_course import attention, transformer
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
-from attention_course.questions.inputs import manners, normal, parameters, some_allowed
+from attention_course.questions.inputs import as_length, manners, normal, parameters, some_allowed
 from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
 from attention_course.questions.signs import ANYWHERE, close, comparable, wrong_output
 
 B, H, T, S, DH = 2, 3, 5, 7, 4
 D = H * DH
 SCORING = "05_scoring.html#scoring-"
-LETTERS = "notation.html#notation"
+HEADS = "12_many_heads.html#many-heads-"
 ORDER = "11_self_attention.html#self-attention-order"
-
-
-def _as_length(number: int) -> Tensor:
-    """Let a number travel as the length of an axis: that it keeps on every device."""
-    return torch.empty(number, 0)
 
 
 # --- sinusoidal_positions -------------------------------------------------------------------------------------------
@@ -40,8 +35,8 @@ def _from_the_start(g: torch.Generator) -> Iterator[Request]:
 
 
 def _later(g: torch.Generator) -> Iterator[Request]:
-    yield Request((normal(g, B, LONG, WIDTH), _as_length(PAST)), (WIDTH,))
-    yield Request((normal(g, B, 1, WIDTH), _as_length(40 * PAST)), (WIDTH,))
+    yield Request((normal(g, B, LONG, WIDTH), as_length(PAST)), (WIDTH,))
+    yield Request((normal(g, B, 1, WIDTH), as_length(40 * PAST)), (WIDTH,))
 
 
 def _positions_manners(g: torch.Generator) -> Iterator[Request]:
@@ -292,7 +287,7 @@ def _use_merge(merge: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 def _whole(g: torch.Generator, heads: int = H, gradients: bool = False) -> Request:
-    return Request((normal(g, B, T, heads * DH), _as_length(heads)), gradients=gradients)
+    return Request((normal(g, B, T, heads * DH), as_length(heads)), gradients=gradients)
 
 
 def _to_split(g: torch.Generator) -> Iterator[Request]:
@@ -335,26 +330,26 @@ SPLIT_HEADS = Question(
         Misconception(
             "heads split by view, without transpose",
             MIXED + " First cut the last axis in two, then exchange axes.",
-            LETTERS,
+            HEADS + "split",
             lambda x, num_heads: x.reshape(x.size(0), num_heads, x.size(1), -1),
         ),
         Misconception(
             "pieces interleaved",
             "Of the two new axes the first counts heads and the second the entries of a piece.",
-            LETTERS,
+            HEADS + "split",
             lambda x, num_heads: x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2),
         ),
         Misconception(
             "transpose missing",
             "After the cut the axes are (B, T, H, Dh); attention wants heads before positions.",
-            LETTERS,
+            HEADS + "split",
             lambda x, num_heads: x.unflatten(-1, (num_heads, -1)),
         ),
         *ANYWHERE,
         Misconception(
             "numbers at the wrong places",
             MIXED,
-            LETTERS,
+            HEADS + "split",
             sign=wrong_output(lambda given, wanted: _same_numbers_elsewhere(given, wanted)),
         ),
     ),
@@ -372,26 +367,26 @@ MERGE_HEADS = Question(
         Misconception(
             "heads merged by view, without transpose",
             "First bring the pieces of one token together, (B, T, H, Dh), then make one axis of the last two.",
-            LETTERS,
+            HEADS + "split",
             lambda x: x.reshape(x.size(0), x.size(2), -1),
         ),
         Misconception(
             "pieces interleaved",
             "In a token's vector all of the first head's piece comes first.",
-            LETTERS,
+            HEADS + "split",
             lambda x: x.permute(0, 2, 3, 1).flatten(2),
         ),
         Misconception(
             "heads added up",
             "The pieces are put side by side, not added.",
-            LETTERS,
+            HEADS + "split",
             lambda x: x.sum(1),
         ),
         *ANYWHERE,
         Misconception(
             "numbers at the wrong places",
             "All of a token's pieces go into its own vector, head after head.",
-            LETTERS,
+            HEADS + "split",
             sign=wrong_output(lambda given, wanted: _same_numbers_elsewhere(given, wanted)),
         ),
     ),
@@ -504,13 +499,13 @@ MULTI_HEAD_ATTENTION = Question(
         Misconception(
             "heads split by view, without transpose",
             MIXED,
-            LETTERS,
+            HEADS + "split",
             _heads_with(split=lambda self, x: x.reshape(x.size(0), self.num_heads, x.size(1), -1)),
         ),
         Misconception(
             "heads merged by view, without transpose",
             "First bring the pieces of one token together, (B, T, H, Dh), then make one axis of the last two.",
-            LETTERS,
+            HEADS + "split",
             _heads_with(merge=lambda self, context: context.reshape(context.size(0), context.size(2), -1)),
         ),
         Misconception(
@@ -534,7 +529,7 @@ MULTI_HEAD_ATTENTION = Question(
         Misconception(
             "output map missing",
             "After the heads stand side by side again, `output_proj` mixes what they found.",
-            LETTERS,
+            HEADS + "equation",
             _heads_with(finish=lambda self, merged: merged),
         ),
         Misconception(
@@ -564,7 +559,7 @@ MULTI_HEAD_ATTENTION = Question(
         Misconception(
             "the mean over the heads is returned",
             "Each head has weights of its own: (B, H, T, S).",
-            LETTERS,
+            HEADS + "equation",
             _heads_with(report=lambda self, weights: weights.mean(1)),
         ),
         WEIGHT,
@@ -572,13 +567,13 @@ MULTI_HEAD_ATTENTION = Question(
         Misconception(
             "a loop over the heads",
             "The heads are an axis like the batch: one product of matrices serves all of them.",
-            LETTERS,
+            HEADS + "equation",
             sign=lambda request, reply, reference: request.traced and all(map(close, reply.outputs, reference.outputs)),
         ),
         Misconception(
             "the weights are right, the contexts are not",
             "Values are projected and split like the keys; the contexts are merged, and `output_proj` comes last.",
-            LETTERS,
+            HEADS + "equation",
             sign=_wrong_context,
         ),
     ),
