@@ -81,6 +81,8 @@ def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | 
 def _compare(given: Tensor, wanted: Tensor, what: str) -> Finding | None:
     if given.shape != wanted.shape:
         return Finding(f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}")
+    if given.is_meta:
+        return Finding(f"{what} on device meta, which has no numbers", "numbers")
     given = given.to(torch.float64)
     if not given.isfinite().all():
         return Finding(

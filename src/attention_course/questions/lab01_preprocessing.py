@@ -152,7 +152,7 @@ def _in_all_letters(g: torch.Generator) -> Iterator[Request]:
 
 def _cut_rightly(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = _same_tokens(request, reply, reference)
-    if finding is None or reply.error or request.inputs[0] is None:
+    if finding is None or reply.error or len(reply.outputs) != 1 or request.inputs[0] is None:
         return finding
     cut, wanted = _texts(reply.outputs[0]), len(_texts(reference.outputs[0]))
     seen = f"{_texts(request.inputs[0])[0]!r} cut into {' | '.join(cut)}"

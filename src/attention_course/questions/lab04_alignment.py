@@ -677,9 +677,10 @@ def _with_rows_of_zeros(request: Request, reply: Reply, reference: Reply) -> boo
 
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if finding := same_numbers(request, reply, reference):
-        return finding if reply.error else Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
-    return None
+    finding = same_numbers(request, reply, reference)
+    if finding and not reply.error and [output.shape for output in reply.outputs] == [()]:
+        return Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
+    return finding
 
 
 def _hits(weights: Any, gold: Any, point: Callable[[Any, Any], float], skip: bool = True) -> list[list[float]]:
