@@ -919,13 +919,6 @@ def multiplied_out(self, query, projected):
 @right("gaussian")
 @gaussian
 def with_cdist(self, query, projected):
-    distance = torch.cdist(query.double(), projected.double(), compute_mode="donot_use_mm_for_euclid_dist")
-    return (-distance.square() / (2 * self.bandwidth**2)).to(query.dtype)
-
-
-@right("gaussian")
-@gaussian
-def with_cdist_as_it_is(self, query, projected):
     return -torch.cdist(query, projected).square() / (2 * self.bandwidth**2)  # torch has none for bfloat16
 
 
