@@ -1156,7 +1156,7 @@ def _stepwise(g: torch.Generator, *pieces: int, gradients: bool = False, layers:
     tokens, init = sum(pieces), (V, D, H, HIDDEN, layers)
     memory = (normal(g, layers, B, H, S, DH), normal(g, layers, B, H, S, DH))
     weights = parameters(g, lambda: _with_positions(transformer.TransformerDecoder, *init))
-    inputs = (torch.randint(V, (B, tokens), generator=g), *memory, some_allowed(g, B, 1, S), torch.empty(pieces))
+    inputs = (torch.randint(V, (B, tokens), generator=g), *memory, some_allowed(g, B, 1, S), torch.zeros(pieces))
     return Request(inputs, init, weights, gradients)
 
 
