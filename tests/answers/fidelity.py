@@ -17,6 +17,7 @@ from answers import (
     lab04_alignment,
     lab05_self_attention,
     lab06_transformer,
+    lab07_transfer,
     notebooks,
 )
 from answers.core import Answers
@@ -32,6 +33,7 @@ LABS: dict[str, Answers] = {
     "lab04_alignment": lab04_alignment.ANSWERS,
     "lab05_self_attention": lab05_self_attention.ANSWERS,
     "lab06_transformer": lab06_transformer.ANSWERS,
+    "lab07_transfer": lab07_transfer.ANSWERS,
 }
 
 
@@ -66,8 +68,17 @@ def requests(question: Question, first: bool = False) -> list[Request]:
     return [x for checked in properties for x in checked.requests(torch.Generator().manual_seed(0))]
 
 
-# Into these go strings and lists, and no operator of torch need be called.
-PLAIN = ("tokenize", "vocabulary", "exact_match", "alignment_hit_rate")
+# What these are about is strings, lists, names and modes: no operator of torch need be called.
+PLAIN = (
+    "tokenize",
+    "vocabulary",
+    "exact_match",
+    "alignment_hit_rate",
+    "load_body",
+    "freeze",
+    "accuracy",
+    "parameter_groups",
+)
 
 
 def operators(question: Question, thing: Any) -> tuple[str, ...]:

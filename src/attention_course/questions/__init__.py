@@ -12,6 +12,7 @@ from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
 from attention_course.questions.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
 from attention_course.questions.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
 from attention_course.questions.lab06_transformer import QUESTIONS as LAB06_TRANSFORMER
+from attention_course.questions.lab07_transfer import QUESTIONS as LAB07_TRANSFER
 
 LABS = (
     LAB01_PREPROCESSING,
@@ -20,6 +21,7 @@ LABS = (
     LAB04_ALIGNMENT,
     LAB05_SELF_ATTENTION,
     LAB06_TRANSFORMER,
+    LAB07_TRANSFER,
 )
 QUESTIONS = {question.name: question for lab in LABS for question in lab}
 
