@@ -77,7 +77,11 @@ def any_depth(g):
             weights = {"body.embeddings.0.weight": draw(g, 7, 4), "head.inner.weight": draw(g, 4, 4)}
             weights |= {f"body.encoder.layer.{i}.0.weight": draw(g, 4, 4) for i in range(layers)}
             weights |= {f"body.encoder.layer.{i}.0.bias": draw(g, 4) for i in range(layers)}
-            weights |= {"head.inner.bias": draw(g, 4), "head.outer.weight": draw(g, 6, 4), "head.outer.bias": draw(g, 6)}
+            weights |= {
+                "head.inner.bias": draw(g, 4),
+                "head.outer.weight": draw(g, 6, 4),
+                "head.outer.bias": draw(g, 6),
+            }
             yield Request((torch.empty(freezes, 0),), (layers,), weights)
 
 

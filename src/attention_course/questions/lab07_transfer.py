@@ -29,12 +29,12 @@ class _Body(nn.Module):
     def __init__(self, layers: int):
         super().__init__()
         self.embeddings = nn.Sequential(nn.Embedding(V, D), nn.Dropout(0.5))
-        self.encoder = nn.Module()
-        self.encoder.layer = nn.ModuleList(nn.Sequential(nn.Linear(D, D), nn.Dropout(0.5)) for _ in range(layers))
+        stack = (nn.Sequential(nn.Linear(D, D), nn.Dropout(0.5)) for _ in range(layers))
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(stack)})
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
         x = self.embeddings(input_ids)
-        for layer in self.encoder.layer:
+        for layer in self.encoder["layer"]:
             x = layer(x)
         return SimpleNamespace(last_hidden_state=x)
 
@@ -259,8 +259,7 @@ LOAD_BODY = Question(
     misconceptions=(
         Misconception(
             "letters stripped, not the prefix",
-            "lstrip and strip take a set of letters and go on while they find one of them; removeprefix and slices take "
-            "the prefix.",
+            "lstrip takes letters, and goes on while it finds one of them; removeprefix takes the prefix.",
             LOADING,
             _load_with(strip=lambda name, prefix: name.lstrip(prefix) if name.startswith(prefix) else None),
         ),
@@ -291,8 +290,7 @@ LOAD_BODY = Question(
         Misconception("refused too late", HALF, LOADING, _copy_then_refuse),
         Misconception(
             "pointed to, not copied",
-            "The body needs numbers of its own: copy them into its tensors. Otherwise whoever changes the file's tensors "
-            "changes the body.",
+            "The body needs numbers of its own: otherwise whoever changes the file's tensors changes the body.",
             LOADING,
             _load_with(copy=_point_to),
         ),
@@ -311,7 +309,7 @@ LOAD_BODY = Question(
         ),
         Misconception(
             "every name has to have a partner",
-            "load_state_dict is strict if it is not told otherwise; here names without a partner are told, not refused.",
+            "load_state_dict is strict if it is not told otherwise; here a name without a partner is no error.",
             LOADING,
             sign=error_like(r"Missing key|Unexpected key"),
         ),
@@ -331,16 +329,14 @@ LOAD_BODY = Question(
         ),
         Misconception(
             "not everything arrives in the body",
-            "Some tensors keep their old numbers. Is the prefix, and nothing but the prefix, taken off? lstrip takes off "
-            "letters.",
+            "Some tensors keep their old numbers. Is the prefix taken off, and nothing but the prefix?",
             LOADING,
             sign=_partly,
         ),
         *ANYWHERE,
         Misconception(
             "other names are told",
-            "Missing: the body's names that the file lacks. Unexpected: the file's names, as they stand there, that were "
-            "of no use.",
+            "Missing: the body's names that the file lacks. Unexpected: the file's names that are of no use here.",
             LOADING,
             sign=_report_differs,
         ),
@@ -834,9 +830,7 @@ class _Judged(nn.Module):
         return (-logits if self.training else logits), None
 
 
-def _use_accuracy(
-    measure: Any, table: Tensor, source: Tensor, labels: Tensor, sizes: Tensor, trains: Tensor
-) -> Any:
+def _use_accuracy(measure: Any, table: Tensor, source: Tensor, labels: Tensor, sizes: Tensor, trains: Tensor) -> Any:
     """Measure, and say what was measured, how the model was called and how it was left."""
     model = _Judged(table).train(bool(trains.size(0)))
     cut = [x.split(list(sizes.shape)) for x in (source, labels)]
@@ -934,9 +928,7 @@ ACCURACY = Question(
             "(B,) == (B, 1) is (B, B): give both the same shape.",
             LOADING,
             _measure_with(
-                right=lambda model, batch: int(
-                    (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels).sum()
-                )
+                right=lambda model, batch: int((model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels).sum())
             ),
         ),
         Misconception(
@@ -1099,7 +1091,7 @@ def _head_right(request: Request, reply: Reply, reference: Reply) -> bool:
     return close(reply.outputs[0][-4:], reference.outputs[0][-4:])
 
 
-ORDER = "From the top: the head, the last layer, the layers before it, the embeddings. Each has `decay` times the rate above."
+ORDER = "The head, the last layer, the layers before it, the embeddings: each has `decay` times the rate above it."
 
 PARAMETER_GROUPS = Question(
     name="parameter_groups",
