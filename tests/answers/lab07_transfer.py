@@ -271,10 +271,6 @@ def counted_down(body, weights, prefix):
     return missing, list(left)
 
 
-# A decorated function's code is the decorator's: list its own.
-counted_down = counted_down
-
-
 @right("load_body")
 def partitioned(body, weights, prefix):
     own = body.state_dict()
@@ -1205,7 +1201,7 @@ def the_errors(model, batches):
     return 1 - accuracy(model, batches)
 
 
-@wrong("accuracy", "counted in another way", "the batches are put together in another way")
+@wrong("accuracy", "the number of right labels, not their share", "the batches are put together in another way")
 def per_batch(model, batches):
     return accuracy(model, batches) * sum(len(b.labels) for b in batches) / len(batches)
 

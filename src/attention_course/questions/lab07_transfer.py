@@ -1,7 +1,6 @@
 """What lab07_transfer asks: numbers taken over by name, a head, what is kept as it is, and a fair measure of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -24,19 +23,13 @@ PADDING = "04_soft_lookup.html#soft-lookup-padding"
 
 
 class _Body(nn.Module):
-    """A stand-in for a pretrained encoder: its parts have the names that the library gives to those of a BERT."""
+    """A stand-in for a pretrained encoder: its parts are called as those of the library's BERT. It reads nothing."""
 
     def __init__(self, layers: int):
         super().__init__()
         self.embeddings = nn.Sequential(nn.Embedding(V, D), nn.Dropout(0.5))
         stack = (nn.Sequential(nn.Linear(D, D), nn.Dropout(0.5)) for _ in range(layers))
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(stack)})
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
-        x = self.embeddings(input_ids)
-        for layer in self.encoder["layer"]:
-            x = layer(x)
-        return SimpleNamespace(last_hidden_state=x)
 
 
 # --- load_body ------------------------------------------------------------------------------------------------------
@@ -426,13 +419,6 @@ def _some_padded(request: Request, reply: Reply, reference: Reply) -> bool:
     return mask is not None and not mask.is_meta and not bool(mask.all())
 
 
-@comparable
-def _long_ones_right(request: Request, reply: Reply, reference: Reply) -> bool:
-    mask = request.inputs[1]
-    whole = mask.all(1) if mask is not None else torch.zeros(0)
-    return bool(whole.any()) and close(reply.outputs[0][whole], reference.outputs[0][whole])
-
-
 MEAN = "The mean is the sum of the states of real tokens, divided by the number of real tokens of each sentence."
 MAPS = "Pooled, then `inner`, tanh, dropout, `outer`."
 
@@ -511,14 +497,6 @@ SENTENCE_HEAD = Question(
         ),
         *ANYWHERE,
         Misconception(
-            "padding counts",
-            MEAN,
-            PADDING,
-            sign=lambda request, reply, reference: (
-                _some_padded(request, reply, reference) and _long_ones_right(request, reply, reference)
-            ),
-        ),
-        Misconception(
             "the mean is taken in another way",
             MEAN,
             PADDING,
@@ -538,7 +516,7 @@ SENTENCE_HEAD = Question(
 
 
 class SentenceClassifier(nn.Module):
-    """A body that somebody has trained, and a head that nobody has."""
+    """A body that somebody has trained, and a head that nobody has; what it computes is not asked for."""
 
     def __init__(self, body: nn.Module, head: nn.Module):
         super().__init__()
@@ -556,12 +534,6 @@ class SentenceClassifier(nn.Module):
         if self.frozen:
             self.body.eval()
         return self
-
-    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, None]:
-        """Return logits (B, V), and None in the place of weights."""
-        mask = padding_mask(lengths.to(source.device), source.size(1))[:, 0]
-        states = self.body(input_ids=source, attention_mask=mask.long()).last_hidden_state
-        return self.head(states, mask), None
 
 
 def _classifier(thing: Any, layers: int) -> Any:
