@@ -1366,7 +1366,7 @@ def upside_down(model, rate, decay):
     return grouped(parts, powers(rate, decay, len(parts)))
 
 
-@wrong("parameter_groups", "the embeddings left out", "parameters left out")
+@wrong("parameter_groups", "the embeddings left out", "parameters that do not move")
 def no_embeddings(model, rate, decay):
     parts = [model.head, *reversed(model.body.encoder.layer)]
     return grouped(parts, powers(rate, decay, len(parts)))

@@ -17,8 +17,6 @@ B, S, D, V, K = 3, 5, 4, 7, 6  # sentences, positions, width, words, labels
 LAYERS = 3
 LOADING = "16_transfer.html#transfer-load"
 FOLDER = "16_transfer.html#transfer-folder"
-FROZEN = "16_transfer.html#transfer-load"
-RATES = "16_transfer.html#transfer-load"
 PADDING = "04_soft_lookup.html#soft-lookup-padding"
 
 
@@ -132,9 +130,9 @@ def _same_report(request: Request, reply: Reply, reference: Reply) -> Finding | 
         return Finding(f"{len(reply.outputs) - 2} lists returned", f"{len(reference.outputs) - 2} lists")
     for what, given, wanted in zip(("missing", "unexpected"), reply.outputs[1:], reference.outputs[1:]):
         if given.numel() != wanted.numel():
-            return Finding(f"{given.numel()} names {what}", f"{wanted.numel()} names {what}")
+            return Finding(f"{given.numel()} told as {what}", f"{wanted.numel()} of these names")
         if not torch.equal(given.long(), wanted):
-            return Finding(f"other names {what}", f"those {what}")
+            return Finding(f"other names told as {what}", f"those that are {what}")
     return None
 
 
@@ -540,25 +538,27 @@ def _classifier(thing: Any, layers: int) -> Any:
     return thing(_Body(layers), _Head(D, K))
 
 
+CALLS = ("train(True)", "train(False)", "train(True)", "train()", "eval()")
+
+
 def _use_freeze(model: Any, freezes: Tensor) -> Any:
-    """Note, before and after freezing, which parameters ask for a gradient and which modules are in training mode."""
-    modes: list[float] = []
-    returned: list[float] = []
+    """Freeze the body or do not, then change the mode; note who asks for a gradient and who is in training mode."""
+    parts = (model.body, model.head)  # what else the answer has added is its own affair
+    modes: list[list[float]] = []
 
     def note() -> None:
-        # By parts, not by `modules()`: what else the answer has added is its own affair.
-        modes.extend(float(module.training) for part in (model.body, model.head) for module in part.modules())
-        modes.append(float(model.training))
+        modes.append([float(module.training) for part in parts for module in part.modules()] + [float(model.training)])
 
     if freezes.size(0):
         model.freeze()
     note()
-    for mode in (True, False, True):
-        returned.append(float(model.train(mode) is model))
+    returned = []
+    for mode in ((True,), (False,), (True,), ()):
+        returned.append(float(model.train(*mode) is model))
         note()
-    returned += [float(model.train() is model), float(model.eval() is model)]
+    returned.append(float(model.eval() is model))
     note()
-    asks = [float(p.requires_grad) for part in (model.body, model.head) for p in part.parameters()]
+    asks = [float(p.requires_grad) for part in parts for p in part.parameters()]
     return tuple(torch.tensor(flags, dtype=torch.float64) for flags in (asks, modes, returned))
 
 
@@ -576,31 +576,54 @@ def _not_to_freeze(g: torch.Generator) -> Iterator[Request]:
     yield _keeping(g, freezes=0)
 
 
-def _flags(what: str, index: int) -> Callable[[Request, Reply, Reply], Finding | None]:
-    """Count the flags that are wrong."""
-
-    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-        if finding := of_output(index, same_numbers)(request, reply, reference):
-            if reply.error or not finding.seen.startswith("entries"):
-                return finding
-            given, wanted = reply.outputs[index].double(), reference.outputs[index].double()
-            many, few = int((given > wanted).sum()), int((given < wanted).sum())
-            return Finding(f"{what}: {many} that should not, {few} missing", "all as they should be")
-        return None
-
-    return judged
+HEAD = 4  # modules in the head, which is one of them, and parameters: they come after the body's
 
 
-def _each(*judges: Callable[[Request, Reply, Reply], Finding | None]) -> Any:
-    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-        return next((x for judge in judges if (x := judge(request, reply, reference))), None)
+def _asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    finding = of_output(0, same_numbers)(request, reply, reference)
+    if finding and finding.seen.startswith("entries"):
+        body, head = reply.outputs[0][:-HEAD], reply.outputs[0][-HEAD:]
+        seen = (
+            f"a gradient for {int(body.sum())} of {len(body)} parameters of the body, {int(head.sum())} of the head's"
+        )
+        few = int(reference.outputs[0][:-HEAD].sum())
+        return Finding(seen, f"for {few} of the body's and all {HEAD} of the head's")
+    return finding
 
-    return judged
+
+def _modes(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Say who is first in the wrong mode, and after which call."""
+    finding = of_output(1, same_numbers)(request, reply, reference)
+    if finding and finding.seen.startswith("entries"):
+        call, module = (reply.outputs[1] != reference.outputs[1]).nonzero()[0].tolist()
+        who = ("body", "head", "model")[(module >= _bodys(reference)) + (module == reference.outputs[1].size(1) - 1)]
+        name = "training" if float(reply.outputs[1][call, module]) else "eval"
+        after = ("freeze()" if _freezes(request) else "its construction", *CALLS)[call]
+        return Finding(
+            f"the {who} is in {name} mode after {after}", f"{'eval' if name == 'training' else 'training'} mode"
+        )
+    return finding
 
 
-_ASKS = _flags("parameters with a gradient", 0)
-_MODES = _flags("modules in training mode", 1)
-_RETURNS = _flags("calls that return the model", 2)
+def _returns(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    finding = of_output(2, same_numbers)(request, reply, reference)
+    if finding and finding.seen.startswith("entries"):
+        call = CALLS[int((reply.outputs[2] != reference.outputs[2]).nonzero()[0])]
+        return Finding(f"something else than the model returned by {call}", "the model")
+    return finding
+
+
+def _freezes(request: Request) -> bool:
+    return request.inputs[0] is not None and bool(request.inputs[0].size(0))
+
+
+def _bodys(reference: Reply) -> int:
+    """Count the modules of the body."""
+    return reference.outputs[1].size(1) - HEAD - 1
+
+
+def _not_frozen(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    return next((x for judge in (_asks, _modes, _returns) if (x := judge(request, reply, reference))), None)
 
 
 def _classifier_with(**methods: Callable[..., Any]) -> type[nn.Module]:
@@ -644,14 +667,17 @@ def _freeze_attribute(self: Any) -> None:
 
 
 def _body_trains(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether something in a body that should be at rest is in training mode."""
-    given, wanted = reply.outputs[1], reference.outputs[1]
-    return given.shape == wanted.shape and bool((given > wanted).any())
+    """Whether something in a frozen body is in training mode."""
+    last = _bodys(reference)
+    return _freezes(request) and bool((reply.outputs[1][:, :last] > reference.outputs[1][:, :last]).any())
 
 
 def _something_rests(request: Request, reply: Reply, reference: Reply) -> bool:
-    given, wanted = reply.outputs[1], reference.outputs[1]
-    return given.shape == wanted.shape and bool((given < wanted).any())
+    return bool((reply.outputs[1] < reference.outputs[1]).any())
+
+
+def _something_trains(request: Request, reply: Reply, reference: Reply) -> bool:
+    return bool((reply.outputs[1] > reference.outputs[1]).any())
 
 
 def _returns_other(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -663,10 +689,9 @@ def _asks_wrong(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 DROPOUT = (
-    "In training mode the body's dropout would disturb what is to stay as it is: after `super().train(mode)` a frozen "
-    "body goes back to eval mode."
+    "In training mode its dropout disturbs what is to stay as it is: whatever `train` is told, it is back in eval mode."
 )
-ITSELF = "`train` and `eval` of every module return the module: end with `return self`."
+ITSELF = "`train` and `eval` of every module return the module itself."
 
 FREEZE = Question(
     name="freeze",
@@ -674,13 +699,13 @@ FREEZE = Question(
     use=_use_freeze,
     make=_classifier,
     properties=(
-        Property("the body asks for no gradient, the head does", 2, _to_freeze, _ASKS),
-        Property("a frozen body stays in eval mode, the head follows `train`", 1, _to_freeze, _MODES),
+        Property("the body asks for no gradient, the head does", 2, _to_freeze, _asks),
+        Property("a frozen body stays in eval mode, the head follows `train`", 1, _to_freeze, _modes),
         Property(
             "a body that is not frozen is trained; `train` returns the model",
             1,
             _not_to_freeze,
-            _each(_ASKS, _MODES, _RETURNS),
+            _not_frozen,
         ),
     ),
     misconceptions=(
@@ -688,31 +713,31 @@ FREEZE = Question(
             "requires_grad set on the module",
             "A module has no requires_grad: Python makes an attribute of that name, which nobody reads. Its parameters "
             "have one, and the method requires_grad_ sets it for all of them.",
-            FROZEN,
+            LOADING,
             _classifier_with(freeze=_freeze_attribute),
         ),
         Misconception(
             "the head is frozen, too",
             "The head is what has to be learned.",
-            FROZEN,
+            LOADING,
             _classifier_with(freeze=_freeze_and(lambda self: self.requires_grad_(False))),
         ),
         Misconception(
             "dropout goes on in the frozen body",
             DROPOUT,
-            FROZEN,
+            LOADING,
             _classifier_with(train=_as_usual),
         ),
         Misconception(
             "the head is never in training mode",
             "Only the body is kept in eval mode.",
-            FROZEN,
+            LOADING,
             _classifier_with(train=_never_trains),
         ),
         Misconception(
             "the body is always in eval mode",
             "Only a frozen body is: ask `self.frozen`.",
-            FROZEN,
+            LOADING,
             _classifier_with(train=_always_eval),
         ),
         Misconception("train does not return the model", ITSELF, "", _classifier_with(train=_train_and_return_nothing)),
@@ -724,24 +749,30 @@ FREEZE = Question(
         ),
         Misconception(
             "train calls itself",
-            "`self.train(mode)` inside `train` never ends: `super().train(mode)` is what every module does.",
+            "A `train` that calls `self.train` never ends: what every module does stands in the class above.",
             sign=error_like("RecursionError|recursion"),
         ),
         Misconception(
             "other parameters are frozen",
             "All parameters of the body, at every depth, and none of the head.",
-            FROZEN,
+            LOADING,
             sign=comparable(_asks_wrong),
         ),
-        *ANYWHERE,
-        Misconception("dropout goes on in the frozen body", DROPOUT, FROZEN, sign=comparable(_body_trains)),
+        Misconception("dropout goes on in the frozen body", DROPOUT, LOADING, sign=comparable(_body_trains)),
+        Misconception(
+            "the mode is ignored",
+            "`eval()` calls `train(False)`: hand `mode` on. The model itself has a mode, too.",
+            LOADING,
+            sign=comparable(_something_trains),
+        ),
         Misconception(
             "something rests that should train",
             "The head, and a body that is not frozen, follow `mode`.",
-            FROZEN,
+            LOADING,
             sign=comparable(_something_rests),
         ),
         Misconception("train does not return the model", ITSELF, "", sign=comparable(_returns_other)),
+        *ANYWHERE,
     ),
 )
 
@@ -898,7 +929,7 @@ ACCURACY = Question(
         Misconception(
             "every answer is compared with every label",
             "(B,) == (B, 1) is (B, B): give both the same shape.",
-            LOADING,
+            "",
             _measure_with(
                 right=lambda model, batch: int((model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels).sum())
             ),
@@ -906,53 +937,50 @@ ACCURACY = Question(
         Misconception(
             "the mean of the batches' shares",
             ALL,
-            LOADING,
+            "",
             _measure_with(share=lambda counts: sum(right / count for right, count in counts) / len(counts)),
         ),
         Misconception(
             "the number of right labels, not their share",
             ALL,
-            LOADING,
+            "",
             _measure_with(share=lambda counts: sum(right for right, _ in counts)),
         ),
         Misconception(
             "the likeliest sentence, not the likeliest label",
             "Logits are (B, labels): the largest along the last axis.",
-            LOADING,
             sign=error_like("The size of tensor a .* must match"),
         ),
         Misconception(
             "measured in training mode",
             "Dropout is for training: `model.eval()` first.",
-            LOADING,
+            "",
             _measure_with(before=lambda model: None),
         ),
         Misconception(
             "the model is left in eval mode",
             BACK,
-            LOADING,
+            "",
             _measure_with(after=lambda model, was_training: None),
         ),
         Misconception(
             "the model is left in training mode",
             BACK,
-            LOADING,
+            "",
             _measure_with(after=lambda model, was_training: model.train()),
         ),
         Misconception(
             "gradients are kept",
             "What is only measured needs no gradients: `with torch.no_grad():` around the calls, and no longer.",
-            LOADING,
             sign=_with_gradients,
         ),
-        Misconception("measured in training mode", "`model.eval()` first.", LOADING, sign=_in_training),
-        Misconception("the model is left in another mode", BACK, LOADING, sign=_left_otherwise),
+        Misconception("measured in training mode", "`model.eval()` first.", sign=_in_training),
+        Misconception("the model is left in another mode", BACK, sign=_left_otherwise),
         *ANYWHERE,
-        Misconception("the batches are put together in another way", ALL, LOADING, sign=comparable(_several)),
+        Misconception("the batches are put together in another way", ALL, sign=comparable(_several)),
         Misconception(
             "counted in another way",
             "The label of a sentence is the place of its largest logit; compare it with the label in the batch.",
-            LOADING,
             sign=comparable(lambda request, reply, reference: True),
         ),
     ),
@@ -1078,7 +1106,7 @@ PARAMETER_GROUPS = Question(
         Misconception(
             "the lowest layer learns fastest",
             ORDER + " `encoder.layer` begins with the lowest.",
-            RATES,
+            LOADING,
             _groups_with(
                 parts=lambda model: [model.head, *model.body.encoder.layer, model.body.embeddings],
             ),
@@ -1086,19 +1114,19 @@ PARAMETER_GROUPS = Question(
         Misconception(
             "the parts in the wrong order",
             ORDER,
-            RATES,
+            LOADING,
             _groups_with(parts=lambda model: [model.body.embeddings, *model.body.encoder.layer, model.head]),
         ),
         Misconception(
             "the embeddings left out",
             ORDER,
-            RATES,
+            LOADING,
             _groups_with(parts=lambda model: [model.head, *reversed(model.body.encoder.layer)]),
         ),
         Misconception(
             "the head left out",
             "What is new learns fastest: the head has the rate itself.",
-            RATES,
+            LOADING,
             _groups_with(
                 parts=lambda model: [nn.Identity(), *reversed(model.body.encoder.layer), model.body.embeddings]
             ),
@@ -1106,76 +1134,76 @@ PARAMETER_GROUPS = Question(
         Misconception(
             "one rate for the whole body",
             ORDER,
-            RATES,
+            LOADING,
             _groups_with(rate=lambda rate, decay, depth: rate * decay ** min(depth, 1)),
         ),
         Misconception(
             "one rate for everything",
             ORDER,
-            RATES,
+            LOADING,
             _groups_with(rate=lambda rate, decay, depth: rate),
         ),
         Misconception(
             "the head's rate is lowered, too",
             "The head has the rate itself; the first part below it has `decay` times that.",
-            RATES,
+            LOADING,
             _groups_with(rate=lambda rate, decay, depth: rate * decay ** (depth + 1)),
         ),
         Misconception(
             "the rate falls along a line",
             "Each part has `decay` times the rate of the one *above* it: powers of it.",
-            RATES,
+            LOADING,
             _groups_with(rate=lambda rate, decay, depth: rate * decay * depth if depth else rate),
         ),
         Misconception(
             "divided by decay",
             "Below the head the rates get smaller.",
-            RATES,
+            LOADING,
             _groups_with(rate=lambda rate, decay, depth: rate / decay**depth),
         ),
         Misconception(
             "frozen parameters are handed over",
             "The optimizer is given what `requires_grad` asks for, and nothing else.",
-            RATES,
+            LOADING,
             _groups_with(choose=lambda part: list(part.parameters())),
         ),
         Misconception(
             "the frozen ones alone are handed over",
             "The optimizer is given what `requires_grad` asks for.",
-            RATES,
+            LOADING,
             _groups_with(choose=lambda part: [p for p in part.parameters() if not p.requires_grad]),
         ),
         Misconception(
             "a parameter in two groups",
             "The parts overlap: `model.body` holds its layers, and its layers' parameters.",
-            RATES,
+            LOADING,
             sign=error_like("appear in more than one|duplicate"),
         ),
         Misconception(
             "a group without its keys",
             'A group is {"params": parameters, "lr": rate}, and the groups are a list.',
-            RATES,
+            LOADING,
             sign=error_like(
                 "params|can't optimize|optimizer can only|optimizer got|is not iterable|optimizer parameters|"
                 "must be dicts|argument of type"
             ),
         ),
-        Misconception("frozen parameters are handed over", "Ask `requires_grad`.", RATES, sign=_frozen_moved),
+        Misconception("frozen parameters are handed over", "Ask `requires_grad`.", LOADING, sign=_frozen_moved),
         Misconception(
             "a group without a rate",
             'A group has the key "lr"; without it the optimizer\'s own rate counts.',
-            RATES,
+            LOADING,
             sign=wrong_output(lambda given, wanted: bool((given == NO_RATE).any())),
         ),
         Misconception(
-            "parameters left out",
-            "Every parameter that asks for a gradient is in one group.",
-            RATES,
+            "parameters that do not move",
+            "Every parameter that asks for a gradient is in one group, and its rate is not 0.",
+            LOADING,
             sign=_left_out,
         ),
         *ANYWHERE,
-        Misconception("other rates below the head", ORDER, RATES, sign=_head_right),
-        Misconception("other rates", ORDER, RATES, sign=comparable(lambda request, reply, reference: True)),
+        Misconception("other rates below the head", ORDER, LOADING, sign=_head_right),
+        Misconception("other rates", ORDER, LOADING, sign=comparable(lambda request, reply, reference: True)),
     ),
 )
 
