@@ -62,7 +62,7 @@ def any_file(g):
 def any_sentences(g):
     for b in (1, 2, 4):
         for s in (1, 3, 6):
-            for dropout in (0, 1):
+            for dropout in (0, 1, 2):
                 dim, labels = torch.randint(1, 6, (2,), generator=g).tolist()
                 weights = {"inner.weight": draw(g, dim, dim), "inner.bias": draw(g, dim)}
                 weights |= {"outer.weight": draw(g, labels, dim), "outer.bias": draw(g, labels)}
@@ -396,6 +396,19 @@ def gradient_on(body, weights, prefix):
     return [n for n in own if prefix + n not in weights], [n for n in weights if n.removeprefix(prefix) not in own]
 
 
+@wrong("load_body", "frozen on the way")
+def no_gradient_any_more(body, weights, prefix):
+    own = dict(body.named_parameters())
+    for name, parameter in own.items():
+        if prefix + name in weights and weights[prefix + name].shape != parameter.shape:
+            refuse(name, weights[prefix + name], parameter)
+    for name, parameter in own.items():
+        parameter.requires_grad = False
+        if prefix + name in weights:
+            parameter.copy_(weights[prefix + name])
+    return [n for n in own if prefix + n not in weights], [n for n in weights if n not in {prefix + k for k in own}]
+
+
 @wrong("load_body", "missing and unexpected exchanged", "other names are told")
 def exchanged(body, weights, prefix):
     return load_body(body, weights, prefix)[::-1]
@@ -624,6 +637,12 @@ def dropout_at_the_beginning(self, mean):
 @head_with("answer")
 def dropout_forgotten(self, mean):
     return self.outer(torch.tanh(self.inner(mean)))
+
+
+@wrong("sentence_head", "dropout outside of training")
+@head_with("answer")
+def functional_dropout(self, mean):
+    return self.outer(F.dropout(torch.tanh(self.inner(mean)), self.dropout.p))
 
 
 @wrong("sentence_head", IN_PLACE)

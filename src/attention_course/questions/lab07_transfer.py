@@ -85,7 +85,8 @@ def _use_load(load: Any, prefix: Tensor, names: Tensor, *tensors: Tensor) -> Any
     for x in weights.values():
         x.fill_(9.0)  # what was copied stays, what was only pointed to does not
     values = torch.cat([parameter.detach().flatten() for parameter in kept])
-    return values.double(), *found, torch.tensor([float(refused)], dtype=torch.float64)
+    asking = sum(parameter.requires_grad for parameter in kept)
+    return values.double(), *found, torch.tensor([refused, asking], dtype=torch.float64)
 
 
 def _file(
@@ -136,10 +137,21 @@ def _same_report(request: Request, reply: Reply, reference: Reply) -> Finding | 
     return None
 
 
+def _said_no(reply: Reply) -> bool:
+    return bool(reply.outputs) and bool(reply.outputs[-1].flatten()[:1].sum())
+
+
+def _loaded(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    if finding := of_output(0, same_numbers)(request, reply, reference):
+        return finding
+    asking, wanted = int(reply.outputs[-1][-1]), int(reference.outputs[-1][-1])
+    return None if asking == wanted else Finding(f"{asking} parameters that ask for a gradient", f"all {wanted}")
+
+
 def _refused(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if reply.error:
         return Finding(reply.error, "a ValueError")
-    if not float(reply.outputs[-1].sum()):
+    if not _said_no(reply):
         return Finding("no error for a tensor of another shape", "a ValueError")
     return of_output(0, same_numbers)(request, reply, reference)
 
@@ -211,11 +223,11 @@ def _report_differs(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def _refusal_wanted(request: Request, reply: Reply, reference: Reply) -> bool:
-    return bool(reference.outputs[-1].sum())
+    return _said_no(reference)
 
 
 def _not_refused(request: Request, reply: Reply, reference: Reply) -> bool:
-    return _refusal_wanted(request, reply, reference) and bool(reply.outputs) and not bool(reply.outputs[-1].sum())
+    return _refusal_wanted(request, reply, reference) and bool(reply.outputs) and not _said_no(reply)
 
 
 def _old_values(request: Request) -> Tensor:
@@ -243,7 +255,7 @@ LOAD_BODY = Question(
     reference=load_body,
     use=_use_load,
     properties=(
-        Property("every tensor of the body gets its numbers from the file", 2, _all_fit, of_output(0, same_numbers)),
+        Property("every tensor of the body gets its numbers from the file", 2, _all_fit, _loaded),
         Property("what the file lacks, and what it has too much, is told", 1, _some_fit, _same_report),
         Property("a tensor of another shape: a ValueError, and nothing is copied", 1, _one_does_not, _refused),
     ),
@@ -313,6 +325,18 @@ LOAD_BODY = Question(
         Misconception("another shape is passed over", "Raise a ValueError.", LOADING, sign=_not_refused),
         Misconception("refused too late", HALF, LOADING, sign=_refusal_wanted),
         Misconception(
+            "frozen on the way",
+            "The numbers are right, but the parameters ask for no gradient any more: whether the body is trained is "
+            "decided later.",
+            LOADING,
+            sign=comparable(
+                lambda request, reply, reference: (
+                    close(reply.outputs[0], reference.outputs[0])
+                    and bool((reply.outputs[-1] < reference.outputs[-1])[1])
+                )
+            ),
+        ),
+        Misconception(
             "nothing arrives in the body",
             "The numbers have to be written into the body's own tensors. Are the names compared without the prefix?",
             LOADING,
@@ -343,11 +367,12 @@ LOAD_BODY = Question(
 
 # --- sentence_head --------------------------------------------------------------------------------------------------
 
-INIT, DROPPED = (D, K, 0), (D, K, 1)
+# Nothing is dropped; everything is; everything would be, but for eval mode.
+INIT, DROPPED, IN_USE = (D, K, 0), (D, K, 1), (D, K, 2)
 
 
 def _with_dropout(head: Any, dim: int, num_labels: int, dropout: int) -> Any:
-    return head(dim, num_labels, float(dropout))
+    return head(dim, num_labels, float(dropout > 0)).train(dropout < 2)
 
 
 class _Head(nn.Module):
@@ -406,6 +431,7 @@ def _empty_sentences(g: torch.Generator) -> Iterator[Request]:
 
 def _dropped(g: torch.Generator) -> Iterator[Request]:
     yield _judging(g, [S, 3, 2], DROPPED)
+    yield _judging(g, [S, 3, 2], IN_USE)
 
 
 def _head_manners(g: torch.Generator) -> Iterator[Request]:
@@ -429,7 +455,7 @@ SENTENCE_HEAD = Question(
         Property("the logits where no token is padding, and all gradients", 2, _whole_sentences, same_gradients),
         Property("padding does not count", 1, _padded_sentences, same_gradients),
         Property("a sentence without a token: finite logits and gradients", 1, _empty_sentences, same_gradients),
-        Property("dropout between tanh and the last map", 1, _dropped, same_numbers),
+        Property("dropout between tanh and the last map, in training alone", 1, _dropped, same_numbers),
         Property("inputs unchanged, dtype kept, works on any device", 1, _head_manners, good_manners),
     ),
     misconceptions=(
@@ -480,6 +506,12 @@ SENTENCE_HEAD = Question(
             MAPS,
             LOADING,
             _head_with(answer=lambda self, pooled: self.outer(torch.tanh(self.inner(pooled)))),
+        ),
+        Misconception(
+            "dropout outside of training",
+            "`self.dropout` knows in which mode it is; F.dropout has to be told.",
+            "",
+            sign=lambda request, reply, reference: request.init == IN_USE,
         ),
         Misconception(
             "dropout at another place",
