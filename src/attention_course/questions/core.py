@@ -267,13 +267,19 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
                 if request.device != "meta":
                     thing.load_state_dict(request.parameters)
                 parameters = dict(thing.named_parameters())
+            earlier = None
+            if request.init is not None and request.device == "cpu" and not (request.gradients or request.traced):
+                # What a module keeps from one call would be wrong in the next.
+                earlier = question.use(thing, *(None if x is None else x.clone() for x in inputs))
             with _Operators() if request.traced else contextlib.nullcontext([]) as operators:
                 outputs = question.use(thing, *inputs)
         if outputs is None:
             return Reply(error="nothing was returned")
-        outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        outputs = _several(outputs)
         if not all(isinstance(output, Tensor) and output.layout == torch.strided for output in outputs):
             return Reply(error=f"returned {[type(output).__name__ for output in outputs]}, wanted tensors")
+        if earlier is not None and not _all_close(_several(earlier), outputs):
+            return Reply(error="the second call with the same inputs gave other outputs than the first")
         leaves = [*inputs, *(parameters.get(name) for name in request.parameters)]
         gradients = _gradients(outputs, leaves) if request.gradients else ()
     except NotImplementedError as error:
@@ -285,6 +291,10 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
         x is not None and not torch.equal(x.detach(), y) for x, y in zip(inputs, before) if y is not None
     )
     return Reply(tuple(output.detach() for output in outputs), gradients, changed, operators=tuple(operators))
+
+
+def _several(outputs: Any) -> tuple[Any, ...]:
+    return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 
 @contextlib.contextmanager
