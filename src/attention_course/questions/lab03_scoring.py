@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ def _ordinary_scores(g: torch.Generator) -> Iterator[Request]:
     yield Request((normal(g, B, T, S), None))
     yield Request((normal(g, B, T, S), some_allowed(g, B, T, S)), gradients=True)
     yield Request((normal(g, B, T, S), some_allowed(g, B, 1, S)))
+    yield Request((normal(g, B, T, S), some_allowed(g, T, S)))
     yield Request((normal(g, B, H, T, S), some_allowed(g, B, 1, 1, S)))
     yield Request((normal(g, T, S), some_allowed(g, T, S)))
 
@@ -208,8 +210,10 @@ MASKED_SOFTMAX = Question(
 # --- scores ---------------------------------------------------------------------------------------------------------
 
 
-def _use_score(score: Any, query: Tensor, key: Tensor) -> Tensor:
-    return score(query, score.project_keys(key))
+def _use_score(score: Any, query: Tensor, key: Tensor, once: Tensor | None = None) -> Tensor:
+    """Score queries and keys, or do what is done once per source alone."""
+    projected = score.project_keys(key)
+    return score(query, projected) if once is None else projected
 
 
 Parameters = Callable[[torch.Generator], dict[str, Tensor]]
@@ -240,8 +244,12 @@ def _score_question(
     misconceptions: tuple[Misconception, ...],
     key_dim: int = D,
     make: Callable[..., Any] = construct,
+    points_once: int = 0,
 ) -> Question:
-    """Declare a score: all kinds are checked for the same three properties, and for some mistakes that all invite."""
+    """Declare a score: all kinds are checked for the same properties, and for some mistakes that all invite.
+
+    What is learned about the keys is checked to be done once per source, if there are points for it.
+    """
     section = misconceptions[-1].section
 
     def request(g: torch.Generator, *leading: int, length: int = T, gradients: bool = False) -> Request:
@@ -257,8 +265,15 @@ def _score_question(
         yield request(g, 1, length=S)
         yield request(g, B, H)
 
+    def once(g: torch.Generator) -> Iterator[Request]:
+        for leading in ((B,), (B, H)):
+            asked = request(g, *leading)
+            yield replace(asked, inputs=(*asked.inputs, torch.zeros(0)))
+
     def politely(g: torch.Generator) -> Iterator[Request]:
         yield from manners(request(g, B))
+
+    projected = Property("project_keys does what depends on the source alone", points_once, once, same_numbers)
 
     return Question(
         name=name,
@@ -268,10 +283,18 @@ def _score_question(
         properties=(
             Property("the scores and their gradients", points[0], ordinary, same_gradients),
             Property("one query, one sentence, an axis of heads", points[1], other_shapes, same_numbers),
+            *([projected] if points_once else []),
             Property("inputs unchanged, dtype kept, works on any device", points[2], politely, good_manners),
         ),
         misconceptions=(
             *misconceptions,
+            Misconception(
+                "keys projected at every step",
+                "The map of the keys depends on the source alone and belongs into project_keys, which is called once per"
+                " source. forward is called at every step, with keys that are mapped already.",
+                PAGE + "interface",
+                sign=lambda request, reply, reference: len(request.inputs) == 3 and not reply.error,
+            ),
             Misconception(
                 "weights, where scores are meant",
                 "A score may be any real number; the softmax comes after it.",
@@ -424,7 +447,7 @@ GENERAL = _score_question(
     scores.GeneralScore,
     (D, DK),
     _general_parameters,
-    (2, 1, 1),
+    (1, 1, 1),
     (
         Misconception(
             "keys not projected",
@@ -446,6 +469,7 @@ GENERAL = _score_question(
         ),
     ),
     key_dim=DK,
+    points_once=1,
 )
 
 
@@ -470,7 +494,7 @@ ADDITIVE = _score_question(
     scores.AdditiveScore,
     (D, DK, A),
     _additive_parameters,
-    (2, 1, 1),
+    (1, 1, 1),
     (
         Misconception(
             "tanh missing",
@@ -544,6 +568,7 @@ ADDITIVE = _score_question(
         ),
     ),
     key_dim=DK,
+    points_once=1,
 )
 
 
@@ -638,6 +663,9 @@ def _ordinary_attention(g: torch.Generator) -> Iterator[Request]:
 
 
 def _dropped_attention(g: torch.Generator) -> Iterator[Request]:
+    empty = some_allowed(g, B, T, S)
+    empty[0, 1] = False
+    yield Request((normal(g, B, T, S), normal(g, B, S, DV), empty, None))
     keep = 2.0 * (torch.rand(B, T, S, generator=g) < 0.5)
     yield Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), keep))
 
@@ -673,7 +701,12 @@ ATTEND = Question(
     stand_ins={"masked_softmax": attention.masked_softmax},
     properties=(
         Property("context and weights, in this order, and their gradients", 2, _ordinary_attention, same_gradients),
-        Property("dropout thins the context, not the weights returned", 1, _dropped_attention, same_numbers),
+        Property(
+            "a row that may attend to nothing; dropout thins the context, not the weights returned",
+            1,
+            _dropped_attention,
+            same_numbers,
+        ),
         Property("inputs unchanged, dtype kept, works on any device", 1, _attention_manners, good_manners),
     ),
     misconceptions=(

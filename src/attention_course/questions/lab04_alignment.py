@@ -1,5 +1,6 @@
 """What lab04_alignment asks: who asks when, and does it look where it should?"""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -632,7 +633,11 @@ LOCAL_P = Question(
 def _use_hit_rate(hit_rate: Callable[..., float], weights: Tensor, gold: Tensor, sizes: Tensor) -> Tensor | None:
     """Hand over plain lists and sets, with as many gold rows as each target has tokens."""
     named = [[set(row.nonzero().flatten().tolist()) for row in rows[:size]] for rows, size in zip(gold, sizes.tolist())]
-    share = hit_rate(weights.tolist(), named)
+    rows = weights.tolist()
+    before = copy.deepcopy((rows, named))
+    share = hit_rate(rows, named)
+    if (rows, named) != before:
+        raise ValueError("the lists that came in were changed")
     return None if share is None else torch.tensor(float(share), dtype=torch.float64)
 
 
@@ -755,6 +760,11 @@ HIT_RATE = Question(
             "Weights come as lists of rows of numbers, and gold positions as lists of sets.",
             MAPS,
             sign=error_like("'(list|set)' object|list indices"),
+        ),
+        Misconception(
+            "the caller's lists are changed",
+            "pop, remove, sort and del change a list in place, and the caller's list it is: the map is drawn later.",
+            sign=error_like("lists that came in were changed"),
         ),
         *ANYWHERE,
         Misconception(

@@ -142,8 +142,8 @@ ANYWHERE = (
     ),
     Misconception(
         "another answer to the same question",
-        "The same inputs have to give the same outputs, however often: keep nothing on self between calls, draw nothing "
-        "at random and make no layers in forward.",
+        "The same inputs give the same outputs, however often: keep nothing on self between calls, draw nothing at "
+        "random and make no layers in forward.",
         sign=error_like("second call with the same inputs"),
     ),
     Misconception(
