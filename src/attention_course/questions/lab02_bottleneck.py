@@ -179,19 +179,16 @@ def _encoder_with(base: type[nn.Module], **pieces: Callable[..., Any]) -> type[n
 
 
 def _read(
-    g: torch.Generator, reference: Any, init: tuple[int, ...], sizes: Sequence[int] = RAGGED, gradients: bool = False,
-    width: int = 0,
-) -> Request:  # fmt: skip
-    """Make a batch of sources, padded to the longest or wider."""
-    lengths, width = torch.tensor(sizes), width or max(sizes)
-    source = torch.randint(1, V, (len(sizes), width), generator=g) * padding_mask(lengths, width)[:, 0]
+    g: torch.Generator, reference: Any, init: tuple[int, ...], sizes: Sequence[int] = RAGGED, gradients: bool = False
+) -> Request:
+    lengths = torch.tensor(sizes)
+    source = torch.randint(1, V, (len(sizes), max(sizes)), generator=g) * padding_mask(lengths, max(sizes))[:, 0]
     return Request((source, lengths), init, parameters(g, lambda: reference(*init)), gradients)
 
 
 def _sources(g: torch.Generator) -> Iterator[Request]:
     yield _read(g, _Encoder, (V, M, D))
     yield _read(g, _Encoder, (V, M, D), (2, 5))
-    yield _read(g, _Encoder, (V, M, D), (3, 4), width=6)
 
 
 def _sources_learn(g: torch.Generator) -> Iterator[Request]:

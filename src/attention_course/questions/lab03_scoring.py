@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -210,10 +209,8 @@ MASKED_SOFTMAX = Question(
 # --- scores ---------------------------------------------------------------------------------------------------------
 
 
-def _use_score(score: Any, query: Tensor, key: Tensor, once: Tensor | None = None) -> Tensor:
-    """Score queries and keys, or do what is done once per source alone."""
-    projected = score.project_keys(key)
-    return score(query, projected) if once is None else projected
+def _use_score(score: Any, query: Tensor, key: Tensor) -> Tensor:
+    return score(query, score.project_keys(key))
 
 
 Parameters = Callable[[torch.Generator], dict[str, Tensor]]
@@ -244,12 +241,8 @@ def _score_question(
     misconceptions: tuple[Misconception, ...],
     key_dim: int = D,
     make: Callable[..., Any] = construct,
-    points_once: int = 0,
 ) -> Question:
-    """Declare a score: all kinds are checked for the same properties, and for some mistakes that all invite.
-
-    What is learned about the keys is checked to be done once per source, if there are points for it.
-    """
+    """Declare a score: all kinds are checked for the same three properties, and for some mistakes that all invite."""
     section = misconceptions[-1].section
 
     def request(g: torch.Generator, *leading: int, length: int = T, gradients: bool = False) -> Request:
@@ -265,15 +258,8 @@ def _score_question(
         yield request(g, 1, length=S)
         yield request(g, B, H)
 
-    def once(g: torch.Generator) -> Iterator[Request]:
-        for leading in ((B,), (B, H)):
-            asked = request(g, *leading)
-            yield replace(asked, inputs=(*asked.inputs, torch.zeros(0)))
-
     def politely(g: torch.Generator) -> Iterator[Request]:
         yield from manners(request(g, B))
-
-    projected = Property("project_keys does what depends on the source alone", points_once, once, same_numbers)
 
     return Question(
         name=name,
@@ -283,18 +269,10 @@ def _score_question(
         properties=(
             Property("the scores and their gradients", points[0], ordinary, same_gradients),
             Property("one query, one sentence, an axis of heads", points[1], other_shapes, same_numbers),
-            *([projected] if points_once else []),
             Property("inputs unchanged, dtype kept, works on any device", points[2], politely, good_manners),
         ),
         misconceptions=(
             *misconceptions,
-            Misconception(
-                "keys projected at every step",
-                "The map of the keys depends on the source alone and belongs into project_keys, which is called once per"
-                " source. forward is called at every step, with keys that are mapped already.",
-                PAGE + "interface",
-                sign=lambda request, reply, reference: len(request.inputs) == 3 and not reply.error,
-            ),
             Misconception(
                 "weights, where scores are meant",
                 "A score may be any real number; the softmax comes after it.",
@@ -447,7 +425,7 @@ GENERAL = _score_question(
     scores.GeneralScore,
     (D, DK),
     _general_parameters,
-    (1, 1, 1),
+    (2, 1, 1),
     (
         Misconception(
             "keys not projected",
@@ -469,7 +447,6 @@ GENERAL = _score_question(
         ),
     ),
     key_dim=DK,
-    points_once=1,
 )
 
 
@@ -494,7 +471,7 @@ ADDITIVE = _score_question(
     scores.AdditiveScore,
     (D, DK, A),
     _additive_parameters,
-    (1, 1, 1),
+    (2, 1, 1),
     (
         Misconception(
             "tanh missing",
@@ -568,7 +545,6 @@ ADDITIVE = _score_question(
         ),
     ),
     key_dim=DK,
-    points_once=1,
 )
 
 

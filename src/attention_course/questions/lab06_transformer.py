@@ -714,6 +714,8 @@ def _use_train_step(
             if loss is None:
                 return None
             losses.append(torch.as_tensor(loss, dtype=table.dtype).detach())
+    if not model.training:
+        raise ValueError("the model came in training and was left in evaluation")
     return torch.stack(losses), model.table, model.reader
 
 
@@ -848,6 +850,11 @@ TRAIN_STEP = Question(
             "It is the length of the gradient that may be clip_norm at most: the direction stays.",
             "",
             _train_with(update=_clip_values),
+        ),
+        Misconception(
+            "the model is switched to evaluation",
+            "model.eval() switches dropout off, which belongs to training: a step of training leaves the mode alone.",
+            sign=error_like("left in evaluation"),
         ),
         Misconception(
             "nothing is learned",
