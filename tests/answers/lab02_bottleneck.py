@@ -451,6 +451,20 @@ def begins_at_random(self, source, lengths):
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
 
 
+@right("encoder")
+@encoder
+def allowed_where_there_is_an_id(self, source, lengths):
+    states, _ = self.rnn(self.embedding(source))
+    return Encoded(mask=(source != 0)[:, None], final=at_end(states, lengths), states=states)
+
+
+@wrong("encoder", "other states")
+@encoder
+def squashed_again(self, source, lengths):
+    states = torch.tanh(self.rnn(self.embedding(source))[0])
+    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+
+
 # --- remember ---------------------------------------------------------------------------------------------------------
 
 
@@ -613,6 +627,20 @@ def detached(self, encoded):
 def slot_weight_for_mask(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, slot, slot.new_ones(len(slot), 1, 1), torch.tanh(self.bridge(encoded.final)))
+
+
+@wrong("remember", "something else in the slot")
+@remember
+def mean_of_all_columns(self, encoded):
+    mean = encoded.states.mean(1, keepdim=True)
+    return Memory(mean, mean, encoded.mask[..., :1], torch.tanh(self.bridge(mean[:, 0])))
+
+
+@wrong("remember", "something else in the slot")
+@remember
+def bridged_already(self, encoded):
+    state = torch.tanh(self.bridge(encoded.final))
+    return Memory(state[:, None], state[:, None], encoded.mask[..., :1], state)
 
 
 # --- final_state_step -------------------------------------------------------------------------------------------------

@@ -794,7 +794,7 @@ def wide_gauss(self, distance):
     return torch.exp(-distance.square() / (2 * self.half_width**2))
 
 
-@wrong("local_p")
+@wrong("local_p", "another Gaussian")
 @window_with("gauss")
 def narrow_gauss(self, distance):
     return torch.exp(-distance.square() / (self.half_width / 2) ** 2)
@@ -871,7 +871,7 @@ def positions_on_the_cpu(self, centre, scores):
     return (torch.arange(scores.size(-1)) - centre[..., None]).abs()
 
 
-@wrong("local_p")
+@wrong("local_p", "another window")
 @window_with("centre")
 def no_sigmoid(self, query, memory):
     return memory.mask.sum(dim=-1) * self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)

@@ -269,7 +269,8 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
                 parameters = dict(thing.named_parameters())
             earlier = None
             if request.init is not None and request.device == "cpu" and not (request.gradients or request.traced):
-                # What a module keeps from one call would be wrong in the next.
+                # What a module keeps from one call, whether it is the first or the last, would be wrong in the next.
+                question.use(thing, *(x.flip(0) if x is not None and x.dim() else x for x in inputs))
                 earlier = question.use(thing, *(None if x is None else x.clone() for x in inputs))
             with _Operators() if request.traced else contextlib.nullcontext([]) as operators:
                 outputs = question.use(thing, *inputs)

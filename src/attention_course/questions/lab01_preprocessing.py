@@ -1202,6 +1202,12 @@ LOSS = Question(
             PADDING,
             sign=_total(lambda given, wanted, said: bool((said == PAD).any())),
         ),
+        Misconception(
+            "another loss",
+            "It is the sum of -log P(target_out) over all tokens, in nats, and nothing else.",
+            GENERATOR,
+            sign=_total(lambda given, wanted, said: True),
+        ),
     ),
 )
 

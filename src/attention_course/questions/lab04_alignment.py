@@ -547,6 +547,11 @@ def _outside_the_window(request: Request, reply: Reply, reference: Reply) -> boo
     return bool(((reply.outputs[1].abs() > 1e-9).sum(-1) > 2 * HALF_WIDTH + 1).any())
 
 
+def _same_window(reply: Reply, reference: Reply) -> bool:
+    given, wanted = (x.outputs[1].abs() > 1e-9 for x in (reply, reference))
+    return bool((given == wanted).all())
+
+
 LOCAL_P = Question(
     name="local_p",
     reference=windows.LocalP,
@@ -622,6 +627,19 @@ LOCAL_P = Question(
             "The weights are right: the context is their product with the values.",
             LOCAL,
             sign=comparable(lambda request, reply, reference: close(reply.outputs[1], reference.outputs[1])),
+        ),
+        Misconception(
+            "another window",
+            "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's length times the sigmoid, and s "
+            "counts from 0.",
+            LOCAL,
+            sign=comparable(lambda request, reply, reference: not _same_window(reply, reference)),
+        ),
+        Misconception(
+            "another Gaussian",
+            "The window is right. The weights of the softmax are multiplied by exp(-(s - p)^2 / (2 (w / 2)^2)).",
+            LOCAL,
+            sign=comparable(lambda request, reply, reference: True),
         ),
     ),
 )

@@ -41,9 +41,7 @@ def _later(g: torch.Generator) -> Iterator[Request]:
 
 def _positions_manners(g: torch.Generator) -> Iterator[Request]:
     yield from manners(Request((normal(g, B, LONG, WIDTH), None), (WIDTH,)))
-    yield Request(
-        (torch.zeros(B, LONG, WIDTH, dtype=torch.float64), as_length(40 * PAST)), (WIDTH,), dtype=torch.bfloat16
-    )
+    yield Request((normal(g, B, LONG, WIDTH) / 10, as_length(40 * PAST)), (WIDTH,), dtype=torch.bfloat16)
 
 
 def _far_and_polite(request: Request, reply: Reply, reference: Reply) -> Finding | None:
