@@ -138,6 +138,7 @@ class Question:
             mistake there costs no points here.
         make: how an answer that is a class is constructed: make(thing, *init) -> module.
         forbidden: of torch.nn, what does in one call what is asked for; it refuses to where answers are graded.
+        plain: whether `use` makes strings and lists of the inputs, so that their shapes mean nothing to a student.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Question:
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., Any] = construct
     forbidden: tuple[str, ...] = ATTENTION
+    plain: bool = False
 
     @property
     def points(self) -> int:
@@ -227,6 +229,8 @@ def _with_numbers(request: Request, reply: Reply) -> Reply:
 
 def _shapes(question: Question, request: Request) -> str:
     """Say what the inputs were, by the names that the question's `use` gives them."""
+    if question.plain:
+        return ""
     names = list(inspect.signature(question.use).parameters)[1:]
     parts = (f"{name} {'None' if x is None else tuple(x.shape)}" for name, x in zip(names, request.inputs))
     return ", ".join(parts)

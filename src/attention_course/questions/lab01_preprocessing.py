@@ -204,6 +204,7 @@ TOKENIZE = Question(
     name="tokenize",
     reference=tokenize,
     use=_use_tokenize,
+    plain=True,
     properties=(
         Property("words, cut where a space stands", 1, _in_words, _cut_rightly),
         Property("signs are tokens of their own", 1, _in_signs, _cut_rightly),
@@ -373,6 +374,7 @@ VOCABULARY = Question(
     name="vocabulary",
     reference=Vocabulary,
     use=_use_vocabulary,
+    plain=True,
     properties=(
         Property("the four specials, then every token once, in order", 2, _known_tokens, _as_known),
         Property("encode: ids of tokens, UNK for unknown ones", 2, _encoded_tokens, _as_known),
@@ -540,6 +542,7 @@ PAD_QUESTION = Question(
     name="pad",
     reference=core.pad,
     use=_use_pad,
+    plain=True,
     properties=(
         Property("short rows filled up behind their last id", 2, _ragged_rows, _whole_numbers),
         Property("rows of one length, a single row, an empty row", 1, _other_rows, _whole_numbers),
@@ -833,6 +836,7 @@ COLLATE = Question(
     name="collate",
     reference=collate,
     use=_use_collate,
+    plain=True,
     stand_ins={"pad": core.pad},
     properties=(
         Property("the sources' ids, and how many tokens each has", 1, _some_examples, of_outputs(0, 2, _whole_numbers)),
@@ -1278,6 +1282,7 @@ EXACT_MATCH = Question(
     name="exact_match",
     reference=metrics.exact_match,
     use=_use_exact_match,
+    plain=True,
     properties=(
         Property("the share of answers that are right in every token", 2, _right_and_wrong, _right_share),
         Property("a token too many or too few is wrong", 1, _too_long_or_short, _right_share),

@@ -722,6 +722,7 @@ HIT_RATE = Question(
     name="alignment_hit_rate",
     reference=metrics.alignment_hit_rate,
     use=_use_hit_rate,
+    plain=True,
     properties=(
         Property("the share of rows whose largest weight is on a gold position", 1, _full_maps, _right_share),
         Property(
