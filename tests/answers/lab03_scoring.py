@@ -883,6 +883,14 @@ def energy_detached(self, query, projected):
     return (x * self.energy_proj.weight.detach()[0]).sum(-1)
 
 
+@wrong("additive")
+@additive
+def first_query_kept(self, query, projected):
+    if not hasattr(self, "seen"):
+        self.seen = self.query_proj(query)
+    return self.energy_proj(torch.tanh(self.seen.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)
+
+
 # --- gaussian ---------------------------------------------------------------------------------------------------------
 
 
