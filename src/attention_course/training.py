@@ -142,7 +142,7 @@ def train_step(fabric: Fabric, objective: nn.Module, batch: Any, run: Run, clip_
         FloatingPointError: the loss or its gradient is infinite or not a number; the weights are as they were.
     """
     total, count = objective(batch)
-    sums = fabric.all_reduce(torch.stack([total.detach(), total.new_tensor(count)]), reduce_op="sum")
+    sums = fabric.all_reduce(torch.stack([total.detach(), torch.as_tensor(count).to(total)]), reduce_op="sum")
     run.optimizer.zero_grad()
     fabric.backward(total * fabric.world_size / sums[1])  # Fabric averages the processes' gradients
     norm: Any = fabric.clip_gradients(objective, run.optimizer, max_norm=clip_norm, error_if_nonfinite=False)

@@ -277,6 +277,39 @@ def no_return(text):
     re.findall(r"\w+|[^\w\s]", text.lower())
 
 
+@right("tokenize")
+def by_kinds_of_letters(text):
+    def kind(c):
+        return "word" if c.isalnum() else "space" if c.isspace() else "sign"
+
+    runs = [(k, "".join(run)) for k, run in itertools.groupby(text.lower(), kind)]
+    return tuple(token for k, run in runs if k != "space" for token in ([run] if k == "word" else run))
+
+
+LOST = "words lost or out of order"
+ONCE = "something that can be read only once"
+
+
+@wrong("tokenize", "signs thrown away")
+def some_signs(text):
+    return tuple(re.findall(r"\w+|[-,.!?]", text.lower()))
+
+
+@wrong("tokenize", LOST)
+def as_a_set(text):
+    return set(re.findall(r"\w+|[^\w\s]", text.lower()))
+
+
+@wrong("tokenize", LOST)
+def words_of_two_letters(text):
+    return tuple(re.findall(r"\w\w+|[^\w\s]", text.lower()))
+
+
+@wrong("tokenize", ONCE)
+def mapped(text):
+    return map(str.lower, re.findall(r"\w+|[^\w\s]", text))
+
+
 # --- vocabulary -------------------------------------------------------------------------------------------------------
 
 
@@ -531,6 +564,79 @@ def one_string(self, ids):
     return " ".join(SortedSet.decode(self, ids))
 
 
+@right("vocabulary")
+@init
+def init_tokens_as_dict(self, tokens):
+    self.tokens = dict(enumerate([*SPECIALS, *sorted(set(tokens) - set(SPECIALS))]))
+    self.ids = {token: i for i, token in self.tokens.items()}
+
+
+CHANGED = "a list of the caller's is changed"
+NOT_AS_MANY = "not as many ids as tokens"
+TOKENS_LOST = "tokens of the answer are lost"
+
+
+@wrong("vocabulary", CHANGED)
+@init
+def sorted_in_place(self, tokens):
+    tokens.sort()
+    number(self, list(dict.fromkeys([*SPECIALS, *tokens])))
+
+
+@wrong("vocabulary", CHANGED)
+@decode
+def padding_removed_in_place(self, ids):
+    for special in (PAD, BOS):
+        while special in ids:
+            ids.remove(special)
+    return SortedSet.decode(self, ids)
+
+
+@wrong("vocabulary", ONCE)
+@encode
+def generated(self, tokens):
+    return (self.ids.get(token, UNK) for token in tokens)
+
+
+@wrong("vocabulary", "an unknown token gets an id of its own")
+@encode
+def learned_on_the_way(self, tokens):
+    return [self.ids.setdefault(token, len(self.ids)) for token in tokens]
+
+
+@wrong("vocabulary", "BOS and EOS among the ids")
+@encode
+def bordered(self, tokens):
+    return [BOS, *SortedSet.encode(self, tokens), EOS]
+
+
+@wrong("vocabulary", NOT_AS_MANY)
+@encode
+def returned_in_the_loop(self, tokens):
+    for token in tokens:
+        return [self.ids.get(token, UNK)]
+
+
+@wrong("vocabulary", "a special token is unknown")
+@init
+def words_numbered_alone(self, tokens):
+    words = sorted(set(tokens) - set(SPECIALS))
+    self.tokens = [*SPECIALS, *words]
+    self.ids = {word: i for i, word in enumerate(words, start=len(SPECIALS))}
+
+
+@wrong("vocabulary", TOKENS_LOST)
+@decode
+def ends_at_padding(self, ids):
+    return SortedSet.decode(self, itertools.takewhile(lambda i: i != PAD, ids))
+
+
+@wrong("vocabulary", TOKENS_LOST)
+@decode
+def first_taken_for_bos(self, ids):
+    return SortedSet.decode(self, ids[1:])
+
+
 # --- pad --------------------------------------------------------------------------------------------------------------
 
 
@@ -685,6 +791,24 @@ def misspelt(rows):
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])  # noqa: F821
 
 
+@wrong("pad", "rows still of different lengths")
+def longest_by_order(rows):
+    longest = len(max(rows))
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+
+
+@wrong("pad", "the rows in another order")
+def longest_first(rows):
+    rows = sorted(rows, key=len, reverse=True)
+    return torch.tensor([row + [PAD] * (len(rows[0]) - len(row)) for row in rows])
+
+
+@wrong("pad", "ids are whole numbers")
+def filled_with_the_token(rows):
+    longest = max(map(len, rows))
+    return torch.tensor([row + ["<pad>"] * (longest - len(row)) for row in rows])
+
+
 # --- padding_mask -----------------------------------------------------------------------------------------------------
 
 
@@ -814,6 +938,22 @@ def counts_from_one(lengths, size):
 def forgot_to_return(lengths, size):
     mask = torch.arange(size, device=lengths.device) < lengths[:, None]
     mask = mask[:, None]
+
+
+@wrong("padding_mask", "an input is changed in place")
+def lengths_counted_down(lengths, size):
+    lengths -= 1
+    return (torch.arange(size, device=lengths.device) <= lengths[:, None])[:, None]
+
+
+@wrong("padding_mask", "one sentence stands for all")
+def of_the_first_sentence(lengths, size):
+    return (torch.arange(size, device=lengths.device) < lengths[0])[None, None]
+
+
+@wrong("padding_mask", "a row for every query")
+def square(lengths, size):
+    return compared(lengths, size).expand(-1, size, -1)
 
 
 # --- collate ----------------------------------------------------------------------------------------------------------
@@ -1041,6 +1181,17 @@ def other_order(task, examples, device="cpu"):
     return Batch(source, lengths, said, given)
 
 
+@wrong("collate", "lists, where tensors are meant")
+def lengths_in_a_list(task, examples, device="cpu"):
+    batch = by_the_book(task, examples, device)
+    return batch._replace(lengths=batch.lengths.tolist())
+
+
+@wrong("collate", "not every example is in the batch")
+def first_example(task, examples, device="cpu"):
+    return by_the_book(task, examples[:1], device)
+
+
 # --- loss -------------------------------------------------------------------------------------------------------------
 
 
@@ -1245,6 +1396,31 @@ def negative(task, model, batch, label_smoothing=0.0):
 def logits_not_taken_out(task, model, batch, label_smoothing=0.0):
     logits = model(batch.source, batch.lengths, batch.target_in)
     total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD, reduction="sum")
+    return total, int((batch.target_out != PAD).sum())
+
+
+@right("loss")
+def weighted(task, model, batch, label_smoothing=0.0):
+    logits, _ = model(batch.source, batch.lengths, batch.target_in)
+    weight = torch.ones_like(logits[0, 0]).index_fill(0, torch.tensor(PAD), 0)
+    total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), weight=weight, reduction="sum")
+    return total, (batch.target_out != PAD).sum()
+
+
+@wrong("loss", "logits of other positions and tokens")
+def reshaped(task, model, batch, label_smoothing=0.0):
+    logits, _ = model(batch.source, batch.lengths, batch.target_in)
+    sentences, positions, words = logits.shape
+    logits = logits.view(sentences, words, positions)
+    return F.cross_entropy(logits, batch.target_out, ignore_index=PAD, reduction="sum"), int(
+        (batch.target_out != PAD).sum()
+    )
+
+
+@wrong("loss", "the end does not count")
+def end_ignored(task, model, batch, label_smoothing=0.0):
+    logits, _ = model(batch.source, batch.lengths, batch.target_in)
+    total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=EOS, reduction="sum")
     return total, int((batch.target_out != PAD).sum())
 
 

@@ -19,6 +19,7 @@ right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
 
 FITS = "shapes that do not fit"
 CUT = "the gradient is cut off"
+ANOTHER = "another answer to the same question"
 DEVICE = "a tensor made on the default device"
 DTYPE = "dtype lost on the way"
 ONE_AXIS = "an axis of length one too many or too few"
@@ -435,6 +436,35 @@ def time_first(self, source, lengths):
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
 
 
+@wrong("encoder", ANOTHER)
+@encoder
+def goes_on_from_the_last_batch(self, source, lengths):
+    states, self.state = self.rnn(self.embedding(source), getattr(self, "state", None))
+    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+
+
+@wrong("encoder", ANOTHER)
+@encoder
+def begins_at_random(self, source, lengths):
+    embedded = self.embedding(source)
+    states, _ = self.rnn(embedded, torch.randn(1, len(source), self.output_dim).to(embedded))
+    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+
+
+@right("encoder")
+@encoder
+def allowed_where_there_is_an_id(self, source, lengths):
+    states, _ = self.rnn(self.embedding(source))
+    return Encoded(mask=(source != 0)[:, None], final=at_end(states, lengths), states=states)
+
+
+@wrong("encoder", "other states")
+@encoder
+def squashed_again(self, source, lengths):
+    states = torch.tanh(self.rnn(self.embedding(source))[0])
+    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+
+
 # --- remember ---------------------------------------------------------------------------------------------------------
 
 
@@ -597,6 +627,20 @@ def detached(self, encoded):
 def slot_weight_for_mask(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, slot, slot.new_ones(len(slot), 1, 1), torch.tanh(self.bridge(encoded.final)))
+
+
+@wrong("remember", "something else in the slot")
+@remember
+def mean_of_all_columns(self, encoded):
+    mean = encoded.states.mean(1, keepdim=True)
+    return Memory(mean, mean, encoded.mask[..., :1], torch.tanh(self.bridge(mean[:, 0])))
+
+
+@wrong("remember", "something else in the slot")
+@remember
+def bridged_already(self, encoded):
+    state = torch.tanh(self.bridge(encoded.final))
+    return Memory(state[:, None], state[:, None], encoded.mask[..., :1], state)
 
 
 # --- final_state_step -------------------------------------------------------------------------------------------------
@@ -802,6 +846,20 @@ def told_nevertheless(self, token, memory, cache):
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
+@wrong("final_state_step", ANOTHER)
+@final_state
+def state_kept_on_self(self, token, memory, cache):
+    states, self.state = self.rnn(self.embedding(token), getattr(self, "state", cache[None]))
+    return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
+
+
+@wrong("final_state_step", CUT)
+@final_state
+def handed_on_without_gradient(self, token, memory, cache):
+    logits, weights, state = FinalState.step(self, token, memory, cache)
+    return logits, weights, state.detach()
+
+
 # --- context_step -----------------------------------------------------------------------------------------------------
 
 
@@ -945,6 +1003,20 @@ def mean_of_the_embeddings(self, token, memory, cache):
     inputs = torch.cat([embedded, memory.value.expand(-1, token.size(1), -1)], dim=-1)
     states, last = self.rnn(inputs, cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
+
+
+@wrong("context_step", ANOTHER)
+@context
+def told_state_kept_on_self(self, token, memory, cache):
+    states, self.state = self.rnn(told(self, token, memory), getattr(self, "state", cache[None]))
+    return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
+
+
+@wrong("context_step", CUT)
+@context
+def told_handed_on_without_gradient(self, token, memory, cache):
+    logits, weights, state = Context.step(self, token, memory, cache)
+    return logits, weights, state.detach()
 
 
 # --- stacked_encoder --------------------------------------------------------------------------------------------------

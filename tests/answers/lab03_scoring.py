@@ -319,6 +319,14 @@ def three_axes(scores, mask=None):
     return masked_softmax(scores, mask)
 
 
+@wrong("masked_softmax", FITS, AXES)
+def axis_put_behind_the_first(scores, mask=None):
+    if mask is None:
+        return scores.softmax(-1)
+    mask = mask.unsqueeze(1) if mask.dim() < scores.dim() else mask
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~mask, 0)
+
+
 # --- the product of queries and keys, in as many ways as there are ----------------------------------------------------
 
 
@@ -641,7 +649,7 @@ class MapNotTrained(General):
         return key @ self.key_proj.weight.data.T
 
 
-@wrong("general")
+@wrong("general", "another answer to the same question")
 class MapMadeAnew(General):
     def project_keys(self, key):
         return nn.Linear(key.size(-1), self.key_proj.out_features, bias=False).to(key)(key)
@@ -873,6 +881,14 @@ def turned(self, query, projected):
 def energy_detached(self, query, projected):
     x = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
     return (x * self.energy_proj.weight.detach()[0]).sum(-1)
+
+
+@wrong("additive")
+@additive
+def first_query_kept(self, query, projected):
+    if not hasattr(self, "seen"):
+        self.seen = self.query_proj(query)
+    return self.energy_proj(torch.tanh(self.seen.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)
 
 
 # --- gaussian ---------------------------------------------------------------------------------------------------------
@@ -1229,3 +1245,15 @@ def weights_by_name(scores, value, mask=None, dropout=None):
     weights = masked_softmax(scores, mask)
     kept = dropout(weights) if dropout else weights
     return kept @ value.flip(-2), weights
+
+
+@wrong("attend", NAN)
+def softmax_of_its_own(scores, value, mask=None, dropout=None):
+    weights = (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
+    return (weights if dropout is None else dropout(weights)) @ value, weights
+
+
+@wrong("attend", WEIGHT)
+def softmax_of_low_scores(scores, value, mask=None, dropout=None):
+    weights = (scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)).softmax(-1)
+    return (weights if dropout is None else dropout(weights)) @ value, weights

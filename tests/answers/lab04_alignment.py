@@ -794,7 +794,7 @@ def wide_gauss(self, distance):
     return torch.exp(-distance.square() / (2 * self.half_width**2))
 
 
-@wrong("local_p")
+@wrong("local_p", "another Gaussian")
 @window_with("gauss")
 def narrow_gauss(self, distance):
     return torch.exp(-distance.square() / (self.half_width / 2) ** 2)
@@ -871,7 +871,7 @@ def positions_on_the_cpu(self, centre, scores):
     return (torch.arange(scores.size(-1)) - centre[..., None]).abs()
 
 
-@wrong("local_p")
+@wrong("local_p", "another window")
 @window_with("centre")
 def no_sigmoid(self, query, memory):
     return memory.mask.sum(dim=-1) * self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)
@@ -1076,3 +1076,13 @@ def hyphens_hit(weights, gold):
 @wrong("alignment_hit_rate")
 def one_row_late(weights, gold):
     return with_a_list([rows[1:] for rows in weights], gold)
+
+
+@wrong("alignment_hit_rate", "the caller's lists are changed")
+def rows_beyond_popped(weights, gold):
+    hits = []
+    for rows, sets in zip(weights, gold):
+        while len(rows) > len(sets):
+            rows.pop()
+        hits += [max(row) > 0 and row.index(max(row)) in places for row, places in zip(rows, sets) if places]
+    return sum(hits) / len(hits)

@@ -273,6 +273,14 @@ def past_required(self, x, past):
     return Positions.forward(self, x, past)
 
 
+@wrong("sinusoidal_positions", "positions counted in half precision")
+@positions_with("forward")
+def counted_in_the_dtype_of_x(self, x, past=0):
+    t = torch.arange(past, past + x.size(1), device=x.device).to(x.dtype)
+    angles = t[:, None] / 10000 ** (torch.arange(0, self.dim, 2, device=x.device) / self.dim).to(x.dtype)
+    return x + self.lay(angles)
+
+
 # --- self_attention ---------------------------------------------------------------------------------------------------
 
 

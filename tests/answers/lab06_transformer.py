@@ -1054,6 +1054,12 @@ wrong("train_step", "another loss is returned")(
 )
 
 
+@wrong("train_step", "the model is switched to evaluation")
+def evaluated(model, optimizer, batch, clip_norm):
+    model.eval()
+    return steps_with()(model, optimizer, batch, clip_norm)
+
+
 # --- greedy -----------------------------------------------------------------------------------------------------------
 
 
@@ -1551,3 +1557,10 @@ def everything_again(self, token, memory, cache):
     tokens = token if cache[0] is None else torch.cat([cache[0].key, token], dim=1)
     logits, _, _ = Stack.step(self, tokens, memory, self.start(memory))
     return logits[:, -token.size(1) :], None, (KeyValue(tokens, tokens),) * len(self.blocks)
+
+
+@wrong_stack("embed", "another answer to the same question")
+def position_kept_on_self(self, token, past):
+    begin = getattr(self, "position", 0)
+    self.position = begin + token.size(1)
+    return self.embedding(token, begin)

@@ -138,6 +138,7 @@ class Question:
             mistake there costs no points here.
         make: how an answer that is a class is constructed: make(thing, *init) -> module.
         forbidden: of torch.nn, what does in one call what is asked for; it refuses to where answers are graded.
+        plain: whether `use` makes strings and lists of the inputs, so that their shapes mean nothing to a student.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Question:
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[..., Any] = construct
     forbidden: tuple[str, ...] = ATTENTION
+    plain: bool = False
 
     @property
     def points(self) -> int:
@@ -227,6 +229,8 @@ def _with_numbers(request: Request, reply: Reply) -> Reply:
 
 def _shapes(question: Question, request: Request) -> str:
     """Say what the inputs were, by the names that the question's `use` gives them."""
+    if question.plain:
+        return ""
     names = list(inspect.signature(question.use).parameters)[1:]
     parts = (f"{name} {'None' if x is None else tuple(x.shape)}" for name, x in zip(names, request.inputs))
     return ", ".join(parts)
@@ -267,13 +271,20 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
                 if request.device != "meta":
                     thing.load_state_dict(request.parameters)
                 parameters = dict(thing.named_parameters())
+            earlier = None
+            if request.init is not None and request.device == "cpu" and not (request.gradients or request.traced):
+                # What a module keeps from one call, whether it is the first or the last, would be wrong in the next.
+                question.use(thing, *(x.flip(0) if x is not None and x.dim() else x for x in inputs))
+                earlier = question.use(thing, *(None if x is None else x.clone() for x in inputs))
             with _Operators() if request.traced else contextlib.nullcontext([]) as operators:
                 outputs = question.use(thing, *inputs)
         if outputs is None:
             return Reply(error="nothing was returned")
-        outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        outputs = _several(outputs)
         if not all(isinstance(output, Tensor) and output.layout == torch.strided for output in outputs):
             return Reply(error=f"returned {[type(output).__name__ for output in outputs]}, wanted tensors")
+        if earlier is not None and not _all_close(_several(earlier), outputs):
+            return Reply(error="the second call with the same inputs gave other outputs than the first")
         leaves = [*inputs, *(parameters.get(name) for name in request.parameters)]
         gradients = _gradients(outputs, leaves) if request.gradients else ()
     except NotImplementedError as error:
@@ -285,6 +296,10 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
         x is not None and not torch.equal(x.detach(), y) for x, y in zip(inputs, before) if y is not None
     )
     return Reply(tuple(output.detach() for output in outputs), gradients, changed, operators=tuple(operators))
+
+
+def _several(outputs: Any) -> tuple[Any, ...]:
+    return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 
 @contextlib.contextmanager

@@ -67,7 +67,23 @@ def _tokens(returned: Any) -> Tensor | None:
     """Take what should be a list or tuple of tokens."""
     if isinstance(returned, str):
         raise TypeError("a string was returned, wanted a tuple of tokens")
-    return None if returned is None else _letters(list(returned))
+    return None if returned is None else _letters(_kept(returned))
+
+
+def _kept(returned: Any) -> list[Any]:
+    """Take what one may go through as often as one likes."""
+    if isinstance(returned, Iterator):
+        raise TypeError(f"a {type(returned).__name__} was returned, which is empty when it has been read once")
+    return list(returned)
+
+
+def _lend(use: Callable[[list[Any]], Any], theirs: list[Any]) -> Any:
+    """Let an answer read a list, and look whether the list is what it was."""
+    before = list(theirs)
+    returned = use(theirs)
+    if theirs != before:
+        raise ValueError("the list that came in was changed")
+    return returned
 
 
 def _first_difference(reply: Reply, reference: Reply) -> Finding | None:
@@ -132,6 +148,8 @@ def _text(*parts: str) -> Request:
 def _in_words(g: torch.Generator) -> Iterator[Request]:
     for count in (3, 1, 5):
         yield _text(" ".join(_words(g, count)))
+    a, b = _words(g, 2)
+    yield _text(" ".join((a, "i", b, a)))
 
 
 def _in_signs(g: torch.Generator) -> Iterator[Request]:
@@ -174,10 +192,19 @@ def _no_signs(tokens: list[str]) -> list[str]:
     return [token for token in tokens if token.isalnum()]
 
 
+ONCE = Misconception(
+    "something that can be read only once",
+    "map, filter, zip and (... for ...) make iterators: after one loop over them nothing is left. tuple(...) or "
+    "list(...) keeps what is in them.",
+    sign=error_like("empty when it has been read once"),
+)
+
+
 TOKENIZE = Question(
     name="tokenize",
     reference=tokenize,
     use=_use_tokenize,
+    plain=True,
     properties=(
         Property("words, cut where a space stands", 1, _in_words, _cut_rightly),
         Property("signs are tokens of their own", 1, _in_signs, _cut_rightly),
@@ -200,8 +227,12 @@ TOKENIZE = Question(
         ),
         Misconception(
             "signs thrown away",
-            "A hyphen or a comma is a token, too.",
-            sign=_says(lambda given, wanted: given == _no_signs(wanted) != wanted),
+            "A hyphen or a comma is a token, too, and so is every other sign that is no white space.",
+            sign=_says(
+                lambda given, wanted: (
+                    _no_signs(given) == _no_signs(wanted) and len(given) < len(wanted) and set(given) <= set(wanted)
+                )
+            ),
         ),
         Misconception(
             "capital letters kept",
@@ -230,6 +261,13 @@ TOKENIZE = Question(
             sign=_says(lambda given, wanted: any(not token.strip() for token in given)),
         ),
         Misconception(
+            "words lost or out of order",
+            "The tokens stand in the order of the text, a token that occurs twice is there twice, and a word may have "
+            "one letter.",
+            sign=_says(lambda given, wanted: given != wanted and set(given) <= set(wanted)),
+        ),
+        ONCE,
+        Misconception(
             "no tuple of strings",
             "What comes back is a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned|not iterable"),
@@ -249,11 +287,13 @@ TOKENIZE = Question(
 
 def _use_vocabulary(vocabulary: Any, texts: Tensor, asked: Tensor | None, ids: Tensor | None) -> Tensor | None:
     """Make a vocabulary, and ask it for ids, for tokens, or for all that it knows."""
-    made = vocabulary(_texts(texts))
+    made = _lend(vocabulary, _texts(texts))
     if asked is not None:
-        encoded = made.encode(_texts(asked))
-        return None if encoded is None else torch.tensor([int(i) for i in encoded], dtype=torch.long)
-    return _tokens(made.tokens if ids is None else made.decode(ids.tolist()))
+        encoded = _lend(made.encode, _texts(asked))
+        return None if encoded is None else torch.tensor([int(i) for i in _kept(encoded)], dtype=torch.long)
+    if ids is not None:
+        return _tokens(_lend(made.decode, ids.tolist()))
+    return _tokens([made.tokens[i] for i in range(len(made.tokens))])
 
 
 def _some_words(g: torch.Generator) -> list[str]:
@@ -319,10 +359,22 @@ def _asked_for_ids(request: Request) -> bool:
     return request.inputs[1] is not None
 
 
+def _ids_alone(test: Callable[[list[int], list[int]], Any]) -> Callable[[Request, Reply, Reply], bool]:
+    """Look at ids: test(given, wanted)."""
+
+    def sign(request: Request, reply: Reply, reference: Reply) -> bool:
+        if reply.error or len(reply.outputs) != 1 or not _asked_for_ids(request):
+            return False
+        return bool(test(reply.outputs[0].flatten().tolist(), reference.outputs[0].tolist()))
+
+    return sign
+
+
 VOCABULARY = Question(
     name="vocabulary",
     reference=Vocabulary,
     use=_use_vocabulary,
+    plain=True,
     properties=(
         Property("the four specials, then every token once, in order", 2, _known_tokens, _as_known),
         Property("encode: ids of tokens, UNK for unknown ones", 2, _encoded_tokens, _as_known),
@@ -382,6 +434,28 @@ VOCABULARY = Question(
             ),
         ),
         Misconception(
+            "BOS and EOS among the ids",
+            "encode gives one id for each token that it is handed; BOS and EOS are put to them where batches are made.",
+            FORCING,
+            sign=_ids_alone(lambda given, wanted: {BOS, EOS} & set(given) - set(wanted)),
+        ),
+        Misconception(
+            "an unknown token gets an id of its own",
+            "A vocabulary is made once, as a model has a number for each of its tokens and for no others: what is not "
+            "in it becomes UNK.",
+            sign=_ids_alone(lambda given, wanted: UNK in wanted and max(given, default=0) > max(wanted)),
+        ),
+        Misconception(
+            "a special token is unknown",
+            "The four specials are tokens of the vocabulary like all others: encode knows their ids.",
+            sign=_ids_alone(lambda given, wanted: EOS in wanted and EOS not in given and UNK in given),
+        ),
+        Misconception(
+            "not as many ids as tokens",
+            "encode gives one id for each token. A `return` inside a loop ends it at the first one.",
+            sign=_ids_alone(lambda given, wanted: len(given) != len(wanted)),
+        ),
+        Misconception(
             "the answer goes on after its end",
             "What stands behind the first EOS is no part of the answer.",
             INFERENCE,
@@ -405,6 +479,19 @@ VOCABULARY = Question(
             "UNK is a token that was said, if not a good one: only PAD and BOS are left out.",
             sign=_says(lambda given, wanted: given == [token for token in wanted if token != "<unk>"] != wanted),
         ),
+        Misconception(
+            "tokens of the answer are lost",
+            "PAD and BOS are left out wherever they stand, and so is what comes from the first EOS on; nothing else.",
+            INFERENCE,
+            sign=_says(lambda given, wanted: len(given) < len(wanted) and "<pad>" not in wanted),
+        ),
+        Misconception(
+            "a list of the caller's is changed",
+            "sort, append, remove and += change a list in place, and the caller's list it is: sorted(...) and "
+            "[... for ...] make new ones.",
+            sign=error_like("the list that came in was changed"),
+        ),
+        ONCE,
         Misconception(
             "an end is taken for granted",
             "A row may have no EOS, if the model never said it: then all of it counts.",
@@ -440,6 +527,9 @@ def _rows(g: torch.Generator, sizes: Sequence[int]) -> Request:
 def _ragged_rows(g: torch.Generator) -> Iterator[Request]:
     yield _rows(g, (4, 7, 2))
     yield _rows(g, (3, 1, 2, 5, 5))
+    ids = _ids(g, 3, 6)
+    ids[:, 0] = torch.tensor([len(SPECIALS) + 1, len(SPECIALS), V - 1])  # the longest is not the largest
+    yield Request((ids, torch.tensor([3, 6, 2])))
 
 
 def _other_rows(g: torch.Generator) -> Iterator[Request]:
@@ -452,6 +542,7 @@ PAD_QUESTION = Question(
     name="pad",
     reference=core.pad,
     use=_use_pad,
+    plain=True,
     properties=(
         Property("short rows filled up behind their last id", 2, _ragged_rows, _whole_numbers),
         Property("rows of one length, a single row, an empty row", 1, _other_rows, _whole_numbers),
@@ -494,6 +585,16 @@ PAD_QUESTION = Question(
             ),
         ),
         Misconception(
+            "the rows in another order",
+            "Row b of the tensor is row b of those that came in: whoever sorts by length loses which is which.",
+            sign=comparable(
+                lambda request, reply, reference: (
+                    sorted(reply.outputs[0].tolist()) == sorted(reference.outputs[0].tolist())
+                    and not close(reply.outputs[0], reference.outputs[0])
+                )
+            ),
+        ),
+        Misconception(
             "the caller's rows are changed",
             "append, extend and += change a list in place, and the caller's list it is: build new ones.",
             sign=error_like("rows that came in were changed"),
@@ -512,7 +613,8 @@ PAD_QUESTION = Question(
             "ids are whole numbers",
             "An embedding looks its row up by a whole number: the dtype is torch.long.",
             sign=lambda request, reply, reference: (
-                not reply.error and len(reply.outputs) == 1 and reply.outputs[0].dtype != torch.long
+                "type 'str'" in reply.error
+                or (not reply.error and len(reply.outputs) == 1 and reply.outputs[0].dtype != torch.long)
             ),
         ),
         *ANYWHERE,
@@ -549,7 +651,7 @@ def _on_any_device(g: torch.Generator) -> Iterator[Request]:
 
 
 def _as_a_mask(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.error or request.device == "meta":
+    if reply.error or reply.changed or request.device == "meta":
         return good_manners(replace(request, dtype=torch.bool), reply, reference)
     return _whole_numbers(request, reply, reference)
 
@@ -597,6 +699,19 @@ PADDING_MASK = Question(
             "A batch may be padded wider than its longest sentence: `size` says how wide.",
             PADDING,
             lambda lengths, size: _exclude(lengths, int(lengths.max()), lambda s, n: s < n),
+        ),
+        Misconception(
+            "one sentence stands for all",
+            "Each sentence has a length of its own: the first axis is B.",
+            MASK,
+            lambda lengths, size: _exclude(lengths[:1], size, lambda s, n: s < n),
+        ),
+        Misconception(
+            "a row for every query",
+            "The same positions are allowed to all queries: their axis is of length one, and is stretched where it is "
+            "needed.",
+            MASK,
+            lambda lengths, size: _exclude(lengths, size, lambda s, n: s < n).expand(-1, size, -1),
         ),
         Misconception(
             "numbers, where True and False are meant",
@@ -721,6 +836,7 @@ COLLATE = Question(
     name="collate",
     reference=collate,
     use=_use_collate,
+    plain=True,
     stand_ins={"pad": core.pad},
     properties=(
         Property("the sources' ids, and how many tokens each has", 1, _some_examples, of_outputs(0, 2, _whole_numbers)),
@@ -824,6 +940,20 @@ COLLATE = Question(
             sign=error_like("too many dimensions 'str'|must be an integer|integer is required|type 'str'|invalid data"),
         ),
         Misconception(
+            "lists, where tensors are meant",
+            "The four fields of a Batch are tensors: `pad` makes them of rows of ids, torch.tensor of the lengths.",
+            sign=error_like("wanted tensors"),
+        ),
+        Misconception(
+            "not every example is in the batch",
+            "Each example is a row of each of the four tensors, in the order in which the examples came.",
+            sign=lambda request, reply, reference: (
+                not reply.error
+                and request.inputs[-1] is None
+                and [len(x) if x.dim() else 0 for x in reply.outputs] != [len(x) for x in reference.outputs]
+            ),
+        ),
+        Misconception(
             "no Batch is returned",
             "The four tensors are the fields of a Batch, in this order: source, lengths, target_in, target_out.",
             sign=error_like("wanted a Batch|Batch.__new__"),
@@ -922,6 +1052,13 @@ def _shifted_again(task: Any, model: Any, batch: Batch, label_smoothing: float =
     return total, int((right != PAD).sum())
 
 
+def _mixed_up(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
+    logits, _ = model(batch.source, batch.lengths, batch.target_in)
+    logits = logits.reshape(len(logits), logits.size(-1), -1)  # (B, V, T), of numbers in the order of (B, T, V)
+    total = F.cross_entropy(logits, batch.target_out, ignore_index=PAD, reduction="sum")
+    return total, int((batch.target_out != PAD).sum())
+
+
 def _soft_twice(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     total = F.cross_entropy(
@@ -969,6 +1106,18 @@ LOSS = Question(
             "Positions that only fill up are neither to be punished nor counted: see `ignore_index`.",
             PADDING,
             _loss_with(ignore_index=-100),
+        ),
+        Misconception(
+            "the end does not count",
+            "EOS is a token: where to stop has to be learned. What is left out is PAD.",
+            FORCING,
+            _loss_with(ignore_index=EOS),
+        ),
+        Misconception(
+            "logits of other positions and tokens",
+            "view and reshape have the right shape and mix the logits up: cross_entropy wants (N, V), or the V behind "
+            "the B by an exchange of axes.",
+            thing=_mixed_up,
         ),
         Misconception(
             "the loss looks at what goes in",
@@ -1057,6 +1206,12 @@ LOSS = Question(
             PADDING,
             sign=_total(lambda given, wanted, said: bool((said == PAD).any())),
         ),
+        Misconception(
+            "another loss",
+            "It is the sum of -log P(target_out) over all tokens, in nats, and nothing else.",
+            GENERATOR,
+            sign=_total(lambda given, wanted, said: True),
+        ),
     ),
 )
 
@@ -1127,6 +1282,7 @@ EXACT_MATCH = Question(
     name="exact_match",
     reference=metrics.exact_match,
     use=_use_exact_match,
+    plain=True,
     properties=(
         Property("the share of answers that are right in every token", 2, _right_and_wrong, _right_share),
         Property("a token too many or too few is wrong", 1, _too_long_or_short, _right_share),

@@ -305,6 +305,16 @@ ENCODER_QUESTION = Question(
                 and all(map(close, reply.outputs[:2], reference.outputs[:2]))
             ),
         ),
+        Misconception(
+            "other states",
+            "The states are what the GRU returns first, when it reads the embedded tokens: (B, S, E), as they are.",
+            ENCODER,
+            sign=lambda request, reply, reference: (
+                not reply.error
+                and request.device != "meta"
+                and not close(reply.outputs[STATES], reference.outputs[STATES])
+            ),
+        ),
     ),
 )
 
@@ -441,6 +451,14 @@ REMEMBER = Question(
             HANDOVER,
             sign=comparable(
                 lambda request, reply, reference: all(map(close, reply.outputs[:3], reference.outputs[:3]))
+            ),
+        ),
+        Misconception(
+            "something else in the slot",
+            "Key and value are the same tensor: `encoded.final` as it is, with an axis for the one slot, (B, 1, E).",
+            DECODERS,
+            sign=lambda request, reply, reference: (
+                not reply.error and not all(map(close, reply.outputs[:2], reference.outputs[:2]))
             ),
         ),
     ),
@@ -890,6 +908,13 @@ STACKED_ENCODER = Question(
             "Each layer reads the states of the one below it, of both directions; the top one's are returned.",
             ENCODER,
             sign=lambda request, reply, reference: request.init is not None and request.init[-1] > 1,
+        ),
+        Misconception(
+            "the directions are joined in another way",
+            "In every layer both directions read the same states; what the backward one says is turned back, and set "
+            "behind the forward one's: (B, S, 2D).",
+            ENCODER,
+            sign=comparable(lambda request, reply, reference: True),
         ),
     ),
 )

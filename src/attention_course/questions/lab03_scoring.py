@@ -29,6 +29,7 @@ def _ordinary_scores(g: torch.Generator) -> Iterator[Request]:
     yield Request((normal(g, B, T, S), None))
     yield Request((normal(g, B, T, S), some_allowed(g, B, T, S)), gradients=True)
     yield Request((normal(g, B, T, S), some_allowed(g, B, 1, S)))
+    yield Request((normal(g, B, T, S), some_allowed(g, T, S)))
     yield Request((normal(g, B, H, T, S), some_allowed(g, B, 1, 1, S)))
     yield Request((normal(g, T, S), some_allowed(g, T, S)))
 
@@ -638,6 +639,9 @@ def _ordinary_attention(g: torch.Generator) -> Iterator[Request]:
 
 
 def _dropped_attention(g: torch.Generator) -> Iterator[Request]:
+    empty = some_allowed(g, B, T, S)
+    empty[0, 1] = False
+    yield Request((normal(g, B, T, S), normal(g, B, S, DV), empty, None))
     keep = 2.0 * (torch.rand(B, T, S, generator=g) < 0.5)
     yield Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), keep))
 
@@ -673,7 +677,12 @@ ATTEND = Question(
     stand_ins={"masked_softmax": attention.masked_softmax},
     properties=(
         Property("context and weights, in this order, and their gradients", 2, _ordinary_attention, same_gradients),
-        Property("dropout thins the context, not the weights returned", 1, _dropped_attention, same_numbers),
+        Property(
+            "a row that may attend to nothing; dropout thins the context, not the weights returned",
+            1,
+            _dropped_attention,
+            same_numbers,
+        ),
         Property("inputs unchanged, dtype kept, works on any device", 1, _attention_manners, good_manners),
     ),
     misconceptions=(

@@ -1,5 +1,6 @@
 """What lab04_alignment asks: who asks when, and does it look where it should?"""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -546,6 +547,11 @@ def _outside_the_window(request: Request, reply: Reply, reference: Reply) -> boo
     return bool(((reply.outputs[1].abs() > 1e-9).sum(-1) > 2 * HALF_WIDTH + 1).any())
 
 
+def _same_window(reply: Reply, reference: Reply) -> bool:
+    given, wanted = (x.outputs[1].abs() > 1e-9 for x in (reply, reference))
+    return bool((given == wanted).all())
+
+
 LOCAL_P = Question(
     name="local_p",
     reference=windows.LocalP,
@@ -622,6 +628,19 @@ LOCAL_P = Question(
             LOCAL,
             sign=comparable(lambda request, reply, reference: close(reply.outputs[1], reference.outputs[1])),
         ),
+        Misconception(
+            "another window",
+            "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's length times the sigmoid, and s "
+            "counts from 0.",
+            LOCAL,
+            sign=comparable(lambda request, reply, reference: not _same_window(reply, reference)),
+        ),
+        Misconception(
+            "another Gaussian",
+            "The window is right. The weights of the softmax are multiplied by exp(-(s - p)^2 / (2 (w / 2)^2)).",
+            LOCAL,
+            sign=comparable(lambda request, reply, reference: True),
+        ),
     ),
 )
 
@@ -632,7 +651,11 @@ LOCAL_P = Question(
 def _use_hit_rate(hit_rate: Callable[..., float], weights: Tensor, gold: Tensor, sizes: Tensor) -> Tensor | None:
     """Hand over plain lists and sets, with as many gold rows as each target has tokens."""
     named = [[set(row.nonzero().flatten().tolist()) for row in rows[:size]] for rows, size in zip(gold, sizes.tolist())]
-    share = hit_rate(weights.tolist(), named)
+    rows = weights.tolist()
+    before = copy.deepcopy((rows, named))
+    share = hit_rate(rows, named)
+    if (rows, named) != before:
+        raise ValueError("the lists that came in were changed")
     return None if share is None else torch.tensor(float(share), dtype=torch.float64)
 
 
@@ -699,6 +722,7 @@ HIT_RATE = Question(
     name="alignment_hit_rate",
     reference=metrics.alignment_hit_rate,
     use=_use_hit_rate,
+    plain=True,
     properties=(
         Property("the share of rows whose largest weight is on a gold position", 1, _full_maps, _right_share),
         Property(
@@ -755,6 +779,11 @@ HIT_RATE = Question(
             "Weights come as lists of rows of numbers, and gold positions as lists of sets.",
             MAPS,
             sign=error_like("'(list|set)' object|list indices"),
+        ),
+        Misconception(
+            "the caller's lists are changed",
+            "pop, remove, sort and del change a list in place, and the caller's list it is: the map is drawn later.",
+            sign=error_like("lists that came in were changed"),
         ),
         *ANYWHERE,
         Misconception(

@@ -41,6 +41,17 @@ def _later(g: torch.Generator) -> Iterator[Request]:
 
 def _positions_manners(g: torch.Generator) -> Iterator[Request]:
     yield from manners(Request((normal(g, B, LONG, WIDTH), None), (WIDTH,)))
+    yield Request((normal(g, B, LONG, WIDTH) / 10, as_length(40 * PAST)), (WIDTH,), dtype=torch.bfloat16)
+
+
+def _far_and_polite(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Have good manners, and keep count where the input's dtype cannot."""
+    if (finding := good_manners(request, reply, reference)) or request.inputs[1] is None:
+        return finding
+    given, wanted = reply.outputs[0].double(), reference.outputs[0]
+    if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.05):
+        return None
+    return Finding(f"other positions in {request.dtype}", "those of float32, but for the rounding of the result")
 
 
 def _positions_with(
@@ -69,7 +80,7 @@ POSITIONS = Question(
     properties=(
         Property("positions from 0, added to the vectors", 2, _from_the_start, same_gradients),
         Property("positions that continue where the past ends", 1, _later, same_numbers),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _positions_manners, good_manners),
+        Property("inputs unchanged, dtype kept, works on any device", 1, _positions_manners, _far_and_polite),
     ),
     misconceptions=(
         Misconception(
@@ -114,6 +125,12 @@ POSITIONS = Question(
             section=ORDER,
             thing=_positions_with(add=lambda x, p: p.expand_as(x)),
             sign=wrong_output(lambda given, wanted: given.shape == wanted.shape and close(given[0], given[-1])),
+        ),
+        Misconception(
+            "positions counted in half precision",
+            "A half-precision number cannot tell 256 from 257: count in float32, and cast the positions last.",
+            section=ORDER,
+            sign=lambda request, reply, reference: request.dtype == torch.bfloat16 and request.inputs[1] is not None,
         ),
         *ANYWHERE,
         Misconception(

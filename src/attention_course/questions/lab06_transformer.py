@@ -611,6 +611,16 @@ DECODER_BLOCK = Question(
         ),
         *ANYWHERE,
         Misconception(
+            "other weights are returned",
+            "The weights are those of the cross-attention, of every head: (B, H, T, S).",
+            SOURCE,
+            sign=lambda request, reply, reference: (
+                len(reply.outputs) == len(reference.outputs) == 4
+                and close(reply.outputs[STATES], reference.outputs[STATES])
+                and not close(reply.outputs[1], reference.outputs[1])
+            ),
+        ),
+        Misconception(
             "dropout at another place",
             DROPPED,
             BLOCK,
@@ -714,6 +724,8 @@ def _use_train_step(
             if loss is None:
                 return None
             losses.append(torch.as_tensor(loss, dtype=table.dtype).detach())
+    if not model.training:
+        raise ValueError("the model came in training and was left in evaluation")
     return torch.stack(losses), model.table, model.reader
 
 
@@ -848,6 +860,11 @@ TRAIN_STEP = Question(
             "It is the length of the gradient that may be clip_norm at most: the direction stays.",
             "",
             _train_with(update=_clip_values),
+        ),
+        Misconception(
+            "the model is switched to evaluation",
+            "model.eval() switches dropout off, which belongs to training: a step of training leaves the mode alone.",
+            sign=error_like("left in evaluation"),
         ),
         Misconception(
             "nothing is learned",
@@ -1100,6 +1117,11 @@ GREEDY = Question(
             _script(least=True),
         ),
         *ANYWHERE,
+        Misconception(
+            "lists, where a tensor is meant",
+            "The tokens of all steps, each (B, 1), are joined along the second axis to a tensor (B, T).",
+            sign=error_like("wanted tensors"),
+        ),
         Misconception(
             "more work than needed",
             "The tokens are right. The source is read once, and each token fed once.",
@@ -1365,6 +1387,14 @@ CACHED_STEP = Question(
             "Embed, then every block with its own source, mask, source mask and past; then the norm, then the head.",
             BLOCK,
             sign=comparable(lambda request, reply, reference: True),
+        ),
+        Misconception(
+            "not as many logits as tokens",
+            "Every token that goes in gets its logits: (B, T, V), also when T is more than one.",
+            BLOCK,
+            sign=lambda request, reply, reference: (
+                not reply.error and reply.outputs[0].shape[1:2] != reference.outputs[0].shape[1:2]
+            ),
         ),
     ),
 )

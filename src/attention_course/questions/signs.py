@@ -101,7 +101,7 @@ def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
 def _cut_off(request: Request, reply: Reply, reference: Reply) -> bool:
     same = len(reply.outputs) == len(reference.outputs) and all(map(close, reply.outputs, reference.outputs))
     return same and any(
-        wanted is not None and (given is None or (bool((given == 0).all()) and not bool((wanted == 0).all())))
+        wanted is not None and (given is None or (bool(given.isfinite().all()) and not close(given, wanted)))
         for given, wanted in zip(reply.gradients, reference.gradients)
     )
 
@@ -139,6 +139,12 @@ ANYWHERE = (
         "an argument that may be left out is required",
         "The signature in the docstring gives it a default: the call without it has to work, too.",
         sign=error_like("missing .* required positional argument"),
+    ),
+    Misconception(
+        "another answer to the same question",
+        "The same inputs give the same outputs, however often: keep nothing on self between calls, draw nothing at "
+        "random and make no layers in forward.",
+        sign=error_like("second call with the same inputs"),
     ),
     Misconception(
         "an input is changed in place",
