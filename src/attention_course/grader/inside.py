@@ -277,7 +277,10 @@ def _resetter(torch: Any) -> Callable[[int], None]:
 
 def describe(error: BaseException, filename: str | None = None) -> str:
     """Say in one line what went wrong, and in which line of the cell."""
-    message = " ".join(str(error).split())[:200]
+    try:
+        message = " ".join(str(error).split())[:200]
+    except Exception:  # what an error says is the student's code, too
+        message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     lines = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == filename]
     if isinstance(error, SyntaxError) and error.filename == filename:
