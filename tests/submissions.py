@@ -764,6 +764,28 @@ def no_time(folder, solved, released):
     hand_in(folder, solved)
 
 
+@row(OWN, None, "characters of text, more than")
+def formulas_without_end(folder, solved, released):
+    formula = {"cell_type": "markdown", "id": "formula", "metadata": {}, "source": "\\begin{a}" * 5_000}
+    hand_in(folder, {**solved, "cells": [*solved["cells"], *[formula] * 20]})
+
+
+attack_row(OWN, "looks_where_it_is", "print(open('/proc/self/mountinfo').read())", (), dot=RIGHT)
+
+
+@row(OWN, ("attend",))
+def fused_attention_by_other_names(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "attend")["source"] = """def attend(scores, value, mask=None, dropout=None):
+    eye = torch.eye(scores.size(-1), dtype=scores.dtype, device=scores.device)
+    for place in (torch._C._nn, torch.ops.aten):
+        try: weights = place.scaled_dot_product_attention(scores, eye, eye, mask, scale=1.0).nan_to_num(0.0)
+        except RuntimeError: pass
+    return (weights if dropout is None else dropout(weights)) @ value, weights
+"""
+    hand_in(folder, notebook)
+
+
 # Memory that is no process's own, or that is not where one looks for it.
 attack_row(OWN, "memory_of_the_kernel_s", """import ctypes
 libc = ctypes.CDLL(None)

@@ -256,7 +256,7 @@ def test_a_meta_tensor_has_a_shape_and_no_bytes():
         wire.LENGTHS.pack(42, 8) + b'["a", {"tensor": ["object", [1], "cpu"]}] ' + b"12345678",
         wire.LENGTHS.pack(42, 8) + b'["a", {"tensor": ["float64", [-1],"cpu"]}]' + b"12345678",
         wire.LENGTHS.pack(18, 0) + b'["a", {"dict": 1}]',
-        wire.LENGTHS.pack(53, 0) + b'["a", {"tensor": ["float64", [2147483647, 0], "cpu"]}]',
+        wire.LENGTHS.pack(54, 0) + b'["a", {"tensor": ["float64", [2147483647, 0], "cpu"]}]',
         wire.LENGTHS.pack(60_000, 0) + b"[" * 60_000,
         wire.LENGTHS.pack(9, 3) + b'["a", 12]' + b"123",
     ],
@@ -425,6 +425,12 @@ def test_printed_text_is_plain_and_names_no_place_here():
     assert plain_text(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x00 \xff\n", 99) == "red \ufffd\n"
     assert plain_text(b"x" * 99, 9) == "x" * 9 + "\n... (cut)"
     assert sys.prefix not in scrub(f"{sys.prefix}/lib/python")
+
+
+def test_a_place_on_a_disk_of_its_own_is_not_named_either(monkeypatch):
+    parent = Path(sys.prefix).parent
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == parent or path == Path("/"))
+    assert scrub(f"45 44 254:0 /{Path(sys.prefix).name} /course") == "45 44 254:0 ... /course"
 
 
 # --- the judge --------------------------------------------------------------------------------------------------------

@@ -33,7 +33,9 @@ TOTAL_BYTES = 60 << 20
 ENTRIES = 1000
 DEPTH = 8
 CELLS = 2000
-SOURCE_CHARACTERS = 200_000
+SOURCE_CHARACTERS = 50_000
+# Of all cells together: what turns markdown into pages may take time with the square of it.
+TEXT_CHARACTERS = 500_000
 
 
 GRADED, FLAGGED, PERSON = "graded", "graded with a flag", "needs a person"
@@ -263,7 +265,10 @@ def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
     cells = notebook["cells"]
     if len(cells) > CELLS:
         raise Unreadable(f"{len(cells)} cells, more than {CELLS}")
-    return [_cell(cell, flags) for cell in cells]
+    cells = [_cell(cell, flags) for cell in cells]
+    if (text := sum(len(cell["source"]) for cell in cells)) > TEXT_CHARACTERS:
+        raise Unreadable(f"{text} characters of text, more than {TEXT_CHARACTERS}")
+    return cells
 
 
 def _decode(content: bytes, flags: list[str]) -> str:

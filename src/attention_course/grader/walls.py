@@ -121,10 +121,17 @@ def _devices() -> list[str]:
 def scrub(text: str) -> str:
     """Take the names of this machine's directories out of a text that students may see."""
     places = {sys.prefix, sys.base_prefix, str(PACKAGE.parent), str(Path.home()), os.getcwd(), *_packages()}
+    places |= {_in_its_disk(Path(place)) for place in places}
     for place in sorted(places, key=len, reverse=True):
         if len(place) > 4 and place != "/usr":
             text = text.replace(place, "...")
     return text
+
+
+def _in_its_disk(place: Path) -> str:
+    """Return how the list of mounts, which can be read inside, calls a place."""
+    mount = next(path for path in (place, *place.parents) if path.is_mount())
+    return f"/{place.relative_to(mount)}"
 
 
 def _packages() -> list[str]:
