@@ -790,6 +790,7 @@ def fused_attention_by_other_names(folder, solved, released):
 attack_row(OWN, "memory_of_the_kernel_s", """import ctypes
 libc = ctypes.CDLL(None)
 while max(libc.semget(0, 32000, 0o1600), libc.msgget(0, 0o1600), libc.vmsplice(1, None, 0, 0)) != -1: pass
+while max(libc.socket(1, 1, 0), libc.socketpair(1, 1, 0, (ctypes.c_int * 2)()), libc.inotify_init()) != -1: pass
 """, (), dot=RIGHT)  # fmt: skip
 attack_row(OWN, "memory_that_is_let_go_and_kept", """import mmap
 for place in (None, "/dev/zero"):
