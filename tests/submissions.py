@@ -786,6 +786,20 @@ def fused_attention_by_other_names(folder, solved, released):
     hand_in(folder, notebook)
 
 
+dot_row(
+    OWN,
+    "imports_the_reference_anew",
+    """import importlib, sys
+from attention_course import scores
+try: scores = importlib.reload(scores)
+except ImportError:
+    del sys.modules["attention_course.scores"]
+    from attention_course import scores
+DotScore = scores.DotScore
+""",
+)
+
+
 # Memory that is no process's own, or that is not where one looks for it.
 attack_row(OWN, "memory_of_the_kernel_s", """import ctypes
 libc = ctypes.CDLL(None)
@@ -853,6 +867,11 @@ def forge(name, request, reply):
     many = torch.empty(2**31 - 1, 0, dtype=torch.long)
     return reply._replace(outputs=(many,)) if name == "tokenize" else reply
 """, ("tokenize",), "no answer")  # fmt: skip
+forged(TEXT, "questions_imported_anew", """import sys
+tokenize = lambda text: ()
+del sys.modules["attention_course.questions"]
+from attention_course.questions.lab01_preprocessing import tokenize
+""", ("tokenize",))  # fmt: skip
 forged(TEXT, "letters_of_no_alphabet", FORGE + """
 def forge(name, request, reply):
     return reply._replace(outputs=(torch.full((3, 4), -(2**40)),)) if name == "tokenize" else reply

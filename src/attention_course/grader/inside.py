@@ -225,15 +225,35 @@ def replace_answers(questions: dict[str, Any]) -> None:
                 setattr(aten, attribute, stubs[id(real)])
     checks = types.ModuleType("attention_course.questions")
     vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)  # the judge checks, not this
+    replaced = set()
     for name, loaded in list(sys.modules.items()):
         if name.startswith("attention_course.questions"):
             del sys.modules[name]
+            replaced.add(name)
         elif SEEN.match(name):
             for key, value in list(vars(loaded).items()):
                 if id(value) in stubs:
                     setattr(loaded, key, stubs[id(value)])
+                    replaced.add(name)
+    sys.meta_path.insert(0, Once(replaced))
     sys.modules["attention_course.questions"] = checks
     vars(sys.modules["attention_course"])["questions"] = checks
+
+
+class Once:
+    """Keeps modules in which something was replaced from being read a second time, as `importlib.reload` would.
+
+    Args:
+        modules: their names.
+    """
+
+    def __init__(self, modules: set[str]):
+        self.modules = modules
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse these, and leave all others to Python's own finders."""
+        if name in self.modules:
+            raise ModuleNotFoundError(f"{name} cannot be imported a second time here", name=name)
 
 
 def _stub(real: Any, why: str) -> Any:
