@@ -84,6 +84,19 @@ def test_digits_stand_where_gold_says_and_captions_say_what_is_there():
         assert len(words) == (5 if above else 6)
 
 
+def test_of_all_captions_one_is_true():
+    """Two digits lie apart if they have no row, or no column, in common: here never both."""
+    pool, said = next(_pools(random.Random(0))), set()
+    for seed in range(100):
+        _, words, gold = pair(random.Random(seed), pool)
+        (row, column), (below, right) = (divmod(min(positions), SIDE) for positions in gold if positions)
+        above, left = below - row >= 2, right - column >= 2
+        assert (above, left) == ("above" in words, "left" in words)
+        assert row - below < 2 and column - right < 2  # and none that names them the other way around
+        said.add((above, left))
+    assert said == {(True, False), (False, True)}
+
+
 def test_a_digit_lies_over_the_scraps():
     rng = random.Random(0)
     pool = next(_pools(rng))
@@ -107,7 +120,6 @@ def test_a_batch_of_images(task):
 
 
 def test_a_captioner_learns_where_the_digits_are_and_what_they_are():
-    """Where two captions are true the right one cannot be known, so that no exact match is near 1."""
     task = captions(train_size=6_000, held_out_size=200)
     torch.manual_seed(0)
     model = models.captioner(GRID, len(task.target_vocabulary), 64, 16, 64, AdditiveScore(64, 64, 32))

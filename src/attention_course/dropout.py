@@ -16,7 +16,9 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Drop, in training."""
-        if not self.training or self.p in (0, 1) or x.device.type != "cpu":
+        if not self.training or self.p == 0:
+            return x
+        if self.p == 1 or x.device.type != "cpu":
             return super().forward(x)
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         decisions = bits.view(torch.int16)[: x.numel()].view(x.shape)  # from -2^15 to 2^15 - 1

@@ -83,10 +83,15 @@ def focus(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -> L
 
 
 def pair(rng: random.Random, pool: Handwriting) -> Example:
-    """Draw a scene of two digits; the caption names the upper or the left one first."""
+    """Draw a scene of two digits; the caption names the upper or the left one first.
+
+    The two share columns if one is above, and rows if one is to the left: of all captions one is true.
+    """
     near = rng.randrange(0, SIZE - 2 * DIGIT + 1, CELL)
     far = rng.randrange(near + DIGIT, SIZE - DIGIT + 1, CELL)
     across = anywhere(rng), anywhere(rng)
+    while abs(across[0] - across[1]) >= DIGIT:
+        across = anywhere(rng), anywhere(rng)
     above = rng.random() < 0.5
     corners = list(zip((near, far), across) if above else zip(across, (near, far)))
     image, values = compose(rng, pool, corners)
