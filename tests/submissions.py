@@ -916,7 +916,8 @@ def forge(name, request, reply):
 def names(course: Path) -> dict[str, Any]:
     """Return rows 71, which are about the names of folders: name -> what its reason must contain."""
     unseen = dict.fromkeys(("eve\u202e", os.fsdecode(b"frank\xff")), "cannot be seen")
-    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", **unseen}
+    script = {"grace <img src=x onerror=alert(4)>": "code in a web page"}
+    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", **unseen, **script}
 
 
 def below(pid: int) -> list[int]:

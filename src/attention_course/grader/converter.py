@@ -322,6 +322,8 @@ def clashes(students: Iterable[str]) -> dict[str, str]:
             scripts = {unicodedata.name(c, "?").split()[0] for c in name if c.isalpha()}
             if not name.isprintable() or name != name.strip():
                 found[name] = "the folder's name has characters that cannot be seen"
+            elif set(name) & set('<>&"\\'):  # formgrader puts names into its pages as they are
+                found[name] = "the folder's name has characters that are code in a web page"
             elif len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1:
                 found[name] = "the folder's name mixes alphabets"
             elif len(names) > 1:
