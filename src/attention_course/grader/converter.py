@@ -175,8 +175,8 @@ class Autograde(autograde.Autograde):
         folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, lab))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]  # no file of a student's is copied
         when = self._handed_in_at(record)
+        ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]  # no file of a student's is copied
         self.coursedir.get_existing_timestamp = lambda _: when
         self.notebooks = [str(folder / f"{lab}.ipynb")]
         try:
