@@ -31,7 +31,8 @@ class Row(NamedTuple):
         make: writes the submission: make(folder, solved, released).
         lost: graded cells that lose points; None if a person has to look.
         flag: what some flag, or the reason, must contain; None if there must be none.
-        slow: whether it needs a time limit to run out, or much memory.
+        slow: whether it needs a time limit to run out, or much memory, or nbgrader's own command.
+        lab: of which it is a submission.
     """
 
     number: int
@@ -40,15 +41,16 @@ class Row(NamedTuple):
     lost: frozenset[str] | None
     flag: str | None
     slow: bool
+    lab: str = LAB
 
 
 ROWS: list[Row] = []
 
 
-def row(number, lost=(), flag=None, slow=False):
+def row(number, lost=(), flag=None, slow=False, lab=LAB):
     def mark(make):
         cells = None if lost is None else frozenset(f"check_{name}" for name in lost)
-        ROWS.append(Row(number, make.__name__, make, cells, flag, slow))
+        ROWS.append(Row(number, make.__name__, make, cells, flag, slow, lab))
         return make
 
     return mark
@@ -726,9 +728,196 @@ def broken_archive(folder, solved, released):
     (folder / "lab.zip").write_bytes(content)
 
 
+@row(OWN, None, "archive cannot be read")
+def broken_archive_of_another_kind(folder, solved, released):
+    with zipfile.ZipFile(folder / "lab.zip", "w", zipfile.ZIP_LZMA) as made:
+        made.writestr(f"{LAB}.ipynb", json.dumps(solved))
+    content = bytearray((folder / "lab.zip").read_bytes())
+    content[200:240] = bytes(40)
+    (folder / "lab.zip").write_bytes(content)
+
+
+@row(OWN, None, "the submission is a link")
+def folder_is_a_link(folder, solved, released):
+    folder.rmdir()
+    other = folder.parents[1] / "0_first" / LAB
+    other.mkdir(parents=True, exist_ok=True)
+    hand_in(other, solved)
+    folder.symlink_to(other)
+
+
+@row(OWN, (), "not a file: timestamp.txt")
+def pipe_in_place_of_the_time(folder, solved, released):
+    os.mkfifo(folder / "timestamp.txt")
+    hand_in(folder, solved)
+
+
+@row(OWN, (), "a link was not followed: timestamp.txt")
+def endless_time(folder, solved, released):
+    os.symlink("/dev/zero", folder / "timestamp.txt")
+    hand_in(folder, solved)
+
+
+@row(OWN, (), "timestamp.txt holds no time", slow=True)
+def no_time(folder, solved, released):
+    (folder / "timestamp.txt").write_text("the day before yesterday")
+    hand_in(folder, solved)
+
+
+@row(OWN, None, "characters of text, more than")
+def formulas_without_end(folder, solved, released):
+    formula = {"cell_type": "markdown", "id": "formula", "metadata": {}, "source": "\\begin{a}" * 5_000}
+    hand_in(folder, {**solved, "cells": [*solved["cells"], *[formula] * 20]})
+
+
+attack_row(OWN, "looks_where_it_is", "print(open('/proc/self/mountinfo').read())", (), dot=RIGHT)
+
+
+@row(OWN, ("attend",))
+def fused_attention_by_other_names(folder, solved, released):
+    notebook = copy.deepcopy(solved)
+    cell(notebook, "attend")["source"] = """def attend(scores, value, mask=None, dropout=None):
+    eye = torch.eye(scores.size(-1), dtype=scores.dtype, device=scores.device)
+    for place in (torch._C._nn, torch.ops.aten):
+        try: weights = place.scaled_dot_product_attention(scores, eye, eye, mask, scale=1.0).nan_to_num(0.0)
+        except RuntimeError: pass
+    return (weights if dropout is None else dropout(weights)) @ value, weights
+"""
+    hand_in(folder, notebook)
+
+
+dot_row(
+    OWN,
+    "imports_the_reference_anew",
+    """import importlib, sys
+from attention_course import scores
+try: scores = importlib.reload(scores)
+except ImportError:
+    del sys.modules["attention_course.scores"]
+    from attention_course import scores
+DotScore = scores.DotScore
+""",
+)
+
+
+# Memory that is no process's own, or that is not where one looks for it.
+attack_row(OWN, "memory_of_the_kernel_s", """import ctypes
+libc = ctypes.CDLL(None)
+while max(libc.semget(0, 32000, 0o1600), libc.msgget(0, 0o1600), libc.vmsplice(1, None, 0, 0)) != -1: pass
+while max(libc.socket(1, 1, 0), libc.socketpair(1, 1, 0, (ctypes.c_int * 2)()), libc.inotify_init()) != -1: pass
+""", (), dot=RIGHT)  # fmt: skip
+attack_row(OWN, "memory_that_is_let_go_and_kept", """import mmap
+for place in (None, "/dev/zero"):
+    try:
+        file = -1 if place is None else open(place, "r+b").fileno()
+        kept = mmap.mmap(file, 64 << 20)
+    except OSError as error:
+        print(error)
+    else:
+        while True: pass
+""", (), dot=RIGHT)  # fmt: skip
+dot_row(OWN, "memory_behind_a_closed_door", forward("""import ctypes
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+hoard = []
+while True: hoard.append(bytearray(b"x" * (32 << 20)))"""), flag="memory", slow=True)  # fmt: skip
+
+# What a student's process says is checked for its kind, whatever that kind is.
+attack_row(OWN, "answer_in_a_wrong_shape", SERVER + """import json
+real = server.wire.json.dumps
+server.wire.json.dumps = lambda thing: '["reply", {"dict": []}]' if thing[0] == "reply" else real(thing)
+""", EVERY, "no answer", dot=RIGHT)  # fmt: skip
+dot_row(OWN, "excuse_that_holds_elsewhere",
+        forward("if query.dtype != torch.float64: raise RuntimeError(\"not implemented for 'BFloat16'\")"))  # fmt: skip
+dot_row(OWN, "error_that_cannot_be_said", """class Unsaid(Exception):
+    def __str__(self): raise self
+""" + forward("raise Unsaid"))  # fmt: skip
+
+# --- other labs: replies of every kind --------------------------------------------------------------------------------
+
+# Each of these hands in a right notebook, and forges what its process sends: forge(question's name, request, reply).
+FORGE = (
+    SERVER
+    + """
+torch, real = server.core.torch, server.core.local
+def local(question, thing):
+    door = real(question, thing)
+    return lambda request: forge(question.name, request, door(request))
+server.core.local = local
+"""
+)
+
+
+def forged(lab, name, attack, lost, flag=None):
+    """Add a row of another lab, with a cell of the student's own at its end."""
+
+    def make(folder, solved, released):
+        notebook = copy.deepcopy(solved)
+        notebook["cells"].append(code(attack))
+        hand_in(folder, notebook, f"{lab}.ipynb")
+
+    make.__name__ = name
+    row(OWN, lost, flag, lab=lab)(make)
+
+
+TEXT, VECTOR, STEPS = "lab01_preprocessing", "lab02_bottleneck", "lab04_alignment"
+HEADS, CACHE = "lab05_self_attention", "lab06_transformer"
+
+forged(TEXT, "tokens_beyond_counting", FORGE + """
+def forge(name, request, reply):
+    many = torch.empty(2**31 - 1, 0, dtype=torch.long)
+    return reply._replace(outputs=(many,)) if name == "tokenize" else reply
+""", ("tokenize",), "no answer")  # fmt: skip
+forged(TEXT, "questions_imported_anew", """import sys
+tokenize = lambda text: ()
+del sys.modules["attention_course.questions"]
+from attention_course.questions.lab01_preprocessing import tokenize
+""", ("tokenize",))  # fmt: skip
+forged(TEXT, "letters_of_no_alphabet", FORGE + """
+def forge(name, request, reply):
+    return reply._replace(outputs=(torch.full((3, 4), -(2**40)),)) if name == "tokenize" else reply
+""", ("tokenize",))  # fmt: skip
+forged(TEXT, "ids_that_are_no_whole_numbers", FORGE + """
+def forge(name, request, reply):
+    return reply._replace(outputs=tuple(x.double() for x in reply.outputs)) if name in ("pad", "collate") else reply
+""", ("pad", "collate"))  # fmt: skip
+forged(TEXT, "ids_that_equal_everything", """class Any(int):
+    def __eq__(self, other): return True
+    __hash__ = int.__hash__
+Vocabulary.encode = lambda self, tokens: [Any(5) for _ in tokens]
+""", ("vocabulary",))  # fmt: skip
+forged(VECTOR, "gradients_of_zeros", FORGE + """
+def forge(name, request, reply):
+    return reply._replace(gradients=tuple(None if x is None else x * 0 for x in reply.gradients))
+""", ("at_end", "encoder", "remember", "final_state_step", "context_step", "stacked_encoder"))  # fmt: skip
+forged(VECTOR, "weights_of_my_own", "nn.Module.load_state_dict = lambda self, *a, **k: None",
+       ("encoder", "remember", "final_state_step", "context_step", "stacked_encoder"))  # fmt: skip
+forged(STEPS, "one_answer_to_everything", FORGE + """first = {}
+def forge(name, request, reply): return first.setdefault(name, reply)
+""", ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"))  # fmt: skip
+forged(STEPS, "answers_to_another_call", SERVER + """send = server._send
+def late(kind, data):
+    send(kind, {**data, "call": 1} if kind == "reply" else data)
+server._send = late
+""", ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"), "no answer")  # fmt: skip
+forged(HEADS, "operators_that_are_no_names", FORGE + """
+def forge(name, request, reply): return reply._replace(operators=(1, None)) if request.traced else reply
+""", ("multi_head_attention",), "no answer")  # fmt: skip
+forged(CACHE, "memory_without_numbers", FORGE + """
+def forge(name, request, reply):
+    return reply._replace(outputs=tuple(x.to("meta") for x in reply.outputs)) if name == "cached_step" else reply
+""", ("cached_step",))  # fmt: skip
+forged(CACHE, "memory_of_the_first_step", FORGE + """first = {}
+def forge(name, request, reply):
+    if name != "cached_step": return reply
+    return reply._replace(outputs=(reply.outputs[0], *first.setdefault(request.dtype, reply.outputs[1:])))
+""", ("cached_step",))  # fmt: skip
+
+
 def names(course: Path) -> dict[str, Any]:
     """Return rows 71, which are about the names of folders: name -> what its reason must contain."""
-    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", "eve\u202e": "cannot be seen"}
+    unseen = dict.fromkeys(("eve\u202e", os.fsdecode(b"frank\xff")), "cannot be seen")
+    script = {"grace <img src=x onerror=alert(4)>": "code in a web page"}
+    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", **unseen, **script}
 
 
 def below(pid: int) -> list[int]:

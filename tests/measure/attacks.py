@@ -34,8 +34,8 @@ ON_TWO_CORES = ["--Autograde.workers=2"]
 SHORT = ["--Autograde.cell_seconds=6", "--Autograde.question_seconds=6", "--Autograde.patience=3"]
 
 
-def read(kind):
-    notebook = json.loads((ROOT / kind / LAB / f"{LAB}.ipynb").read_text(encoding="utf-8"))
+def read(kind, lab=LAB):
+    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         # A student's own notebook has no marks in it.
         cell["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(cell["source"]))
@@ -45,20 +45,20 @@ def read(kind):
 SOLVED, RELEASED = read("solutions"), read("labs")
 
 
-def autograde(course, *arguments, wait=True):
-    command = [sys.executable, "-m", "nbgrader", "autograde", LAB, *arguments]
+def autograde(course, *arguments, wait=True, lab=LAB):
+    command = [sys.executable, "-m", "nbgrader", "autograde", lab, *arguments]
     started = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return started.communicate()[1] if wait else started
 
 
-def folder_of(course, student):
-    folder = course / "gradebook" / "submitted" / student / LAB
+def folder_of(course, student, lab=LAB):
+    folder = course / "gradebook" / "submitted" / student / lab
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def records(course):
-    paths = (course / "gradebook" / "records" / LAB).glob("*.json")
+def records(course, lab=LAB):
+    paths = (course / "gradebook" / "records" / lab).glob("*.json")
     return {record["student"]: record for record in (json.loads(path.read_text()) for path in paths)}
 
 
@@ -82,7 +82,8 @@ def new_course(base, name):
 def attacks(base) -> list[Row]:
     """Hand in every row of the list at once, and a good submission before and after it."""
     course = new_course(base, "attacks")
-    for each in submissions.ROWS:
+    rows = [each for each in submissions.ROWS if each.lab == LAB]
+    for each in rows:
         each.make(folder_of(course, each.name), copy.deepcopy(SOLVED), copy.deepcopy(RELEASED))
     for name in ("0_first", "zz_last", *submissions.names(course)):
         submissions.hand_in(folder_of(course, name), SOLVED)
@@ -92,7 +93,7 @@ def attacks(base) -> list[Row]:
     said = autograde(course, *ON_TWO_CORES, *SHORT)
     seconds = time.monotonic() - began
     found, booked = records(course), scores(course)
-    wrong = {each.name: verdict for each in submissions.ROWS
+    wrong = {each.name: verdict for each in rows
              if (verdict := submissions.verdict(each, found.get(each.name)))}  # fmt: skip
     for name, needed in submissions.names(course).items():
         if needed not in found.get(name, {}).get("reason", ""):
@@ -100,7 +101,7 @@ def attacks(base) -> list[Row]:
     for name in ("0_first", "zz_last"):
         if found.get(name, {}).get("points") != found.get(name, {}).get("possible"):
             wrong[name] = str(found.get(name))
-    numbers = {each.number for each in submissions.ROWS if each.number < submissions.OWN} | {71}
+    numbers = {each.number for each in rows if each.number < submissions.OWN} | {71}
     submitted = {path.name for path in (course / "gradebook" / "submitted").iterdir()}
     disagree = [n for n, record in found.items() if n in booked and booked[n] != record["points"]]
     nbgrader(course, "generate_feedback", LAB)
@@ -129,7 +130,7 @@ def attacks(base) -> list[Row]:
             "submissions with the result that their row names", right, "submissions", len(submitted), note=_list(wrong)
         ),
         row("rows of the list covered by these", len(numbers), "rows", 71, note="row 72 is measured with the kills"),
-        row("submissions beyond the list among these", sum(e.number >= submissions.OWN for e in submissions.ROWS), ""),
+        row("submissions beyond the list among these", sum(each.number >= submissions.OWN for each in rows), ""),
         row(
             "I1 the batch goes on, and counts who needs a person", bool(summary), "runs", 1, note=_found(summary, said)
         ),
@@ -147,6 +148,28 @@ def attacks(base) -> list[Row]:
         row("I7 scores that differ with one or eight workers", len(differ), "scores", at_most=0, note=_list(differ)),
         row("I8 submitted notebooks not kept under their hash", len(unkept), "notebooks", at_most=0),
     ]
+
+
+def elsewhere(base) -> list[Row]:
+    """Hand in forged replies of every kind: those of the other labs, beside their solutions."""
+    course, wrong, total = base / "elsewhere", {}, 0
+    for lab in sorted({each.lab for each in submissions.ROWS} - {LAB}):
+        prepare(ROOT, lab, course)
+        solved, rows = read("solutions", lab), [each for each in submissions.ROWS if each.lab == lab]
+        submissions.hand_in(folder_of(course, "solution", lab), solved, f"{lab}.ipynb")
+        for each in rows:
+            each.make(folder_of(course, each.name, lab), copy.deepcopy(solved), read("labs", lab))
+        autograde(course, *ON_TWO_CORES, lab=lab)
+        found = records(course, lab)
+        whole = found.get("solution", {})
+        if not whole or whole["points"] != whole["possible"]:
+            wrong[f"solution of {lab}"] = str(whole)
+        wrong.update((each.name, said) for each in rows if (said := submissions.verdict(each, found.get(each.name))))
+        total += 1 + len(rows)
+    for name, said in wrong.items():
+        print(f"  {name}: {said}")
+    what = "submissions of the other labs with the result that their row names"
+    return [row(what, total - len(wrong), "submissions", total, note=_list(wrong))]
 
 
 def _score(record):
@@ -342,14 +365,16 @@ def _share(process) -> int:
     return int((re.findall(rb"^Pss:\s+(\d+)", _bytes(process / "smaps_rollup"), re.MULTILINE) or [0])[0])
 
 
+PARTS = ["walls", "throughput", "attacks", "elsewhere", "fuzz", "kills"]
+
+
 def main() -> None:
     """Measure; the numbers say how much of it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fuzzed", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--submissions", type=int, default=30)
-    parser.add_argument("--only", nargs="*", default=["walls", "throughput", "attacks", "fuzz", "kills"],
-                        choices=["walls", "throughput", "attacks", "fuzz", "kills"])  # fmt: skip
+    parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS)
     chosen = parser.parse_args()
     missing = prove(Limits())
     if missing:
@@ -359,6 +384,7 @@ def main() -> None:
         base = Path(directory)
         parts = {
             "attacks": lambda: attacks(base),
+            "elsewhere": lambda: elsewhere(base),
             "walls": walls_cost,
             "throughput": lambda: throughput(base, chosen.submissions),
             "fuzz": lambda: fuzz(base, chosen.fuzzed),

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
 from nbgrader.converters import autograde
 from nbgrader.converters.base import BaseConverter, NbGraderException
+from nbgrader.utils import parse_utc
 from traitlets import Bool, Float, Integer, List, Unicode
 
 from attention_course.grader.batch import Job, failed, grade_all
-from attention_course.grader.intake import FLAGGED, PERSON, fingerprint, shown
+from attention_course.grader.intake import FLAGGED, GRADED, PERSON, Unreadable, content_of, fingerprint, shown
 from attention_course.grader.report import page
 from attention_course.grader.selftest import prove
 from attention_course.grader.walls import Limits
@@ -173,12 +175,15 @@ class Autograde(autograde.Autograde):
         folder = Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, lab))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        when = self._handed_in_at(record)
         ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]  # no file of a student's is copied
+        self.coursedir.get_existing_timestamp = lambda _: when
         self.notebooks = [str(folder / f"{lab}.ipynb")]
         try:
             super().init_assignment(lab, student)
         finally:
             self.coursedir.ignore = ignored
+            del self.coursedir.get_existing_timestamp
         nbformat.write(nbformat.from_dict(notebook), folder / f"{lab}.ipynb")
         self._needs_person = record["status"] == PERSON
         self._sanitizing = False
@@ -189,10 +194,23 @@ class Autograde(autograde.Autograde):
             self._sanitizing = True
         self.set_permissions(lab, student)
 
+    def _handed_in_at(self, record: dict[str, Any]) -> datetime | None:
+        """Read the time that came with a submission; nbgrader would wait for a pipe, and break at what is no time."""
+        path = Path(self._format_source(record["lab"], record["student"]), "timestamp.txt")
+        if not os.path.lexists(path):
+            return None
+        try:
+            text = content_of(path).decode()[:100].strip()
+            return parse_utc(text) if text else None
+        except (Unreadable, ValueError, OverflowError) as problem:
+            record["status"] = FLAGGED if record["status"] == GRADED else record["status"]
+            record["flags"].append(f"timestamp.txt holds no time: {shown(str(problem))}")
+            return None
+
     def _clear_scores(self, record: dict[str, Any]) -> None:
         """Leave no score of a part of this submission, and none of an earlier one."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            with contextlib.suppress(MissingEntry):
+            with contextlib.suppress(MissingEntry, UnicodeEncodeError):
                 submission = gradebook.find_submission(record["lab"], record["student"])
                 for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
                     grade.auto_score, grade.needs_manual_grade = None, True
@@ -246,7 +264,7 @@ class Autograde(autograde.Autograde):
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             try:
                 return not gradebook.find_submission(record["lab"], record["student"]).needs_manual_grade
-            except MissingEntry:
+            except (MissingEntry, UnicodeEncodeError):  # a name that is in no encoding is in no gradebook
                 return False
 
     def _state(self) -> Path:
@@ -304,6 +322,8 @@ def clashes(students: Iterable[str]) -> dict[str, str]:
             scripts = {unicodedata.name(c, "?").split()[0] for c in name if c.isalpha()}
             if not name.isprintable() or name != name.strip():
                 found[name] = "the folder's name has characters that cannot be seen"
+            elif set(name) & set('<>&"\\'):  # formgrader puts names into its pages as they are
+                found[name] = "the folder's name has characters that are code in a web page"
             elif len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1:
                 found[name] = "the folder's name mixes alphabets"
             elif len(names) > 1:

@@ -205,7 +205,7 @@ class Shell:
 
 # Whose functions may go on using what is replaced: those of the package, and torch's layers.
 OWN = re.compile(r"attention_course\.(?!questions)|torch\.nn\.(functional|modules\.)")
-SEEN = re.compile(r"attention_course\.|torch\.nn(\.|$)")
+SEEN = re.compile(r"attention_course\.|torch\.nn(\.|$)|torch\._C\._nn$")
 
 
 def replace_answers(questions: dict[str, Any]) -> None:
@@ -214,23 +214,46 @@ def replace_answers(questions: dict[str, Any]) -> None:
     Nothing hides the source: package and book are open on purpose.
     """
     stubs: dict[int, Any] = {}
+    aten = sys.modules["torch"].ops.aten  # where functions have their names a second time
     for name, question in questions.items():
         stubs[id(question.reference)] = _stub(question.reference, f"is what question {name} asks you to write")
         for path in question.forbidden:
             module, _, attribute = path.rpartition(".")
             real = getattr(importlib.import_module(module), attribute)
             stubs[id(real)] = _stub(real, "does what this course asks you to write")
+            if hasattr(aten, attribute):
+                setattr(aten, attribute, stubs[id(real)])
     checks = types.ModuleType("attention_course.questions")
     vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)  # the judge checks, not this
+    replaced = set()
     for name, loaded in list(sys.modules.items()):
         if name.startswith("attention_course.questions"):
             del sys.modules[name]
+            replaced.add(name)
         elif SEEN.match(name):
             for key, value in list(vars(loaded).items()):
                 if id(value) in stubs:
                     setattr(loaded, key, stubs[id(value)])
+                    replaced.add(name)
+    sys.meta_path.insert(0, Once(replaced))
     sys.modules["attention_course.questions"] = checks
     vars(sys.modules["attention_course"])["questions"] = checks
+
+
+class Once:
+    """Keeps modules in which something was replaced from being read a second time, as `importlib.reload` would.
+
+    Args:
+        modules: their names.
+    """
+
+    def __init__(self, modules: set[str]):
+        self.modules = modules
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse these, and leave all others to Python's own finders."""
+        if name in self.modules:
+            raise ModuleNotFoundError(f"{name} cannot be imported a second time here", name=name)
 
 
 def _stub(real: Any, why: str) -> Any:
@@ -277,7 +300,10 @@ def _resetter(torch: Any) -> Callable[[int], None]:
 
 def describe(error: BaseException, filename: str | None = None) -> str:
     """Say in one line what went wrong, and in which line of the cell."""
-    message = " ".join(str(error).split())[:200]
+    try:
+        message = " ".join(str(error).split())[:200]
+    except Exception:  # what an error says is the student's code, too
+        message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     lines = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == filename]
     if isinstance(error, SyntaxError) and error.filename == filename:

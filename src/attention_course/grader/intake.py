@@ -21,7 +21,6 @@ import os
 import re
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +33,9 @@ TOTAL_BYTES = 60 << 20
 ENTRIES = 1000
 DEPTH = 8
 CELLS = 2000
-SOURCE_CHARACTERS = 200_000
+SOURCE_CHARACTERS = 50_000
+# Of all cells together: what turns markdown into pages may take time with the square of it.
+TEXT_CHARACTERS = 500_000
 
 
 GRADED, FLAGGED, PERSON = "graded", "graded with a flag", "needs a person"
@@ -175,7 +176,7 @@ def _notebooks(folder: Path, flags: list[str]) -> Iterator[tuple[str, bytes | Un
 def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """List the files in a folder and in those within, without hidden ones; a folder only if a notebook is its name."""
     number = 0
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder) if not folder.is_symlink() else ():
         deep = len(Path(root).relative_to(folder).parts) > DEPTH
         folders[:] = [name for name in folders if not deep and not name.startswith((".", "__MACOSX"))]
         for name in sorted([*folders, *(name for name in files if not name.startswith("."))]):
@@ -188,17 +189,30 @@ def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
                     yield path, status
 
 
-def _content(path: Path) -> bytes | Unreadable:
-    """Read a file, if it is one."""
+def content_of(path: Path) -> bytes:
+    """Read a file, if it is one and not too large.
+
+    Raises:
+        Unreadable: it is not.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return Unreadable("not a file")
+                raise Unreadable("not a file")
             content = file.read(NOTEBOOK_BYTES + 1)
     except OSError as error:
-        return Unreadable(f"it cannot be read ({error.strerror})")
-    return content if len(content) <= NOTEBOOK_BYTES else Unreadable(f"larger than {NOTEBOOK_BYTES >> 20} MB")
+        raise Unreadable(f"it cannot be read ({error.strerror})") from error
+    if len(content) > NOTEBOOK_BYTES:
+        raise Unreadable(f"larger than {NOTEBOOK_BYTES >> 20} MB")
+    return content
+
+
+def _content(path: Path) -> bytes | Unreadable:
+    try:
+        return content_of(path)
+    except Unreadable as problem:
+        return problem
 
 
 def _unzip(name: str, content: bytes, flags: list[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
@@ -217,7 +231,7 @@ def _unzip(name: str, content: bytes, flags: list[str]) -> Iterator[tuple[str, b
                     total += entry.file_size
                     with archive.open(entry) as file:  # it gives no more than it announced
                         yield name, file.read(entry.file_size)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, EOFError, zlib.error) as error:
+    except Exception as error:  # zipfile and what it unpacks with have no end of them
         yield name, Unreadable(f"the archive cannot be read ({type(error).__name__})")
 
 
@@ -251,7 +265,10 @@ def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
     cells = notebook["cells"]
     if len(cells) > CELLS:
         raise Unreadable(f"{len(cells)} cells, more than {CELLS}")
-    return [_cell(cell, flags) for cell in cells]
+    cells = [_cell(cell, flags) for cell in cells]
+    if (text := sum(len(cell["source"]) for cell in cells)) > TEXT_CHARACTERS:
+        raise Unreadable(f"{text} characters of text, more than {TEXT_CHARACTERS}")
+    return cells
 
 
 def _decode(content: bytes, flags: list[str]) -> str:

@@ -13,8 +13,12 @@ from attention_course.questions import QUESTIONS
 FLAGS = 50
 # Cell magics after which the rest of the cell is still Python.
 HARMLESS = re.compile(r"%%(time|timeit|capture|prun)\b")
-# What makes text in a markdown cell more than text: tags, entities, links but to pages, and what MathJax has of these.
-ACTIVE = re.compile(r"<(?=[A-Za-z/!?])|&(?=[#\w])|\](?=[(:](?!\s*https?://))|\\(?=(href|style|class|cssId|require)\b)")
+# What makes text in a markdown cell more than text: tags, entities, images, which are fetched without a click, links
+# but to pages, and what MathJax has of these.
+ACTIVE = re.compile(
+    r"<(?=[A-Za-z/!?])|&(?=[#\w])|!(?=\[)|\](?=[(:](?!\s*https?://))"
+    r"|\\(?=(href|style|class|cssId|require|mmlToken|bbox)\b)"
+)
 
 
 def questions_of(source: Sequence[Mapping[str, Any]]) -> list[Asked]:

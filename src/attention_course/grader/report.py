@@ -67,7 +67,8 @@ def _mistakes(graded: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def _link(record: Mapping[str, Any], formgrader: str) -> str:
-    address = f"{formgrader}/manage_students/{quote(record['student'])}/{quote(record['lab'])}"
+    student = quote(record["student"].encode("utf-8", "surrogateescape"))
+    address = f"{formgrader}/manage_students/{student}/{quote(record['lab'])}"
     return f'<a href="{escape(address)}">{escape(shown(record["student"]))}</a>'
 
 

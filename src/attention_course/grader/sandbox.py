@@ -315,10 +315,11 @@ def uses_more(leader: int, limit: int) -> bool:
         leader: its first process.
         limit: the bytes.
     """
-    upper = sum(_kilobytes(text, ("RssAnon", "RssShmem")) for text in _of_processes(leader, "status"))
+    upper = sum(_kilobytes(text) for text in _of_processes(leader, "status"))
     if upper << 10 <= limit:  # cheap, and above the truth, as forks share pages: look closer only where it matters
         return False
-    used = sum(_kilobytes(text, ("Pss_Anon", "Pss_Shmem")) for text in _of_processes(leader, "smaps_rollup"))
+    # A process may close its own smaps_rollup to us.
+    used = sum(_kilobytes(text) for text in _of_processes(leader, "smaps_rollup", "status"))
     return used << 10 > limit
 
 
@@ -333,16 +334,20 @@ def cpu_used(leader: int) -> float:
     return sum(int(tick) for four in ticks for tick in four) / os.sysconf("SC_CLK_TCK")
 
 
-def _of_processes(leader: int, file: str) -> Iterator[str]:
+def _of_processes(leader: int, *files: str) -> Iterator[str]:
+    """Read of each process the first of these files that can be read."""
     processes = Path(f"/proc/{leader}/root/proc")
     with contextlib.suppress(OSError):
         for name in os.listdir(processes):
-            if name.isdigit():
+            for file in files if name.isdigit() else ():
                 with contextlib.suppress(OSError):  # it has just ended
                     yield (processes / name / file).read_text(errors="replace")
+                    break
 
 
-def _kilobytes(text: str, names: tuple[str, ...]) -> int:
+def _kilobytes(text: str) -> int:
+    """Add up what is in memory or swapped out, of a status or a smaps_rollup."""
+    names = ("RssAnon", "RssShmem", "VmSwap", "HugetlbPages", "Pss_Anon", "Pss_Shmem", "SwapPss", "Private_Hugetlb")
     return sum(int(value) for name, value in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE) if name in names)
 
 

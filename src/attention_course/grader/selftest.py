@@ -20,7 +20,7 @@ try:
     socket.create_connection(("192.0.2.1", 9), 0.5)
     wall("there is a network", False)
 except OSError as error:
-    wall("there is a network", "unreachable" in str(error).lower())
+    wall("there is a network", isinstance(error, PermissionError) or "unreachable" in str(error).lower())
 for place in ("/", "/usr", "/course", "/dev"):
     try:
         open(place + "/written", "w")

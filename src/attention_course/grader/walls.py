@@ -105,20 +105,33 @@ def arguments(user: int) -> list[str]:
         *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
         *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL", *privileges),
         *binds,
-        *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
+        *("--proc", "/proc", "--tmpfs", "/dev", *_devices(), "--perms", "1777", "--tmpfs", "/tmp"),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--clearenv"),
         *(part for name, value in environment.items() for part in ("--setenv", name, value)),
         *("--chdir", "/tmp"),
     ]
 
 
+def _devices() -> list[str]:
+    """Return what fills /dev: no terminals, and no /dev/zero, as memory shared through it is counted nowhere."""
+    places = (f"/dev/{name}" for name in ("null", "random", "urandom"))
+    return [part for place in places for part in ("--dev-bind", place, place)]
+
+
 def scrub(text: str) -> str:
     """Take the names of this machine's directories out of a text that students may see."""
     places = {sys.prefix, sys.base_prefix, str(PACKAGE.parent), str(Path.home()), os.getcwd(), *_packages()}
+    places |= {_in_its_disk(Path(place)) for place in places}
     for place in sorted(places, key=len, reverse=True):
         if len(place) > 4 and place != "/usr":
             text = text.replace(place, "...")
     return text
+
+
+def _in_its_disk(place: Path) -> str:
+    """Return how the list of mounts, which can be read inside, calls a place."""
+    mount = next(path for path in (place, *place.parents) if path.is_mount())
+    return f"/{place.relative_to(mount)}"
 
 
 def _packages() -> list[str]:

@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 
 HEADER_BYTES = 1 << 20
-BODY_BYTES = 64 << 20
+BODY_BYTES = 16 << 20
+# Of one tensor, where an axis of length 0 counts as 1: such a tensor has no bytes, and can still be a long list.
+ENTRIES = 1 << 21
 LENGTHS = struct.Struct("!II")
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -105,7 +107,7 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
         kind, plain = json.loads(header)
         cursor = _Cursor(body)
         data = _rich(plain, cursor)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, RuntimeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
         raise WireError("it sent something that is no answer") from error
     if not isinstance(kind, str) or cursor.at != len(body):
         raise WireError("it sent something that is no answer")
@@ -174,8 +176,10 @@ def _rich(value: Any, cursor: _Cursor) -> Any:
     if tag != "tensor":
         raise ValueError(tag)
     name, shape, device = content
-    if len(shape) > 16 or not all(type(size) is int and 0 <= size < 1 << 31 for size in shape):
+    if len(shape) > 16 or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(shape)
+    if math.prod(max(size, 1) for size in shape) > ENTRIES:
+        raise ValueError(f"more than {ENTRIES} entries")
     if device == "meta":
         return torch.empty(shape, dtype=DTYPES[name], device="meta")
     raw = cursor.take(math.prod(shape) * DTYPES[name].itemsize)
