@@ -917,7 +917,8 @@ def names(course: Path) -> dict[str, Any]:
     """Return rows 71, which are about the names of folders: name -> what its reason must contain."""
     unseen = dict.fromkeys(("eve\u202e", os.fsdecode(b"frank\xff")), "cannot be seen")
     script = {"grace <img src=x onerror=alert(4)>": "code in a web page"}
-    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", **unseen, **script}
+    begins = dict.fromkeys((".gil", "=1+1"), "begins as")
+    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", **unseen, **script, **begins}
 
 
 def below(pid: int) -> list[int]:

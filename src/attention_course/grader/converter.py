@@ -225,7 +225,7 @@ class Autograde(autograde.Autograde):
     # --- what was done ------------------------------------------------------------------------------------------
 
     def _handed_in(self, students: str) -> list[Job]:
-        folders = sorted(glob.glob(self._format_source(self.coursedir.assignment_id, students)))
+        folders = sorted(glob.glob(self._format_source(self.coursedir.assignment_id, students), include_hidden=True))
         pattern = self._format_source(re.escape(self.coursedir.assignment_id), "(?P<student>.*)", escape=True)
         return [Job(re.match(pattern, folder, re.DOTALL)["student"], Path(folder)) for folder in folders]  # type: ignore[index]
 
@@ -324,6 +324,8 @@ def clashes(students: Iterable[str]) -> dict[str, str]:
                 found[name] = "the folder's name has characters that cannot be seen"
             elif set(name) & set('<>&"\\'):  # formgrader puts names into its pages as they are
                 found[name] = "the folder's name has characters that are code in a web page"
+            elif name[0] in ".=+-@":  # nbgrader passes by what is hidden, and writes names into tables as they are
+                found[name] = "the folder's name begins as hidden files or formulas in a table do"
             elif len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1:
                 found[name] = "the folder's name mixes alphabets"
             elif len(names) > 1:
