@@ -144,8 +144,11 @@ def _said_no(reply: Reply) -> bool:
 def _loaded(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if finding := of_output(0, same_numbers)(request, reply, reference):
         return finding
-    asking, wanted = int(reply.outputs[-1][-1]), int(reference.outputs[-1][-1])
-    return None if asking == wanted else Finding(f"{asking} parameters that ask for a gradient", f"all {wanted}")
+    given, wanted = reply.outputs[-1], reference.outputs[-1]
+    if given.shape != wanted.shape:
+        return Finding(f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}")
+    asking, every = given[-1].item(), wanted[-1].item()
+    return None if asking == every else Finding(f"{asking:.0f} parameters that ask for a gradient", f"all {every:.0f}")
 
 
 def _refused(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -615,10 +618,9 @@ def _asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = of_output(0, same_numbers)(request, reply, reference)
     if finding and finding.seen.startswith("entries"):
         body, head = reply.outputs[0][:-HEAD], reply.outputs[0][-HEAD:]
-        seen = (
-            f"a gradient for {int(body.sum())} of {len(body)} parameters of the body, {int(head.sum())} of the head's"
-        )
-        few = int(reference.outputs[0][:-HEAD].sum())
+        seen = f"a gradient for {body.count_nonzero()} of {len(body)} parameters of the body"
+        seen += f", {head.count_nonzero()} of the head's"
+        few = reference.outputs[0][:-HEAD].count_nonzero()
         return Finding(seen, f"for {few} of the body's and all {HEAD} of the head's")
     return finding
 
