@@ -139,6 +139,7 @@ class Question:
         make: how an answer that is a class is constructed: make(thing, *init) -> module.
         forbidden: of torch.nn, what does in one call what is asked for; it refuses to where answers are graded.
         plain: whether `use` makes strings and lists of the inputs, so that their shapes mean nothing to a student.
+        once: whether `use` leaves a module changed, so that it is not used several times.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Question:
     make: Callable[..., Any] = construct
     forbidden: tuple[str, ...] = ATTENTION
     plain: bool = False
+    once: bool = False
 
     @property
     def points(self) -> int:
@@ -272,7 +274,8 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
                     thing.load_state_dict(request.parameters)
                 parameters = dict(thing.named_parameters())
             earlier = None
-            if request.init is not None and request.device == "cpu" and not (request.gradients or request.traced):
+            plainly = request.device == "cpu" and not (request.gradients or request.traced)
+            if request.init is not None and plainly and not question.once:
                 # What a module keeps from one call, whether it is the first or the last, would be wrong in the next.
                 question.use(thing, *(x.flip(0) if x is not None and x.dim() else x for x in inputs))
                 earlier = question.use(thing, *(None if x is None else x.clone() for x in inputs))

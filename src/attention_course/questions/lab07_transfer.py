@@ -731,6 +731,7 @@ FREEZE = Question(
     name="freeze",
     reference=SentenceClassifier,
     use=_use_freeze,
+    once=True,
     make=_classifier,
     properties=(
         Property("the body asks for no gradient, the head does", 2, _to_freeze, _asks),
