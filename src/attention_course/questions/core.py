@@ -111,6 +111,8 @@ class Misconception:
     sign: Sign | None = None
 
 
+# Of one answer: to look at more takes time, and says no more.
+MOST_OUTPUTS = 1000
 # What computes attention in one call.
 ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
@@ -284,6 +286,8 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
         if outputs is None:
             return Reply(error="nothing was returned")
         outputs = _several(outputs)
+        if len(outputs) > MOST_OUTPUTS:
+            return Reply(error=f"returned {len(outputs)} things, wanted a few tensors")
         if not all(isinstance(output, Tensor) and output.layout == torch.strided for output in outputs):
             return Reply(error=f"returned {[type(output).__name__ for output in outputs]}, wanted tensors")
         if earlier is not None and not _all_close(_several(earlier), outputs):
