@@ -72,11 +72,16 @@ def test_calls_take_turns_and_the_ratio_is_the_peers_time_over_ours(monkeypatch)
     assert contest.ratio("work", "peer", at_least=1.6).holds is False
 
 
-def test_the_floor_has_the_same_products_and_nothing_else():
-    a, b, c = torch.randn(3, 5), torch.randn(5, 7), torch.randn(2, 7, 4)
-    floor = bench.Products(lambda: torch.relu(a @ b).expand(2, 3, 7) @ c)
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_the_floor_has_the_same_products_and_nothing_else(mode):
+    a, layer, c = torch.randn(3, 5), torch.nn.Linear(5, 7), torch.randn(2, 7, 4)
+    with mode():
+        floor = bench.Products(lambda: torch.relu(layer(a)).expand(2, 3, 7) @ c)
 
-    assert [[tuple(arg.shape) for arg in args] for _, args in floor.seen] == [[(3, 5), (5, 7)], [(2, 3, 7), (2, 7, 4)]]
+    shapes = [sorted(tuple(arg.shape) for arg in args) for _, args in floor.seen]
+    weight = (5, 7) if mode is not torch.inference_mode else (7, 5)  # turned within `linear`
+    assert shapes == [sorted([(3, 5), weight, (7,)]), [(2, 3, 7), (2, 7, 4)]]
+    floor()  # whatever made them, they can be made again
 
 
 def test_a_drop_in_equal_places_is_one():

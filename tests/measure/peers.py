@@ -87,7 +87,7 @@ class TorchTransformer(nn.Module):
     def _embed(self, table: nn.Embedding, token: Tensor) -> Tensor:
         return self.dropout(self.positions(table(token) * math.sqrt(table.embedding_dim)))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def greedy(self, source: Tensor, padding: Tensor, steps: int) -> Tensor:
         states = self.body.encoder(self._embed(self.source, source), src_key_padding_mask=padding)
         tokens = source.new_full((source.size(0), 1), BOS)
@@ -134,7 +134,7 @@ def joeynmt_search(model: nn.Module, source: Tensor, lengths: Tensor, steps: int
     """Decode as joeynmt does, and let no sentence end before the last step."""
     search = fetched("joeynmt.search")
     mask = source.new_ones(source.size(0), 1, source.size(1), dtype=torch.bool)
-    with torch.no_grad():
+    with torch.inference_mode():
         states, final, _, _ = model(return_type="encode", src=source, src_length=lengths, src_mask=mask)
     seen = {"src_mask": mask, "model": model, "encoder_output": states, "encoder_hidden": final}
     if beam_size == 1:
