@@ -1,15 +1,15 @@
 """The graders are tested: right answers get everything, however they are written, and wrong ones do not."""
 
 import pytest
-from answers import fidelity, notebooks
+from answers import core, fidelity, notebooks
 
 from attention_course.questions import QUESTIONS
 
 # A wrong answer calls the course's functions wrongly: outside the jaxtyping hook it meets what a student meets.
 pytestmark = pytest.mark.plain
 
-RIGHT = [answer for answers in fidelity.LABS.values() for answer in answers.right_ones]
-WRONG = [answer for answers in fidelity.LABS.values() for answer in answers.wrong_ones]
+RIGHT = [answer for answers in core.RIGHT.values() for answer in answers]
+WRONG = [answer for answers in core.WRONG.values() for answer in answers]
 ASKED = [(lab, question) for lab in fidelity.LABS for question in fidelity.asked(lab)]
 each_question = pytest.mark.parametrize("lab, question", ASKED, ids=[question.name for _, question in ASKED])
 each_lab = pytest.mark.parametrize("lab", fidelity.LABS)
@@ -36,8 +36,7 @@ def test_a_wrong_answer_loses_points_and_is_called_nothing_else_than_it_is(answe
 
 @each_question
 def test_there_are_answers_enough_and_no_two_alike(lab, question):
-    right = [answer.thing for answer in RIGHT if answer.question == question.name]
-    wrong = [answer for answer in WRONG if answer.question == question.name]
+    right, wrong = [answer.thing for answer in core.RIGHT[question.name]], core.WRONG[question.name]
     assert len(right) >= 10 and len(wrong) >= 8
     assert len({fidelity.operators(question, thing) for thing in right}) == len(right)
     assert sum(fidelity.is_own(question, answer.thing) for answer in wrong) <= len(wrong) / 2

@@ -1,5 +1,11 @@
-"""Answers as students write them: right in many ways, and wrong in more."""
+"""Answers as students write them: right in many ways, and wrong in more.
 
+Each question has a module here, which enters its answers by the decorators `right` and `wrong`. With them come
+requests, `wide`, that share neither code nor sizes with the question's own: a mutant that gives the reference's replies
+to all of them is taken to be equivalent.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,37 +27,32 @@ class Answer(NamedTuple):
 
 Wide = Callable[[torch.Generator], Iterator[Request]]
 
+# By question.
+RIGHT: defaultdict[str, list[Answer]] = defaultdict(list)
+WRONG: defaultdict[str, list[Answer]] = defaultdict(list)
+WIDE: dict[str, Wide] = {}
 
-class Answers:
-    """The right and the wrong answers to a lab's questions, entered by decorators.
 
-    With them come requests, `wide`, that share neither code nor sizes with the question's own: a mutant that gives the
-    reference's replies to all of them is taken to be equivalent.
-    """
+def right(question: str, name: str | None = None) -> Callable[[Any], Any]:
+    def enter(thing: Any) -> Any:
+        thing.__name__ = name or thing.__name__
+        RIGHT[question].append(Answer(question, thing))
+        return thing
 
-    def __init__(self) -> None:
-        self.right_ones: list[Answer] = []
-        self.wrong_ones: list[Answer] = []
-        self.requests: dict[str, Wide] = {}
+    return enter
 
-    def right(self, question: str, name: str | None = None) -> Callable[[Any], Any]:
-        def enter(thing: Any) -> Any:
-            thing.__name__ = name or thing.__name__
-            self.right_ones.append(Answer(question, thing))
-            return thing
 
-        return enter
+def wrong(question: str, *names: str) -> Callable[[Any], Any]:
+    def enter(thing: Any) -> Any:
+        WRONG[question].append(Answer(question, thing, frozenset(names)))
+        return thing
 
-    def wrong(self, question: str, *names: str) -> Callable[[Any], Any]:
-        def enter(thing: Any) -> Any:
-            self.wrong_ones.append(Answer(question, thing, frozenset(names)))
-            return thing
+    return enter
 
-        return enter
 
-    def wide(self, *questions: str) -> Callable[[Wide], Wide]:
-        def enter(requests: Wide) -> Wide:
-            self.requests.update(dict.fromkeys(questions, requests))
-            return requests
+def wide(*questions: str) -> Callable[[Wide], Wide]:
+    def enter(requests: Wide) -> Wide:
+        WIDE.update(dict.fromkeys(questions, requests))
+        return requests
 
-        return enter
+    return enter

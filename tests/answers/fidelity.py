@@ -2,6 +2,7 @@
 
 import contextlib
 import dis
+import importlib
 import io
 import types
 import warnings
@@ -10,36 +11,25 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from answers import (
-    lab01_preprocessing,
-    lab02_bottleneck,
-    lab03_scoring,
-    lab04_alignment,
-    lab05_self_attention,
-    lab06_transformer,
-    lab07_transfer,
-    notebooks,
-)
-from answers.core import Answers
+from answers import core, notebooks
 from answers.mutants import Mutant, mutants
 
+from attention_course.grader.stock import lab_names
 from attention_course.questions import QUESTIONS
 from attention_course.questions.core import Door, Question, Request, Result, _alike, evaluate, local
 
-LABS: dict[str, Answers] = {
-    "lab01_preprocessing": lab01_preprocessing.ANSWERS,
-    "lab02_bottleneck": lab02_bottleneck.ANSWERS,
-    "lab03_scoring": lab03_scoring.ANSWERS,
-    "lab04_alignment": lab04_alignment.ANSWERS,
-    "lab05_self_attention": lab05_self_attention.ANSWERS,
-    "lab06_transformer": lab06_transformer.ANSWERS,
-    "lab07_transfer": lab07_transfer.ANSWERS,
-}
+LABS = lab_names(notebooks.ROOT)
 
 
 def asked(lab: str) -> list[Question]:
     """List a lab's questions, in its order."""
     return [QUESTIONS[name] for name in notebooks.read("solutions", lab).asked]
+
+
+for lab in LABS:
+    for question in asked(lab):
+        one_file = (notebooks.ROOT / "tests" / "answers" / f"{lab}.py").exists()
+        importlib.import_module(f"answers.{lab}" if one_file else f"answers.{lab}.{question.name}")
 
 
 def quietly(function: Callable[[], Any]) -> Any:
@@ -117,7 +107,7 @@ def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
     notebook = notebooks.read("solutions", lab)
     position, name = notebooks.defining(notebook, question.name), notebook.asked[question.name]
     names = notebooks.run(notebook.cells)
-    wide = list(LABS[lab].requests[question.name](torch.Generator().manual_seed(1)))
+    wide = list(core.WIDE[question.name](torch.Generator().manual_seed(1)))
     right = local(question, names[name])
     for number, mutant in enumerate(mutants(notebook.cells[position])):
         if number % every:

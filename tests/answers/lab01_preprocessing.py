@@ -7,25 +7,14 @@ from collections import Counter
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
+from answers.signs import CUT, DEVICE, FITS, NO_NAME, NOTHING, TAKEN_OUT, TOO_MUCH
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from attention_course.questions.core import Request
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
 from attention_course.tasks.sequences import Batch
-
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-DEVICE = "a tensor made on the default device"
-CUT = "the gradient is cut off"
-NOTHING = "nothing returned"
-NO_NAME = "a name that does not exist"
-TOO_MUCH = "too much or too little is returned"
-FITS = "shapes that do not fit"
-TAKEN_OUT = "numbers taken out of a tensor"
-
 
 # --- what equivalent answers agree on ---------------------------------------------------------------------------------
 
@@ -1267,9 +1256,9 @@ def mean_times_count(task, model, batch, label_smoothing=0.0):
 def sentence_by_sentence_loss(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     total, count = logits.new_zeros(()), 0
-    for row, right in zip(logits, batch.target_out):
-        size = int((right != PAD).sum())
-        total = total + F.cross_entropy(row[:size], right[:size], reduction="sum")
+    for row, said in zip(logits, batch.target_out):
+        size = int((said != PAD).sum())
+        total = total + F.cross_entropy(row[:size], said[:size], reduction="sum")
         count += size
     return total, count
 

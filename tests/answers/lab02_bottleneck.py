@@ -4,8 +4,9 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
 from answers.lab04_alignment import draw, embed_by_index, embed_by_product, gates, sizes
+from answers.signs import ANOTHER, CUT, DEVICE, DTYPE, FITS, NO_NAME, NOTHING, ONE_AXIS, ORDER, TOO_MUCH
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -14,19 +15,6 @@ from attention_course.questions.core import Request
 from attention_course.rnn import reverse_padded
 from attention_course.seq2seq import Encoded, Memory
 
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-FITS = "shapes that do not fit"
-CUT = "the gradient is cut off"
-ANOTHER = "another answer to the same question"
-DEVICE = "a tensor made on the default device"
-DTYPE = "dtype lost on the way"
-ONE_AXIS = "an axis of length one too many or too few"
-ORDER = "the outputs in another order"
-TOO_MUCH = "too much or too little is returned"
-NO_NAME = "a name that does not exist"
-NOTHING = "nothing returned"
 LAST_COLUMN = "the last column is taken for the final state"
 
 

@@ -6,30 +6,27 @@ import warnings
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
+from answers.signs import (
+    AXES,
+    CUT,
+    DEVICE,
+    DTYPE,
+    EXCHANGED,
+    FACTOR,
+    FITS,
+    IN_PLACE,
+    NAN,
+    NONE,
+    ONE_AXIS,
+    REQUIRED,
+    TAKEN_OUT,
+    WEIGHT,
+)
 from torch import nn
 
 from attention_course.questions.core import Request
 from attention_course.scores import Score
-
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-FITS = "shapes that do not fit"
-NONE = "an argument that may be None is used as if it were not"
-AXES = "written for one number of axes"
-CUT = "the gradient is cut off"
-IN_PLACE = "an input is changed in place"
-DTYPE = "dtype lost on the way"
-DEVICE = "a tensor made on the default device"
-TAKEN_OUT = "numbers taken out of a tensor"
-REQUIRED = "an argument that may be left out is required"
-FACTOR = "off by one constant factor"
-ONE_AXIS = "an axis of length one too many or too few"
-EXCHANGED = "axes exchanged"
-NAN = "not a number"
-WEIGHT = "a forbidden position has weight"
-
 
 # --- what equivalent answers agree on -------------------------------------------------------------------------------
 

@@ -5,26 +5,12 @@ import itertools
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
+from answers.signs import CUT, DEVICE, FITS, NO_NAME, ONE_AXIS, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend, masked_softmax
 from attention_course.questions.core import Request
-
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-FITS = "shapes that do not fit"
-CUT = "the gradient is cut off"
-DEVICE = "a tensor made on the default device"
-ONE_AXIS = "an axis of length one too many or too few"
-WEIGHT = "a forbidden position has weight"
-FACTOR = "off by one constant factor"
-ORDER = "the outputs in another order"
-TOO_MUCH = "too much or too little is returned"
-TAKEN_OUT = "numbers taken out of a tensor"
-NO_NAME = "a name that does not exist"
-
 
 # --- what equivalent answers agree on ---------------------------------------------------------------------------------
 

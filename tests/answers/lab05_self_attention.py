@@ -4,27 +4,13 @@ import math
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
+from answers.signs import CUT, DEVICE, DTYPE, EXCHANGED, FITS, IN_PLACE, NONE, ONE_AXIS, ORDER, REQUIRED, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
 from attention_course.questions.core import Request
 
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-FITS = "shapes that do not fit"
-CUT = "the gradient is cut off"
-DEVICE = "a tensor made on the default device"
-ONE_AXIS = "an axis of length one too many or too few"
-WEIGHT = "a forbidden position has weight"
-FACTOR = "off by one constant factor"
-ORDER = "the outputs in another order"
-NONE = "an argument that may be None is used as if it were not"
-REQUIRED = "an argument that may be left out is required"
-EXCHANGED = "axes exchanged"
-DTYPE = "dtype lost on the way"
-IN_PLACE = "an input is changed in place"
 PLACES = "numbers at the wrong places"
 CONTEXT = "the context is no weighted sum of the values"
 

@@ -4,7 +4,8 @@ import math
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
+from answers.signs import CUT, FITS, NO_NAME, NONE, NOTHING, ONE_AXIS, ORDER, REQUIRED, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import KeyValue, MultiHeadAttention, masked_softmax
@@ -13,20 +14,6 @@ from attention_course.questions.core import Request
 from attention_course.tasks.core import PAD
 from attention_course.transformer import DecoderBlock, FeedForward, Residual, TokenEmbedding
 
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-FITS = "shapes that do not fit"
-CUT = "the gradient is cut off"
-ONE_AXIS = "an axis of length one too many or too few"
-WEIGHT = "a forbidden position has weight"
-TOO_MUCH = "too much or too little is returned"
-TAKEN_OUT = "numbers taken out of a tensor"
-NO_NAME = "a name that does not exist"
-NONE = "an argument that may be None is used as if it were not"
-NOTHING = "nothing returned"
-REQUIRED = "an argument that may be left out is required"
-ORDER = "the outputs in another order"
 NORM = "the norm at another place"
 JOINED = "the sub-layers are joined in another way"
 

@@ -4,25 +4,13 @@ import copy
 
 import torch
 import torch.nn.functional as F
-from answers.core import Answers
+from answers.core import right, wide, wrong
+from answers.signs import DTYPE, FITS, IN_PLACE, NO_NAME, NOTHING
 from torch import nn
 
 from attention_course.masks import padding_mask
 from attention_course.questions.core import Request
 from attention_course.questions.lab07_transfer import NAMES
-
-ANSWERS = Answers()
-right, wrong, wide = ANSWERS.right, ANSWERS.wrong, ANSWERS.wide
-
-FITS = "shapes that do not fit"
-CUT = "the gradient is cut off"
-DEVICE = "a tensor made on the default device"
-DTYPE = "dtype lost on the way"
-IN_PLACE = "an input is changed in place"
-NOTHING = "nothing returned"
-COUNT = "too much or too little is returned"
-MISSPELT = "a name that does not exist"
-
 
 # --- what equivalent answers agree on ---------------------------------------------------------------------------------
 
@@ -428,7 +416,7 @@ def the_table_alone(body, weights, prefix):
     return [n for n in own if prefix + n not in weights], [n for n in weights if n.removeprefix(prefix) not in own]
 
 
-@wrong("load_body", MISSPELT, "every name has to have a partner")
+@wrong("load_body", NO_NAME, "every name has to have a partner")
 def all_names_expected(body, weights, prefix):
     own = body.state_dict()
     for name in own:
@@ -953,7 +941,7 @@ def the_head_in_eval(self, mode=True):
     return self
 
 
-@wrong("freeze", MISSPELT)
+@wrong("freeze", NO_NAME)
 @classifier_with("freeze")
 def misspelt_freeze(self):
     self.frozen = True
@@ -1230,7 +1218,7 @@ def share_printed(model, batches):
     print(accuracy(model, batches))
 
 
-@wrong("accuracy", MISSPELT)
+@wrong("accuracy", NO_NAME)
 def weights_not_taken_off(model, batches):
     was_training, hits, count = model.training, 0, 0
     model.eval()
@@ -1484,7 +1472,7 @@ def groups_not_returned(model, rate, decay):
     grouped(parts, powers(rate, decay, len(parts)))
 
 
-@wrong("parameter_groups", MISSPELT)
+@wrong("parameter_groups", NO_NAME)
 def layers_misnamed(model, rate, decay):
     parts = [model.head, *reversed(model.body.encoder.layers), model.body.embeddings]
     return grouped(parts, powers(rate, decay, len(parts)))

@@ -3,7 +3,7 @@
 import time
 
 import torch
-from answers import fidelity, notebooks
+from answers import core, fidelity, notebooks
 from measure.report import Row, row, write
 
 from attention_course.questions import QUESTIONS
@@ -23,9 +23,7 @@ def main() -> None:
 
 def by_hand(lab: str, question: Question) -> list[Row]:
     """Count the hand-written answers, and what becomes of them."""
-    answers = fidelity.LABS[lab]
-    right = [answer.thing for answer in answers.right_ones if answer.question == question.name]
-    wrong = [answer for answer in answers.wrong_ones if answer.question == question.name]
+    right, wrong = [answer.thing for answer in core.RIGHT[question.name]], core.WRONG[question.name]
     rejected = [t.__name__ for t in right if fidelity.earned(fidelity.results(question, t)) < question.points]
     found = {str(answer): fidelity.results(question, answer.thing) for answer in wrong}
     accepted = [name for name, results in found.items() if fidelity.earned(results) == question.points]
