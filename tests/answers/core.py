@@ -56,3 +56,15 @@ def wide(*questions: str) -> Callable[[Wide], Wide]:
         return requests
 
     return enter
+
+
+def draw(g: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+
+def variations(question: str, base: type, **parts: tuple[Any, ...]) -> None:
+    """Enter a class, and the same with each of its parts written otherwise."""
+    right(question)(base)
+    for part, others in parts.items():
+        for other in others:
+            right(question)(type(other.__name__, (base,), {part: other}))

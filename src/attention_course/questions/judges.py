@@ -26,6 +26,20 @@ def same_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | 
     return None
 
 
+def same_whole_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Every output has the reference's shape, entries and dtype."""
+    numbers = reference._replace(outputs=tuple(wanted.double() for wanted in reference.outputs))
+    finding = same_numbers(request, reply, numbers)
+    if finding and not finding.seen.startswith("entries"):
+        return finding
+    for given, wanted in zip(reply.outputs, reference.outputs):
+        if wrong := int((given != wanted).sum()):
+            return Finding(f"{wrong} of {wanted.numel()} numbers are others", "the right ones")
+        if given.dtype != wanted.dtype:
+            return Finding(f"{given.dtype}", f"{wanted.dtype}")
+    return None
+
+
 def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """Outputs are the reference's, and so is the gradient with respect to every input."""
     if finding := same_numbers(request, reply, reference):

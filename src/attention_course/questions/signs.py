@@ -50,6 +50,16 @@ def comparable(sign: Sign) -> Sign:
     return guarded
 
 
+def right_in(output: int) -> Sign:
+    """Look for replies that are right in one output: the mistake is in another."""
+    return comparable(lambda request, reply, reference: close(reply.outputs[output], reference.outputs[output]))
+
+
+def wrong_in(output: int) -> Sign:
+    """Look for replies that are wrong in one output, whatever the others are."""
+    return comparable(lambda request, reply, reference: not close(reply.outputs[output], reference.outputs[output]))
+
+
 def close(given: Tensor, wanted: Tensor) -> bool:
     """Whether two tensors are the same but for rounding and dtype."""
     if given.shape != wanted.shape:
