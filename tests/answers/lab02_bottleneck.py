@@ -4,8 +4,8 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong
-from answers.lab04_alignment import draw, embed_by_index, embed_by_product, gates, sizes
+from answers.core import draw, right, wide, wrong
+from answers.lab04_alignment.steps import embed_by_index, embed_by_product, gates, sizes
 from answers.signs import ANOTHER, CUT, DEVICE, DTYPE, FITS, NO_NAME, NOTHING, ONE_AXIS, ORDER, TOO_MUCH
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence

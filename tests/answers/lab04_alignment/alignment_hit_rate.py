@@ -1,0 +1,227 @@
+"""Answers to alignment_hit_rate."""
+
+import dataclasses
+import itertools
+
+import torch
+from answers.core import draw, right, wide, wrong
+from answers.lab04_alignment.steps import sizes
+
+from attention_course.questions.core import Request
+
+
+@wide("alignment_hit_rate")
+def any_maps(g):
+    for n, s, t, *_ in sizes(g):
+        weights = draw(g, n, t, s).relu()
+        gold = torch.rand(n, t, s, generator=g) < 0.4
+        gold[0, 0, 0] = True
+        yield Request((weights, gold, torch.randint(1, t + 1, (n,), generator=g)))
+
+
+@right("alignment_hit_rate")
+def with_a_list(weights, gold):
+    hits = []
+    for rows, positions in zip(weights, gold):
+        for row, marked in zip(rows, positions):
+            if marked:
+                hits.append(max(row) > 0 and row.index(max(row)) in marked)
+    return sum(hits) / len(hits)
+
+
+@right("alignment_hit_rate")
+def with_two_counts(weights, gold):
+    hits = total = 0
+    for rows, positions in zip(weights, gold):
+        for row, marked in zip(rows, positions):
+            if len(marked) > 0:
+                total += 1
+                best = max(range(len(row)), key=lambda s: row[s])
+                if best in marked and row[best] > 0:
+                    hits += 1
+    return hits / total
+
+
+@right("alignment_hit_rate")
+def with_indices(weights, gold):
+    hits, total = 0.0, 0.0
+    for i in range(len(gold)):
+        for t in range(len(gold[i])):
+            if not gold[i][t]:
+                continue
+            total = total + 1.0
+            largest = 0.0
+            where = None
+            for s in range(len(weights[i][t])):
+                if weights[i][t][s] > largest:
+                    largest, where = weights[i][t][s], s
+            hits = hits + (1.0 if where in gold[i][t] else 0.0)
+    return hits / total
+
+
+@right("alignment_hit_rate")
+def in_one_expression(weights, gold):
+    pairs = [pair for rows, positions in zip(weights, gold) for pair in zip(rows, positions) if pair[1]]
+    return sum(max(row) > 0 and row.index(max(row)) in marked for row, marked in pairs) / len(pairs)
+
+
+@right("alignment_hit_rate")
+def with_tensors(weights, gold):
+    hits = []
+    for rows, positions in zip(weights, gold):
+        best = torch.tensor(rows).argmax(-1).tolist()
+        hits += [b in g and row[b] > 0 for b, g, row in zip(best, positions, rows) if g]
+    return torch.tensor(hits).float().mean().item()
+
+
+@right("alignment_hit_rate")
+def with_chain(weights, gold):
+    rows = itertools.chain.from_iterable(w[: len(g)] for w, g in zip(weights, gold))
+    marked = itertools.chain.from_iterable(gold)
+    hits = [any(row) and row.index(max(row)) in g for row, g in zip(rows, marked) if g]
+    return len([hit for hit in hits if hit]) / len(hits)
+
+
+@right("alignment_hit_rate")
+def by_comparing_maxima(weights, gold):
+    hits = []
+    for rows, positions in zip(weights, gold):
+        for row, marked in zip(rows, positions):
+            if marked:
+                inside = max(row[s] for s in marked)
+                outside = max([row[s] for s in range(len(row)) if s not in marked], default=0.0)
+                hits.append(inside > outside)
+    return sum(hits) / len(hits)
+
+
+@right("alignment_hit_rate")
+def by_enumeration(weights, gold):
+    found = []
+    for number, positions in enumerate(gold):
+        for t, marked in enumerate(positions):
+            if marked:
+                weight, where = max((w, -s) for s, w in enumerate(weights[number][t]))
+                found.append(weight > 0 and -where in marked)
+    return found.count(True) / len(found)
+
+
+@right("alignment_hit_rate")
+def by_sorting(weights, gold):
+    hits, misses = 0, 0
+    for rows, positions in zip(weights, gold):
+        for row, marked in zip(rows, positions):
+            order = sorted(range(len(row)), key=row.__getitem__, reverse=True)
+            if marked and row[order[0]] > 0 and order[0] in marked:
+                hits += 1
+            elif marked:
+                misses += 1
+    return hits / (hits + misses)
+
+
+@right("alignment_hit_rate")
+def recursively(weights, gold):
+    def hits_of(row, marked):
+        if not marked:
+            return []
+        return [bool(sum(row)) and row.index(max(row)) in marked]
+
+    flat = sum((sum((hits_of(*pair) for pair in zip(w, g)), []) for w, g in zip(weights, gold)), [])
+    return sum(flat) / len(flat)
+
+
+@right("alignment_hit_rate")
+def with_a_helper(weights, gold):
+    @dataclasses.dataclass
+    class Tally:
+        hits: int = 0
+        seen: int = 0
+
+    tally = Tally()
+    for rows, positions in zip(weights, gold):
+        for row, marked in zip(rows, positions):
+            tally.seen += bool(marked)
+            tally.hits += bool(marked and max(row) > 0 and row.index(max(row)) in marked)
+    return tally.hits / tally.seen
+
+
+@wrong("alignment_hit_rate", "mean of the sentences' shares")
+def mean_of_means(weights, gold):
+    shares = [with_a_list([w], [g]) for w, g in zip(weights, gold)]
+    return sum(shares) / len(shares)
+
+
+@wrong("alignment_hit_rate", "positions that came from nowhere counted as misses")
+def hyphens_missed(weights, gold):
+    hits = []
+    for rows, positions in zip(weights, gold):
+        hits += [max(row) > 0 and row.index(max(row)) in marked for row, marked in zip(rows, positions)]
+    return sum(hits) / len(hits)
+
+
+@wrong("alignment_hit_rate", "a row of zeros points to the first token")
+def zeros_point(weights, gold):
+    hits = [row.index(max(row)) in g for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    return sum(hits) / len(hits)
+
+
+@wrong("alignment_hit_rate", "the weight on gold positions, where hits are meant")
+def mass(weights, gold):
+    shares = [sum(row[s] for s in g) for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    return sum(shares) / len(shares)
+
+
+@wrong("alignment_hit_rate", "hits counted, not their share")
+def counted(weights, gold):
+    return sum(row.index(max(row)) in g and max(row) > 0 for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g)
+
+
+@wrong("alignment_hit_rate")
+def more_than_half(weights, gold):
+    hits = [sum(row[s] for s in g) > 0.5 for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    return sum(hits) / len(hits)
+
+
+@wrong("alignment_hit_rate", "no number is returned")
+def both_counts(weights, gold):
+    hits = [row.index(max(row)) in g for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    return sum(hits), len(hits)
+
+
+@wrong("alignment_hit_rate", "tensors expected, where lists come")
+def expects_tensors(weights, gold):
+    best = weights.argmax(-1)
+    return (gold.gather(-1, best[..., None])).float().mean()
+
+
+@wrong("alignment_hit_rate", "a position that came from nowhere is counted")
+def stumbles_over_hyphens(weights, gold):
+    hits = [max(row[s] for s in g) == max(row) > 0 for w, gs in zip(weights, gold) for row, g in zip(w, gs)]
+    return sum(hits) / len(hits)
+
+
+@wrong("alignment_hit_rate", "nothing returned")
+def printed(weights, gold):
+    print(with_a_list(weights, gold))
+
+
+@wrong("alignment_hit_rate", "a position that came from nowhere is counted")
+def hyphens_hit(weights, gold):
+    hits = [
+        not g or (max(row) > 0 and row.index(max(row)) in g) for w, gs in zip(weights, gold) for row, g in zip(w, gs)
+    ]
+    return sum(hits) / len(hits)
+
+
+@wrong("alignment_hit_rate")
+def one_row_late(weights, gold):
+    return with_a_list([rows[1:] for rows in weights], gold)
+
+
+@wrong("alignment_hit_rate", "the caller's lists are changed")
+def rows_beyond_popped(weights, gold):
+    hits = []
+    for rows, sets in zip(weights, gold):
+        while len(rows) > len(sets):
+            rows.pop()
+        hits += [max(row) > 0 and row.index(max(row)) in places for row, places in zip(rows, sets) if places]
+    return sum(hits) / len(hits)
