@@ -1,0 +1,232 @@
+"""Answers to additive."""
+
+import torch
+import torch.nn.functional as F
+from answers.core import right, wide, wrong
+from answers.lab03_scoring.shapes import draw, shapes
+from answers.signs import (
+    AXES,
+    CUT,
+    EXCHANGED,
+    FITS,
+    ONE_AXIS,
+)
+from torch import nn
+
+from attention_course.questions.core import Request
+from attention_course.scores import Score
+
+
+@wide("additive")
+def any_network(g):
+    for leading, t, s, d in shapes(g):
+        weights = {
+            "query_proj.weight": draw(g, 5, d),
+            "key_proj.weight": draw(g, 5, d),
+            "energy_proj.weight": draw(g, 1, 5),
+        }
+        inputs = (draw(g, *leading, t, d), draw(g, *leading, s, d))
+        yield Request(inputs, (d, d, 5), weights, gradients=True)
+
+
+class Additive(Score):
+    def __init__(self, query_dim, key_dim, hidden_dim):
+        super().__init__()
+        self.query_proj = nn.Linear(query_dim, hidden_dim, bias=False)
+        self.key_proj = nn.Linear(key_dim, hidden_dim, bias=False)
+        self.energy_proj = nn.Linear(hidden_dim, 1, bias=False)
+
+    def project_keys(self, key):
+        return self.key_proj(key)
+
+    def forward(self, query, projected):
+        q = self.query_proj(query).unsqueeze(-2)
+        k = projected.unsqueeze(-3)
+        return self.energy_proj(torch.tanh(q + k)).squeeze(-1)
+
+
+def additive(forward):
+    return type(forward.__name__, (Additive,), {"forward": forward})
+
+
+right("additive")(Additive)
+
+
+@right("additive")
+@additive
+def energy_with_einsum(self, query, projected):
+    hidden = self.query_proj(query)[..., :, None, :] + projected[..., None, :, :]
+    return torch.einsum("...a,a->...", hidden.tanh(), self.energy_proj.weight[0])
+
+
+@right("additive")
+@additive
+def energy_as_a_product(self, query, projected):
+    hidden = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
+    return (hidden @ self.energy_proj.weight.T)[..., 0]
+
+
+@right("additive")
+@additive
+def energy_as_a_sum(self, query, projected):
+    hidden = torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :])
+    return (hidden * self.energy_proj.weight.squeeze(0)).sum(dim=-1)
+
+
+@right("additive")
+@additive
+def query_after_query(self, query, projected):
+    q = self.query_proj(query)
+    rows = [self.energy_proj(torch.tanh(q[..., t : t + 1, :] + projected)) for t in range(q.size(-2))]
+    return torch.cat(rows, dim=-1).mT
+
+
+@right("additive")
+@additive
+def key_after_key(self, query, projected):
+    q = self.query_proj(query)
+    columns = [self.energy_proj(torch.tanh(q + k.unsqueeze(-2))) for k in projected.unbind(-2)]
+    return torch.cat(columns, dim=-1)
+
+
+@right("additive")
+@additive
+def expanded(self, query, projected):
+    q = self.query_proj(query)
+    t, s = q.size(-2), projected.size(-2)
+    q = q.unsqueeze(-2).expand(*q.shape[:-1], s, q.size(-1))
+    k = projected.unsqueeze(-3).expand(*projected.shape[:-2], t, s, projected.size(-1))
+    return self.energy_proj(torch.tanh(torch.add(q, k))).squeeze(-1)
+
+
+@right("additive")
+@additive
+def tanh_by_sigmoid(self, query, projected):
+    x = self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)
+    return self.energy_proj(2 * torch.sigmoid(2 * x) - 1).squeeze(-1)
+
+
+@right("additive")
+@additive
+def keys_down_queries_across(self, query, projected):
+    x = projected.unsqueeze(-2) + self.query_proj(query).unsqueeze(-3)
+    return self.energy_proj(torch.tanh(x)).squeeze(-1).transpose(-1, -2)
+
+
+@right("additive")
+class Concatenated(Additive):
+    def project_keys(self, key):
+        return key
+
+    def forward(self, query, projected):
+        t, s = query.size(-2), projected.size(-2)
+        q = query.unsqueeze(-2).expand(*query.shape[:-1], s, query.size(-1))
+        k = projected.unsqueeze(-3).expand(*projected.shape[:-2], t, s, projected.size(-1))
+        both = torch.cat([self.query_proj.weight, self.key_proj.weight], dim=1)
+        return self.energy_proj(F.linear(torch.cat([q, k], dim=-1), both).tanh()).squeeze(-1)
+
+
+@right("additive")
+@additive
+def unit_by_unit(self, query, projected):
+    q, total = self.query_proj(query), 0
+    for a in range(q.size(-1)):
+        hidden = torch.tanh(q[..., a].unsqueeze(-1) + projected[..., a].unsqueeze(-2))
+        total = total + self.energy_proj.weight[0, a] * hidden
+    return total
+
+
+@wrong("additive", FITS)
+@additive
+def added_without_axes(self, query, projected):
+    return self.energy_proj(torch.tanh(self.query_proj(query) + projected)).squeeze(-1)
+
+
+@wrong("additive", "another nonlinearity in place of tanh")
+@additive
+def with_sigmoid(self, query, projected):
+    return self.energy_proj((self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)).sigmoid()).squeeze(-1)
+
+
+@wrong("additive", "tanh missing", "every query gets the same scores")
+@additive
+def linear(self, query, projected):
+    return self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT
+
+
+@wrong("additive", "tanh after v")
+@additive
+def energy_first(self, query, projected):
+    return torch.tanh(self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT)
+
+
+@wrong("additive", "v missing: summed without weights")
+@additive
+def no_energy(self, query, projected):
+    return torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :]).sum(-1)
+
+
+@wrong("additive", FITS)
+@additive
+def query_not_projected(self, query, projected):
+    return self.energy_proj(torch.tanh(query.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)
+
+
+@wrong("additive", FITS, "keys projected twice")
+@additive
+def projected_again(self, query, projected):
+    x = self.query_proj(query).unsqueeze(-2) + self.key_proj(projected).unsqueeze(-3)
+    return self.energy_proj(x.tanh()).squeeze(-1)
+
+
+@wrong("additive", ONE_AXIS)
+@additive
+def every_axis_squeezed(self, query, projected):
+    return self.energy_proj(torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))).squeeze()
+
+
+@wrong("additive", ONE_AXIS, "last axis of length one left over")
+@additive
+def not_squeezed(self, query, projected):
+    return self.energy_proj(torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :]))
+
+
+@wrong("additive", AXES, FITS)
+@additive
+def axes_from_the_front(self, query, projected):
+    return self.energy_proj(torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])).squeeze(-1)
+
+
+@wrong("additive")
+@additive
+def multiplied(self, query, projected):
+    return self.energy_proj(torch.tanh(self.query_proj(query)[..., None, :] * projected[..., None, :, :])).squeeze(-1)
+
+
+@wrong("additive", "every query gets the same scores")
+@additive
+def keys_alone(self, query, projected):
+    scores = self.energy_proj(torch.tanh(projected)).mT
+    return scores.expand(*scores.shape[:-2], query.size(-2), scores.size(-1))
+
+
+@wrong("additive", "rows and columns exchanged", EXCHANGED)
+@additive
+def turned(self, query, projected):
+    x = self.query_proj(query).unsqueeze(-3) + projected.unsqueeze(-2)
+    return self.energy_proj(torch.tanh(x)).squeeze(-1)
+
+
+@wrong("additive", CUT)
+@additive
+def energy_detached(self, query, projected):
+    x = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
+    return (x * self.energy_proj.weight.detach()[0]).sum(-1)
+
+
+@wrong("additive")
+@additive
+def first_query_kept(self, query, projected):
+    if not hasattr(self, "seen"):
+        self.seen = self.query_proj(query)
+    return self.energy_proj(torch.tanh(self.seen.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)

@@ -1,0 +1,73 @@
+"""What answers about products share: the product of queries and keys, in as many ways as there are."""
+
+import torch
+from answers.core import wide
+from answers.lab03_scoring.shapes import draw, shapes
+
+from attention_course.questions.core import Request
+from attention_course.scores import Score
+
+
+@wide("dot", "scaled_dot")
+def any_vectors(g):
+    for leading, t, s, d in shapes(g):
+        yield Request((draw(g, *leading, t, d), draw(g, *leading, s, d)), (), gradients=True)
+
+
+def as_matrices(query, key):
+    return query @ key.mT
+
+
+def with_einsum(query, key):
+    return torch.einsum("...td,...sd->...ts", query, key)
+
+
+def as_batches(query, key):
+    leading = query.shape[:-2]
+    return torch.bmm(query.flatten(0, -3), key.flatten(0, -3).transpose(1, 2)).unflatten(0, leading)
+
+
+def multiplied_and_summed(query, key):
+    return (query[..., :, None, :] * key[..., None, :, :]).sum(-1)
+
+
+def query_by_query(query, key):
+    rows = [(query[..., t : t + 1, :] * key).sum(-1) for t in range(query.size(-2))]
+    return torch.stack(rows, dim=-2)
+
+
+def key_by_key(query, key):
+    columns = []
+    for s in range(key.size(-2)):
+        columns.append(query.matmul(key[..., s, :].unsqueeze(-1)))
+    return torch.cat(columns, dim=-1)
+
+
+def keys_first(query, key):
+    return torch.matmul(key, query.transpose(-2, -1)).transpose(-2, -1)
+
+
+def outer_products(query, key):
+    total = 0
+    for d in range(query.size(-1)):
+        total = total + query[..., d].unsqueeze(-1) * key[..., d].unsqueeze(-2)
+    return total
+
+
+def by_polarisation(query, key):
+    q, k = query.unsqueeze(-2), key.unsqueeze(-3)
+    return ((q + k).pow(2).sum(-1) - (q - k).pow(2).sum(-1)) / 4
+
+
+def in_halves(query, key):
+    half = query.size(-1) // 2
+    low = query[..., :half] @ key[..., :half].mT
+    return low + query[..., half:] @ key[..., half:].mT
+
+
+PRODUCTS = (as_matrices, with_einsum, as_batches, multiplied_and_summed, query_by_query, key_by_key, keys_first,
+            outer_products, by_polarisation, in_halves)  # fmt: skip
+
+
+def score(forward):
+    return type("Answer", (Score,), {"forward": lambda self, query, projected: forward(query, projected)})
