@@ -870,7 +870,7 @@ def forge(name, request, reply):
 forged(TEXT, "questions_imported_anew", """import sys
 tokenize = lambda text: ()
 del sys.modules["attention_course.questions"]
-from attention_course.questions.lab01_preprocessing import tokenize
+from attention_course.questions.lab01_preprocessing.tokenize import tokenize
 """, ("tokenize",))  # fmt: skip
 forged(TEXT, "letters_of_no_alphabet", FORGE + """
 def forge(name, request, reply):
