@@ -62,9 +62,14 @@ def draw(g: torch.Generator, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=g, dtype=torch.float64)
 
 
+def with_part(base: type, part: str) -> Callable[[Any], type]:
+    """Make a class of a function, which takes the place of one part of another class."""
+    return lambda function: type(function.__name__, (base,), {part: function})
+
+
 def variations(question: str, base: type, **parts: tuple[Any, ...]) -> None:
     """Enter a class, and the same with each of its parts written otherwise."""
     right(question)(base)
     for part, others in parts.items():
         for other in others:
-            right(question)(type(other.__name__, (base,), {part: other}))
+            right(question)(with_part(base, part)(other))

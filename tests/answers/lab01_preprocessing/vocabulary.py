@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 
 import torch
-from answers.core import right, wide, wrong
+from answers.core import right, wide, with_part, wrong
 from answers.lab01_preprocessing.texts import draw, rows_of_letters
 from answers.lab01_preprocessing.tokenize import ONCE
 
@@ -154,97 +154,85 @@ variation(decode=decode_by_tokens)
 variation(decode=decode_by_return)
 
 
-def init(function):
-    return type(function.__name__, (SortedSet,), {"__init__": function})
-
-
-def encode(function):
-    return type(function.__name__, (SortedSet,), {"encode": function})
-
-
-def decode(function):
-    return type(function.__name__, (SortedSet,), {"decode": function})
-
-
 def number(self, tokens):
     self.tokens = tokens
     self.ids = {token: i for i, token in enumerate(tokens)}
 
 
 @wrong("vocabulary", "the specials are left out")
-@init
+@with_part(SortedSet, "__init__")
 def words_only(self, tokens):
     number(self, sorted(set(tokens)))
 
 
 @wrong("vocabulary", "the tokens are not in order")
-@init
+@with_part(SortedSet, "__init__")
 def as_they_come(self, tokens):
     number(self, list(dict.fromkeys([*SPECIALS, *tokens])))
 
 
 @wrong("vocabulary", "the tokens are not in order")
-@init
+@with_part(SortedSet, "__init__")
 def most_frequent_first(self, tokens):
     number(self, [*SPECIALS, *(t for t, _ in Counter(sorted(tokens)).most_common() if t not in SPECIALS)])
 
 
 @wrong("vocabulary", "the tokens are not in order")
-@init
+@with_part(SortedSet, "__init__")
 def sorted_with_the_specials(self, tokens):
     number(self, sorted({*SPECIALS, *tokens}))
 
 
 @wrong("vocabulary", "a token has two ids")
-@init
+@with_part(SortedSet, "__init__")
 def repeated(self, tokens):
     number(self, [*SPECIALS, *sorted(tokens)])
 
 
 @wrong("vocabulary", "a token has two ids")
-@init
+@with_part(SortedSet, "__init__")
 def specials_twice(self, tokens):
     number(self, list(SPECIALS) + sorted(set(tokens)))
 
 
 @wrong("vocabulary", "an unknown token is an error")
-@encode
+@with_part(SortedSet, "encode")
 def looked_up(self, tokens):
     return [self.ids[token] for token in tokens]
 
 
 @wrong("vocabulary", "an unknown token is an error")
-@encode
+@with_part(SortedSet, "encode")
 def searched(self, tokens):
     return [self.tokens.index(token) for token in tokens]
 
 
 @wrong("vocabulary", "unknown tokens are left out")
-@encode
+@with_part(SortedSet, "encode")
 def skipped(self, tokens):
     return [self.ids[token] for token in tokens if token in self.ids]
 
 
 @wrong("vocabulary", "what is no id is put out")
-@encode
+@with_part(SortedSet, "encode")
 def none_for_unknown(self, tokens):
     return [self.ids.get(token) for token in tokens]
 
 
 @wrong("vocabulary", "the answer goes on after its end")
-@decode
+@with_part(SortedSet, "decode")
 def goes_on(self, ids):
     return tuple(self.tokens[i] for i in ids if i not in (PAD, BOS, EOS))
 
 
 @wrong("vocabulary", "specials among the answer's tokens")
-@decode
+@with_part(SortedSet, "decode")
 def with_bos(self, ids):
     return SortedSet.decode(self, ids) if BOS not in ids else ("<bos>", *SortedSet.decode(self, ids))
 
 
 @wrong("vocabulary", "specials among the answer's tokens")
-@decode
+@with_part(SortedSet, "decode")
 def with_its_end(self, ids):
     tokens = []
     for i in ids:
@@ -256,26 +244,26 @@ def with_its_end(self, ids):
 
 
 @wrong("vocabulary", "unknown tokens left out of the answer")
-@decode
+@with_part(SortedSet, "decode")
 def no_unknown(self, ids):
     kept = itertools.takewhile(lambda i: i != EOS, ids)
     return tuple(self.tokens[i] for i in kept if i >= len(SPECIALS))
 
 
 @wrong("vocabulary", "an end is taken for granted")
-@decode
+@with_part(SortedSet, "decode")
 def must_end(self, ids):
     return tuple(self.tokens[i] for i in ids[: ids.index(EOS)] if i not in (PAD, BOS))
 
 
 @wrong("vocabulary", "no tuple of strings")
-@decode
+@with_part(SortedSet, "decode")
 def one_string(self, ids):
     return " ".join(SortedSet.decode(self, ids))
 
 
 @right("vocabulary")
-@init
+@with_part(SortedSet, "__init__")
 def init_tokens_as_dict(self, tokens):
     self.tokens = dict(enumerate([*SPECIALS, *sorted(set(tokens) - set(SPECIALS))]))
     self.ids = {token: i for i, token in self.tokens.items()}
@@ -287,14 +275,14 @@ TOKENS_LOST = "tokens of the answer are lost"
 
 
 @wrong("vocabulary", CHANGED)
-@init
+@with_part(SortedSet, "__init__")
 def sorted_in_place(self, tokens):
     tokens.sort()
     number(self, list(dict.fromkeys([*SPECIALS, *tokens])))
 
 
 @wrong("vocabulary", CHANGED)
-@decode
+@with_part(SortedSet, "decode")
 def padding_removed_in_place(self, ids):
     for special in (PAD, BOS):
         while special in ids:
@@ -303,32 +291,32 @@ def padding_removed_in_place(self, ids):
 
 
 @wrong("vocabulary", ONCE)
-@encode
+@with_part(SortedSet, "encode")
 def generated(self, tokens):
     return (self.ids.get(token, UNK) for token in tokens)
 
 
 @wrong("vocabulary", "an unknown token gets an id of its own")
-@encode
+@with_part(SortedSet, "encode")
 def learned_on_the_way(self, tokens):
     return [self.ids.setdefault(token, len(self.ids)) for token in tokens]
 
 
 @wrong("vocabulary", "BOS and EOS among the ids")
-@encode
+@with_part(SortedSet, "encode")
 def bordered(self, tokens):
     return [BOS, *SortedSet.encode(self, tokens), EOS]
 
 
 @wrong("vocabulary", NOT_AS_MANY)
-@encode
+@with_part(SortedSet, "encode")
 def returned_in_the_loop(self, tokens):
     for token in tokens:
         return [self.ids.get(token, UNK)]
 
 
 @wrong("vocabulary", "a special token is unknown")
-@init
+@with_part(SortedSet, "__init__")
 def words_numbered_alone(self, tokens):
     words = sorted(set(tokens) - set(SPECIALS))
     self.tokens = [*SPECIALS, *words]
@@ -336,12 +324,12 @@ def words_numbered_alone(self, tokens):
 
 
 @wrong("vocabulary", TOKENS_LOST)
-@decode
+@with_part(SortedSet, "decode")
 def ends_at_padding(self, ids):
     return SortedSet.decode(self, itertools.takewhile(lambda i: i != PAD, ids))
 
 
 @wrong("vocabulary", TOKENS_LOST)
-@decode
+@with_part(SortedSet, "decode")
 def first_taken_for_bos(self, ids):
     return SortedSet.decode(self, ids[1:])

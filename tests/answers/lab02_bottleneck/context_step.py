@@ -1,7 +1,7 @@
 """Answers to context_step."""
 
 import torch
-from answers.core import variations, wide, wrong
+from answers.core import variations, wide, with_part, wrong
 from answers.lab02_bottleneck.final_state_step import WRITING, FinalState
 from answers.lab02_bottleneck.networks import any_step
 from answers.signs import ANOTHER, CUT, FITS, TOO_MUCH
@@ -44,16 +44,12 @@ variations(
 )
 
 
-def context(step):
-    return type(step.__name__, (Context,), {"step": step})
-
-
 def told(self, token, memory):
     return torch.cat([self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1)
 
 
 @wrong("context_step", "the source before the token")
-@context
+@with_part(Context, "step")
 def source_in_front(self, token, memory, cache):
     inputs = torch.cat([memory.value.expand(-1, token.size(1), -1), self.embedding(token)], dim=2)
     states, last = self.rnn(inputs, cache[None])
@@ -61,21 +57,21 @@ def source_in_front(self, token, memory, cache):
 
 
 @wrong("context_step", "one source for many tokens", FITS)
-@context
+@with_part(Context, "step")
 def not_repeated(self, token, memory, cache):
     states, last = self.rnn(torch.cat([self.embedding(token), memory.value], dim=-1), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("context_step", FITS)
-@context
+@with_part(Context, "step")
 def not_told(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("context_step", FITS)
-@context
+@with_part(Context, "step")
 def state_told(self, token, memory, cache):
     inputs = torch.cat([self.embedding(token), memory.state[:, None].expand(-1, token.size(1), -1)], dim=-1)
     states, last = self.rnn(inputs, cache[None])
@@ -83,69 +79,69 @@ def state_told(self, token, memory, cache):
 
 
 @wrong("context_step", FITS)
-@context
+@with_part(Context, "step")
 def stacked_in_time(self, token, memory, cache):
     states, last = self.rnn(torch.cat([self.embedding(token), memory.value], dim=1), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("context_step", "every step starts from the first state")
-@context
+@with_part(Context, "step")
 def starts_again(self, token, memory, cache):
     states, last = self.rnn(told(self, token, memory), memory.state.unsqueeze(0))
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("context_step", "every step starts from nothing")
-@context
+@with_part(Context, "step")
 def no_past(self, token, memory, cache):
     states, last = self.rnn(told(self, token, memory))
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("context_step", "the new state is not handed on", "another state is handed on")
-@context
+@with_part(Context, "step")
 def old_cache_handed_on(self, token, memory, cache):
     states, _ = self.rnn(told(self, token, memory), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), cache
 
 
 @wrong("context_step", "the state after the first token is handed on", "another state is handed on")
-@context
+@with_part(Context, "step")
 def first_handed_on(self, token, memory, cache):
     states, _ = self.rnn(told(self, token, memory), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), states[:, 0]
 
 
 @wrong("context_step", "the logits are made of something else")
-@context
+@with_part(Context, "step")
 def head_after_tanh(self, token, memory, cache):
     states, last = self.rnn(told(self, token, memory), cache[None])
     return self.head(torch.relu(states)), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("context_step", "other weights")
-@context
+@with_part(Context, "step")
 def ones_over_the_source(self, token, memory, cache):
     states, last = self.rnn(told(self, token, memory), cache[None])
     return self.head(states), states.new_ones(*token.shape, memory.value.size(-1)), last[0]
 
 
 @wrong("context_step", CUT)
-@context
+@with_part(Context, "step")
 def source_detached(self, token, memory, cache):
     return Context.step(self, token, memory._replace(value=memory.value.detach()), cache)
 
 
 @wrong("context_step", TOO_MUCH)
-@context
+@with_part(Context, "step")
 def logits_and_state(self, token, memory, cache):
     logits, _, state = Context.step(self, token, memory, cache)
     return logits, state
 
 
 @wrong("context_step", "the update reads something else")
-@context
+@with_part(Context, "step")
 def mean_of_the_embeddings(self, token, memory, cache):
     embedded = self.embedding(token).mean(0, keepdim=True).expand(token.size(0), -1, -1)
     inputs = torch.cat([embedded, memory.value.expand(-1, token.size(1), -1)], dim=-1)
@@ -154,14 +150,14 @@ def mean_of_the_embeddings(self, token, memory, cache):
 
 
 @wrong("context_step", ANOTHER)
-@context
+@with_part(Context, "step")
 def told_state_kept_on_self(self, token, memory, cache):
     states, self.state = self.rnn(told(self, token, memory), getattr(self, "state", cache[None]))
     return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
 
 
 @wrong("context_step", CUT)
-@context
+@with_part(Context, "step")
 def told_handed_on_without_gradient(self, token, memory, cache):
     logits, weights, state = Context.step(self, token, memory, cache)
     return logits, weights, state.detach()

@@ -1,7 +1,7 @@
 """Answers to encoder."""
 
 import torch
-from answers.core import draw, right, variations, wide, wrong
+from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab02_bottleneck.at_end import by_gather, one_by_one
 from answers.lab02_bottleneck.networks import LAST_COLUMN, gru, some_lengths
 from answers.lab04_alignment.steps import embed_by_index, embed_by_product, gates, sizes
@@ -107,40 +107,36 @@ variations(
 right("encoder")(PackedEncoder)
 
 
-def encoder(forward):
-    return type(forward.__name__, (Encoder,), {"forward": forward})
-
-
 @wrong("encoder", LAST_COLUMN)
-@encoder
+@with_part(Encoder, "forward")
 def column_minus_one(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return Encoded(states, states[:, -1], padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", LAST_COLUMN)
-@encoder
+@with_part(Encoder, "forward")
 def second_of_the_gru(self, source, lengths):
     states, last = self.rnn(self.embedding(source))
     return Encoded(states, last.squeeze(0), padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", "the axis of the layers is left")
-@encoder
+@with_part(Encoder, "forward")
 def layers_left(self, source, lengths):
     states, last = self.rnn(self.embedding(source))
     return Encoded(states, last, padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", "the final state is one position too early", "another final state")
-@encoder
+@with_part(Encoder, "forward")
 def one_too_early(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return Encoded(states, at_end(states, lengths - 1), padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", "another final state")
-@encoder
+@with_part(Encoder, "forward")
 def mean_for_final(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     mask = padding_mask(lengths.to(source.device), source.size(1))
@@ -148,14 +144,14 @@ def mean_for_final(self, source, lengths):
 
 
 @wrong("encoder", "mask the wrong way around")
-@encoder
+@with_part(Encoder, "forward")
 def mask_inverted(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return Encoded(states, at_end(states, lengths), ~padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", "padding allowed")
-@encoder
+@with_part(Encoder, "forward")
 def all_allowed(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool, device=source.device)
@@ -163,49 +159,49 @@ def all_allowed(self, source, lengths):
 
 
 @wrong("encoder", "numbers, where True and False are meant")
-@encoder
+@with_part(Encoder, "forward")
 def mask_of_numbers(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)).float())
 
 
 @wrong("encoder", ONE_AXIS)
-@encoder
+@with_part(Encoder, "forward")
 def mask_without_axis(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1))[:, 0])
 
 
 @wrong("encoder", "no Encoded is returned")
-@encoder
+@with_part(Encoder, "forward")
 def plain_tuple(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1))
 
 
 @wrong("encoder", NO_NAME)
-@encoder
+@with_part(Encoder, "forward")
 def tuple_taken_for_states(self, source, lengths):
     states = self.rnn(self.embedding(source))
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", FITS, "dtype lost on the way")
-@encoder
+@with_part(Encoder, "forward")
 def not_embedded(self, source, lengths):
     states, _ = self.rnn(source)
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", CUT)
-@encoder
+@with_part(Encoder, "forward")
 def embedding_frozen(self, source, lengths):
     states, _ = self.rnn(self.embedding(source).detach())
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", "read across the batch")
-@encoder
+@with_part(Encoder, "forward")
 def time_first(self, source, lengths):
     states, _ = self.rnn(self.embedding(source).transpose(0, 1))
     states = states.transpose(0, 1)
@@ -213,14 +209,14 @@ def time_first(self, source, lengths):
 
 
 @wrong("encoder", ANOTHER)
-@encoder
+@with_part(Encoder, "forward")
 def goes_on_from_the_last_batch(self, source, lengths):
     states, self.state = self.rnn(self.embedding(source), getattr(self, "state", None))
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
 
 
 @wrong("encoder", ANOTHER)
-@encoder
+@with_part(Encoder, "forward")
 def begins_at_random(self, source, lengths):
     embedded = self.embedding(source)
     states, _ = self.rnn(embedded, torch.randn(1, len(source), self.output_dim).to(embedded))
@@ -228,14 +224,14 @@ def begins_at_random(self, source, lengths):
 
 
 @right("encoder")
-@encoder
+@with_part(Encoder, "forward")
 def allowed_where_there_is_an_id(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     return Encoded(mask=(source != 0)[:, None], final=at_end(states, lengths), states=states)
 
 
 @wrong("encoder", "other states")
-@encoder
+@with_part(Encoder, "forward")
 def squashed_again(self, source, lengths):
     states = torch.tanh(self.rnn(self.embedding(source))[0])
     return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))

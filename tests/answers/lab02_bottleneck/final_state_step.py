@@ -1,7 +1,7 @@
 """Answers to final_state_step."""
 
 import torch
-from answers.core import right, variations, wrong
+from answers.core import right, variations, with_part, wrong
 from answers.lab02_bottleneck.remember import OneSlot
 from answers.lab04_alignment.steps import embed_by_index, embed_by_product, gates
 from answers.signs import ANOTHER, CUT, DEVICE, DTYPE, FITS, ONE_AXIS, ORDER, TOO_MUCH
@@ -99,109 +99,105 @@ variations("final_state_step", FinalState, **WRITING)
 right("final_state_step")(LastOfTheGRU)
 
 
-def final_state(step):
-    return type(step.__name__, (FinalState,), {"step": step})
-
-
 @wrong("final_state_step", "every step starts from the first state")
-@final_state
+@with_part(FinalState, "step")
 def memory_for_cache(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), memory.state[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("final_state_step", "every step starts from nothing")
-@final_state
+@with_part(FinalState, "step")
 def no_state(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token))
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("final_state_step", "another state is handed on", ONE_AXIS)
-@final_state
+@with_part(FinalState, "step")
 def layers_handed_on(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last
 
 
 @wrong("final_state_step", "another state is handed on", ONE_AXIS)
-@final_state
+@with_part(FinalState, "step")
 def all_states_handed_on(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), states
 
 
 @wrong("final_state_step", "the axis of the layers")
-@final_state
+@with_part(FinalState, "step")
 def layer_axis_second(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[:, None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("final_state_step", "the axis of the layers")
-@final_state
+@with_part(FinalState, "step")
 def layer_axis_missing(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache)
     return self.head(states), states.new_ones(*token.shape, 1), last
 
 
 @wrong("final_state_step", "probabilities, where logits are meant")
-@final_state
+@with_part(FinalState, "step")
 def softmaxed(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return torch.softmax(self.head(states), dim=-1), states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("final_state_step", "the logits of one token only")
-@final_state
+@with_part(FinalState, "step")
 def last_logits_only(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(last[0])[:, None], states.new_ones(*token.shape, 1), last[0]
 
 
 @wrong("final_state_step", ORDER)
-@final_state
+@with_part(FinalState, "step")
 def state_first(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return last[0], self.head(states), states.new_ones(*token.shape, 1)
 
 
 @wrong("final_state_step", TOO_MUCH)
-@final_state
+@with_part(FinalState, "step")
 def no_weights(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), last[0]
 
 
 @wrong("final_state_step", "other weights")
-@final_state
+@with_part(FinalState, "step")
 def weights_of_zero(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), torch.zeros_like(states[..., :1]), last[0]
 
 
 @wrong("final_state_step", "other weights")
-@final_state
+@with_part(FinalState, "step")
 def weights_for_one_token(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), states.new_ones(token.size(0), 1, 1), last[0]
 
 
 @wrong("final_state_step", DEVICE, DTYPE)
-@final_state
+@with_part(FinalState, "step")
 def ones_of_their_own(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     return self.head(states), torch.ones(*token.shape, 1), last[0]
 
 
 @wrong("final_state_step", CUT)
-@final_state
+@with_part(FinalState, "step")
 def past_detached(self, token, memory, cache):
     return FinalState.step(self, token, memory, cache.detach())
 
 
 @wrong("final_state_step", FITS)
-@final_state
+@with_part(FinalState, "step")
 def told_nevertheless(self, token, memory, cache):
     inputs = torch.cat([self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1)
     states, last = self.rnn(inputs, cache[None])
@@ -209,14 +205,14 @@ def told_nevertheless(self, token, memory, cache):
 
 
 @wrong("final_state_step", ANOTHER)
-@final_state
+@with_part(FinalState, "step")
 def state_kept_on_self(self, token, memory, cache):
     states, self.state = self.rnn(self.embedding(token), getattr(self, "state", cache[None]))
     return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
 
 
 @wrong("final_state_step", CUT)
-@final_state
+@with_part(FinalState, "step")
 def handed_on_without_gradient(self, token, memory, cache):
     logits, weights, state = FinalState.step(self, token, memory, cache)
     return logits, weights, state.detach()

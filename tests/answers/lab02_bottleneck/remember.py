@@ -1,7 +1,7 @@
 """Answers to remember."""
 
 import torch
-from answers.core import draw, right, variations, wide, wrong
+from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab02_bottleneck.networks import LAST_COLUMN, shared, some_lengths
 from answers.lab04_alignment.steps import sizes
 from answers.signs import CUT, FITS, ONE_AXIS
@@ -87,107 +87,103 @@ variations(
 right("remember")(FromTheSlot)
 
 
-def remember(function):
-    return type(function.__name__, (OneSlot,), {"remember": function})
-
-
 @wrong("remember", "a slot for every token")
-@remember
+@with_part(OneSlot, "remember")
 def all_states(self, encoded):
     return Memory(encoded.states, encoded.states, encoded.mask, torch.tanh(self.bridge(encoded.final)))
 
 
 @wrong("remember", "tanh missing", "another first state")
-@remember
+@with_part(OneSlot, "remember")
 def no_tanh(self, encoded):
     slot = encoded.final.unsqueeze(1)
     return Memory(slot, slot, encoded.mask[:, :, :1], self.bridge(encoded.final))
 
 
 @wrong("remember", "another first state")
-@remember
+@with_part(OneSlot, "remember")
 def relu_for_tanh(self, encoded):
     slot = encoded.final.unsqueeze(1)
     return Memory(slot, slot, encoded.mask[:, :, :1], torch.relu(self.bridge(encoded.final)))
 
 
 @wrong("remember", "another first state")
-@remember
+@with_part(OneSlot, "remember")
 def bridge_after_tanh(self, encoded):
     slot = encoded.final.unsqueeze(1)
     return Memory(slot, slot, encoded.mask[:, :, :1], self.bridge(encoded.final.tanh()))
 
 
 @wrong("remember", LAST_COLUMN, "another first state")
-@remember
+@with_part(OneSlot, "remember")
 def state_of_the_last_column(self, encoded):
     slot = encoded.final.unsqueeze(1)
     return Memory(slot, slot, encoded.mask[:, :, :1], torch.tanh(self.bridge(encoded.states[:, -1])))
 
 
 @wrong("remember", "a mask for every token", FITS)
-@remember
+@with_part(OneSlot, "remember")
 def mask_of_the_source(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, slot, encoded.mask, torch.tanh(self.bridge(encoded.final)))
 
 
 @wrong("remember", "the slot is forbidden")
-@remember
+@with_part(OneSlot, "remember")
 def mask_inverted_slot(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, slot, ~encoded.mask[..., :1], torch.tanh(self.bridge(encoded.final)))
 
 
 @wrong("remember", "no Memory is returned")
-@remember
+@with_part(OneSlot, "remember")
 def too_few_fields(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, encoded.mask[..., :1], torch.tanh(self.bridge(encoded.final)))
 
 
 @wrong("remember", "no Memory is returned")
-@remember
+@with_part(OneSlot, "remember")
 def a_state_only(self, encoded):
     return torch.tanh(self.bridge(encoded.final))
 
 
 @wrong("remember", "the axis of the slots is missing", ONE_AXIS)
-@remember
+@with_part(OneSlot, "remember")
 def two_axes_only(self, encoded):
     return Memory(encoded.final, encoded.final, encoded.mask[..., 0], torch.tanh(self.bridge(encoded.final)))
 
 
 @wrong("remember", ONE_AXIS)
-@remember
+@with_part(OneSlot, "remember")
 def state_with_an_axis(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, slot, encoded.mask[..., :1], torch.tanh(self.bridge(slot)))
 
 
 @wrong("remember", CUT)
-@remember
+@with_part(OneSlot, "remember")
 def detached(self, encoded):
     slot = encoded.final[:, None].detach()
     return Memory(slot, slot, encoded.mask[..., :1], torch.tanh(self.bridge(slot[:, 0])))
 
 
 @wrong("remember", "numbers, where True and False are meant")
-@remember
+@with_part(OneSlot, "remember")
 def slot_weight_for_mask(self, encoded):
     slot = encoded.final[:, None]
     return Memory(slot, slot, slot.new_ones(len(slot), 1, 1), torch.tanh(self.bridge(encoded.final)))
 
 
 @wrong("remember", "something else in the slot")
-@remember
+@with_part(OneSlot, "remember")
 def mean_of_all_columns(self, encoded):
     mean = encoded.states.mean(1, keepdim=True)
     return Memory(mean, mean, encoded.mask[..., :1], torch.tanh(self.bridge(mean[:, 0])))
 
 
 @wrong("remember", "something else in the slot")
-@remember
+@with_part(OneSlot, "remember")
 def bridged_already(self, encoded):
     state = torch.tanh(self.bridge(encoded.final))
     return Memory(state[:, None], state[:, None], encoded.mask[..., :1], state)

@@ -1,7 +1,7 @@
 """Answers to stacked_encoder."""
 
 import torch
-from answers.core import draw, right, variations, wide, wrong
+from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab02_bottleneck.at_end import by_gather
 from answers.lab02_bottleneck.encoder import allow_by_comparison, at_end
 from answers.lab02_bottleneck.networks import gru, some_lengths
@@ -136,12 +136,8 @@ variations(
 right("stacked_encoder")(StackedByNumber)
 
 
-def stacked(forward):
-    return type(forward.__name__, (Stacked,), {"forward": forward})
-
-
 @wrong("stacked_encoder", "the whole batch turned around", "the backward layer is wrong")
-@stacked
+@with_part(Stacked, "forward")
 def flipped(self, source, lengths):
     states = self.embedding(source)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -153,7 +149,7 @@ def flipped(self, source, lengths):
 
 
 @wrong("stacked_encoder", "backward states not turned back", "the backward layer is wrong")
-@stacked
+@with_part(Stacked, "forward")
 def left_turned(self, source, lengths):
     states = self.embedding(source)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -165,7 +161,7 @@ def left_turned(self, source, lengths):
 
 
 @wrong("stacked_encoder", "both directions read forwards", "the backward layer is wrong")
-@stacked
+@with_part(Stacked, "forward")
 def turned_after(self, source, lengths):
     states = self.embedding(source)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -177,21 +173,21 @@ def turned_after(self, source, lengths):
 
 
 @wrong("stacked_encoder", "backward final state at the last token")
-@stacked
+@with_part(Stacked, "forward")
 def both_at_the_last_token(self, source, lengths):
     states, _, mask = Stacked.forward(self, source, lengths)
     return Encoded(states, at_end(states, lengths), mask)
 
 
 @wrong("stacked_encoder", "another final state", "the last column is taken for the final state")
-@stacked
+@with_part(Stacked, "forward")
 def both_in_the_last_column(self, source, lengths):
     states, _, mask = Stacked.forward(self, source, lengths)
     return Encoded(states, states[:, -1], mask)
 
 
 @wrong("stacked_encoder", "the last column is taken for the final state")
-@stacked
+@with_part(Stacked, "forward")
 def second_of_each_layer(self, source, lengths):
     states = self.embedding(source)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -203,7 +199,7 @@ def second_of_each_layer(self, source, lengths):
 
 
 @wrong("stacked_encoder", "the backward layer is wrong")
-@stacked
+@with_part(Stacked, "forward")
 def backward_reads_forward_states(self, source, lengths):
     states = self.embedding(source)
     for forwards in self.forwards:
@@ -215,7 +211,7 @@ def backward_reads_forward_states(self, source, lengths):
 
 
 @wrong("stacked_encoder", "one layer is right, more are not", "the layers do not stand on each other", FITS)
-@stacked
+@with_part(Stacked, "forward")
 def every_layer_reads_embeddings(self, source, lengths):
     embedded = self.embedding(source)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -226,7 +222,7 @@ def every_layer_reads_embeddings(self, source, lengths):
 
 
 @wrong("stacked_encoder", "one layer is right, more are not")
-@stacked
+@with_part(Stacked, "forward")
 def only_the_first_layer(self, source, lengths):
     states = self.embedding(source)
     ahead = self.forwards[0](states)[0]
@@ -236,7 +232,7 @@ def only_the_first_layer(self, source, lengths):
 
 
 @wrong("stacked_encoder", "the layers do not stand on each other", FITS)
-@stacked
+@with_part(Stacked, "forward")
 def two_towers(self, source, lengths):
     ahead, turned = self.embedding(source), reverse_padded(self.embedding(source), lengths)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -247,28 +243,28 @@ def two_towers(self, source, lengths):
 
 
 @wrong("stacked_encoder", "the directions are added")
-@stacked
+@with_part(Stacked, "forward")
 def mean_of_directions(self, source, lengths):
     states, final, mask = Stacked.forward(self, source, lengths)
     return Encoded(sum(states.chunk(2, dim=-1)), sum(final.chunk(2, dim=-1)), mask)
 
 
 @wrong("stacked_encoder", "mask the wrong way around")
-@stacked
+@with_part(Stacked, "forward")
 def mask_turned_around(self, source, lengths):
     states, final, mask = Stacked.forward(self, source, lengths)
     return Encoded(states, final, ~mask)
 
 
 @wrong("stacked_encoder", "another final state")
-@stacked
+@with_part(Stacked, "forward")
 def backward_final_first(self, source, lengths):
     states, final, mask = Stacked.forward(self, source, lengths)
     return Encoded(states, torch.cat(final.chunk(2, dim=-1)[::-1], dim=-1), mask)
 
 
 @wrong("stacked_encoder", CUT)
-@stacked
+@with_part(Stacked, "forward")
 def layers_detached(self, source, lengths):
     states = self.embedding(source)
     for forwards, backwards in zip(self.forwards, self.backwards):
@@ -281,6 +277,6 @@ def layers_detached(self, source, lengths):
 
 
 @wrong("stacked_encoder", "no Encoded is returned")
-@stacked
+@with_part(Stacked, "forward")
 def states_alone(self, source, lengths):
     return Stacked.forward(self, source, lengths).states

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong
+from answers.core import right, wide, with_part, wrong
 from answers.lab03_scoring.shapes import draw, shapes
 from answers.signs import (
     AXES,
@@ -45,36 +45,32 @@ class Additive(Score):
         return self.energy_proj(torch.tanh(q + k)).squeeze(-1)
 
 
-def additive(forward):
-    return type(forward.__name__, (Additive,), {"forward": forward})
-
-
 right("additive")(Additive)
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def energy_with_einsum(self, query, projected):
     hidden = self.query_proj(query)[..., :, None, :] + projected[..., None, :, :]
     return torch.einsum("...a,a->...", hidden.tanh(), self.energy_proj.weight[0])
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def energy_as_a_product(self, query, projected):
     hidden = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
     return (hidden @ self.energy_proj.weight.T)[..., 0]
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def energy_as_a_sum(self, query, projected):
     hidden = torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :])
     return (hidden * self.energy_proj.weight.squeeze(0)).sum(dim=-1)
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def query_after_query(self, query, projected):
     q = self.query_proj(query)
     rows = [self.energy_proj(torch.tanh(q[..., t : t + 1, :] + projected)) for t in range(q.size(-2))]
@@ -82,7 +78,7 @@ def query_after_query(self, query, projected):
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def key_after_key(self, query, projected):
     q = self.query_proj(query)
     columns = [self.energy_proj(torch.tanh(q + k.unsqueeze(-2))) for k in projected.unbind(-2)]
@@ -90,7 +86,7 @@ def key_after_key(self, query, projected):
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def expanded(self, query, projected):
     q = self.query_proj(query)
     t, s = q.size(-2), projected.size(-2)
@@ -100,14 +96,14 @@ def expanded(self, query, projected):
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def tanh_by_sigmoid(self, query, projected):
     x = self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)
     return self.energy_proj(2 * torch.sigmoid(2 * x) - 1).squeeze(-1)
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def keys_down_queries_across(self, query, projected):
     x = projected.unsqueeze(-2) + self.query_proj(query).unsqueeze(-3)
     return self.energy_proj(torch.tanh(x)).squeeze(-1).transpose(-1, -2)
@@ -127,7 +123,7 @@ class Concatenated(Additive):
 
 
 @right("additive")
-@additive
+@with_part(Additive, "forward")
 def unit_by_unit(self, query, projected):
     q, total = self.query_proj(query), 0
     for a in range(q.size(-1)):
@@ -137,95 +133,95 @@ def unit_by_unit(self, query, projected):
 
 
 @wrong("additive", FITS)
-@additive
+@with_part(Additive, "forward")
 def added_without_axes(self, query, projected):
     return self.energy_proj(torch.tanh(self.query_proj(query) + projected)).squeeze(-1)
 
 
 @wrong("additive", "another nonlinearity in place of tanh")
-@additive
+@with_part(Additive, "forward")
 def with_sigmoid(self, query, projected):
     return self.energy_proj((self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)).sigmoid()).squeeze(-1)
 
 
 @wrong("additive", "tanh missing", "every query gets the same scores")
-@additive
+@with_part(Additive, "forward")
 def linear(self, query, projected):
     return self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT
 
 
 @wrong("additive", "tanh after v")
-@additive
+@with_part(Additive, "forward")
 def energy_first(self, query, projected):
     return torch.tanh(self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT)
 
 
 @wrong("additive", "v missing: summed without weights")
-@additive
+@with_part(Additive, "forward")
 def no_energy(self, query, projected):
     return torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :]).sum(-1)
 
 
 @wrong("additive", FITS)
-@additive
+@with_part(Additive, "forward")
 def query_not_projected(self, query, projected):
     return self.energy_proj(torch.tanh(query.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)
 
 
 @wrong("additive", FITS, "keys projected twice")
-@additive
+@with_part(Additive, "forward")
 def projected_again(self, query, projected):
     x = self.query_proj(query).unsqueeze(-2) + self.key_proj(projected).unsqueeze(-3)
     return self.energy_proj(x.tanh()).squeeze(-1)
 
 
 @wrong("additive", ONE_AXIS)
-@additive
+@with_part(Additive, "forward")
 def every_axis_squeezed(self, query, projected):
     return self.energy_proj(torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))).squeeze()
 
 
 @wrong("additive", ONE_AXIS, "last axis of length one left over")
-@additive
+@with_part(Additive, "forward")
 def not_squeezed(self, query, projected):
     return self.energy_proj(torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :]))
 
 
 @wrong("additive", AXES, FITS)
-@additive
+@with_part(Additive, "forward")
 def axes_from_the_front(self, query, projected):
     return self.energy_proj(torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])).squeeze(-1)
 
 
 @wrong("additive")
-@additive
+@with_part(Additive, "forward")
 def multiplied(self, query, projected):
     return self.energy_proj(torch.tanh(self.query_proj(query)[..., None, :] * projected[..., None, :, :])).squeeze(-1)
 
 
 @wrong("additive", "every query gets the same scores")
-@additive
+@with_part(Additive, "forward")
 def keys_alone(self, query, projected):
     scores = self.energy_proj(torch.tanh(projected)).mT
     return scores.expand(*scores.shape[:-2], query.size(-2), scores.size(-1))
 
 
 @wrong("additive", "rows and columns exchanged", EXCHANGED)
-@additive
+@with_part(Additive, "forward")
 def turned(self, query, projected):
     x = self.query_proj(query).unsqueeze(-3) + projected.unsqueeze(-2)
     return self.energy_proj(torch.tanh(x)).squeeze(-1)
 
 
 @wrong("additive", CUT)
-@additive
+@with_part(Additive, "forward")
 def energy_detached(self, query, projected):
     x = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
     return (x * self.energy_proj.weight.detach()[0]).sum(-1)
 
 
 @wrong("additive")
-@additive
+@with_part(Additive, "forward")
 def first_query_kept(self, query, projected):
     if not hasattr(self, "seen"):
         self.seen = self.query_proj(query)

@@ -1,7 +1,7 @@
 """Answers to gaussian."""
 
 import torch
-from answers.core import right, wide, wrong
+from answers.core import right, wide, with_part, wrong
 from answers.lab03_scoring.shapes import draw, shapes
 from answers.signs import (
     AXES,
@@ -27,60 +27,56 @@ class Gaussian(Score):
         self.bandwidth = bandwidth
 
 
-def gaussian(forward):
-    return type(forward.__name__, (Gaussian,), {"forward": forward})
-
-
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def differences(self, query, projected):
     x = query.unsqueeze(-2) - projected.unsqueeze(-3)
     return -x.square().sum(-1) / (2 * self.bandwidth**2)
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def scaled_first(self, query, projected):
     x = (query / self.bandwidth)[..., None, :] - (projected / self.bandwidth)[..., None, :, :]
     return (x**2).sum(-1).mul(-0.5)
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def the_norm_squared(self, query, projected):
     distance = torch.linalg.vector_norm(query.unsqueeze(-2) - projected.unsqueeze(-3), dim=-1)
     return -0.5 * (distance / self.bandwidth) ** 2
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def multiplied_out(self, query, projected):
     squares = query.pow(2).sum(-1, keepdim=True) + projected.pow(2).sum(-1, keepdim=True).mT
     return (2 * query @ projected.mT - squares) / (2 * self.bandwidth**2)
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def with_cdist(self, query, projected):
     return -torch.cdist(query, projected).square() / (2 * self.bandwidth**2)  # torch has none for bfloat16
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def each_query(self, query, projected):
     rows = [(projected - query[..., t, None, :]).square().sum(-1) for t in range(query.size(-2))]
     return -torch.stack(rows, -2) / 2 / self.bandwidth**2
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def each_key(self, query, projected):
     columns = [-(query - key.unsqueeze(-2)).square().sum(-1) for key in projected.unbind(-2)]
     return torch.stack(columns, -1) / (2 * self.bandwidth * self.bandwidth)
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def each_direction(self, query, projected):
     total = 0
     for q, k in zip(query.unbind(-1), projected.unbind(-1)):
@@ -89,14 +85,14 @@ def each_direction(self, query, projected):
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def differences_with_einsum(self, query, projected):
     x = query.unsqueeze(-2) - projected.unsqueeze(-3)
     return torch.einsum("...d,...d->...", x, x) / (-2 * self.bandwidth**2)
 
 
 @right("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def log_of_the_kernel(self, query, projected):
     x = (query.unsqueeze(-2) - projected.unsqueeze(-3)) / self.bandwidth
     return torch.log(torch.exp(-x * x / 2)).sum(-1)
@@ -114,78 +110,78 @@ class CostBesideTheKey(Gaussian):
 
 
 @wrong("gaussian", "sign turned around", "the further, the more alike")
-@gaussian
+@with_part(Gaussian, "forward")
 def no_minus(self, query, projected):
     return torch.cdist(query, projected).square() / (2 * self.bandwidth**2)
 
 
 @wrong("gaussian", "distance not squared")
-@gaussian
+@with_part(Gaussian, "forward")
 def root_left(self, query, projected):
     return -torch.cdist(query, projected) / (2 * self.bandwidth**2)
 
 
 @wrong("gaussian", FACTOR)
-@gaussian
+@with_part(Gaussian, "forward")
 def half_forgotten(self, query, projected):
     return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).square().sum(-1) / self.bandwidth**2
 
 
 @wrong("gaussian", FACTOR)
-@gaussian
+@with_part(Gaussian, "forward")
 def times_the_bandwidth(self, query, projected):
     return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).square().sum(-1) * self.bandwidth**2 / 2
 
 
 @wrong("gaussian", FACTOR)
-@gaussian
+@with_part(Gaussian, "forward")
 def precedence(self, query, projected):
     return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).square().sum(-1) / 2 * self.bandwidth**2
 
 
 @wrong("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def city_blocks(self, query, projected):
     return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).abs().sum(-1) / (2 * self.bandwidth**2)
 
 
 @wrong("gaussian")
-@gaussian
+@with_part(Gaussian, "forward")
 def square_of_the_sum(self, query, projected):
     return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).sum(-1).square() / (2 * self.bandwidth**2)
 
 
 @wrong("gaussian", FITS)
-@gaussian
+@with_part(Gaussian, "forward")
 def without_axes(self, query, projected):
     return -((query - projected) ** 2).sum(-1) / (2 * self.bandwidth**2)
 
 
 @wrong("gaussian", "the kernel, where its exponent is meant")
-@gaussian
+@with_part(Gaussian, "forward")
 def exponential_taken(self, query, projected):
     return torch.exp(-((query.unsqueeze(-2) - projected.unsqueeze(-3)) ** 2).sum(-1) / (2 * self.bandwidth**2))
 
 
 @wrong("gaussian", "weights, where scores are meant")
-@gaussian
+@with_part(Gaussian, "forward")
 def normalised(self, query, projected):
     return (-((query.unsqueeze(-2) - projected.unsqueeze(-3)) ** 2).sum(-1) / (2 * self.bandwidth**2)).softmax(-1)
 
 
 @wrong("gaussian", "rows and columns exchanged", EXCHANGED)
-@gaussian
+@with_part(Gaussian, "forward")
 def keys_down(self, query, projected):
     return -((query.unsqueeze(-3) - projected.unsqueeze(-2)) ** 2).sum(-1) / (2 * self.bandwidth**2)
 
 
 @wrong("gaussian", "mean over the width, where the sum is meant", FACTOR)
-@gaussian
+@with_part(Gaussian, "forward")
 def mean_squared(self, query, projected):
     return -((query.unsqueeze(-2) - projected.unsqueeze(-3)) ** 2).mean(-1) / 2 / self.bandwidth**2
 
 
 @wrong("gaussian", AXES, FITS)
-@gaussian
+@with_part(Gaussian, "forward")
 def in_three_axes(self, query, projected):
     return -((query[:, :, None] - projected[:, None]) ** 2).sum(-1) / (2 * self.bandwidth**2)

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, variations, wide, wrong
+from answers.core import draw, variations, wide, with_part, wrong
 from answers.lab04_alignment.steps import PARTS, Decoder, decoder_weights, gates, memories, sizes
 from answers.signs import CUT, FITS, NO_NAME, ONE_AXIS, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
@@ -66,12 +66,8 @@ variations(
 )
 
 
-def bahdanau(step):
-    return type(step.__name__, (Bahdanau,), {"step": step})
-
-
 @wrong("bahdanau_step", "the first state asks at every step")
-@bahdanau
+@with_part(Bahdanau, "step")
 def asks_with_the_memory(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(memory.state[:, None], memory.key), memory.value, memory.mask)
@@ -80,7 +76,7 @@ def asks_with_the_memory(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", "another query")
-@bahdanau
+@with_part(Bahdanau, "step")
 def updates_first(self, token, memory, cache):
     embedded = self.embedding(token)
     nothing = memory.value.new_zeros(token.size(0), memory.value.size(-1))
@@ -90,7 +86,7 @@ def updates_first(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", "the update reads something else than token and context")
-@bahdanau
+@with_part(Bahdanau, "step")
 def context_left_out(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
@@ -99,7 +95,7 @@ def context_left_out(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", FITS)
-@bahdanau
+@with_part(Bahdanau, "step")
 def no_axis_for_the_query(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache, memory.key), memory.value, memory.mask)
@@ -108,7 +104,7 @@ def no_axis_for_the_query(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", FITS)
-@bahdanau
+@with_part(Bahdanau, "step")
 def keys_projected_again(self, token, memory, cache):
     embedded = self.embedding(token)
     key = self.score.project_keys(memory.key)
@@ -118,7 +114,7 @@ def keys_projected_again(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", WEIGHT)
-@bahdanau
+@with_part(Bahdanau, "step")
 def mask_forgotten(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value)
@@ -127,7 +123,7 @@ def mask_forgotten(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", WEIGHT)
-@bahdanau
+@with_part(Bahdanau, "step")
 def mask_inverted(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value, ~memory.mask)
@@ -136,7 +132,7 @@ def mask_inverted(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", "the old state predicts", "the output layer reads something else")
-@bahdanau
+@with_part(Bahdanau, "step")
 def predicts_too_early(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
@@ -145,7 +141,7 @@ def predicts_too_early(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", "the output layer reads something else")
-@bahdanau
+@with_part(Bahdanau, "step")
 def context_first_in_the_head(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
@@ -154,33 +150,33 @@ def context_first_in_the_head(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", ORDER)
-@bahdanau
+@with_part(Bahdanau, "step")
 def weights_before_logits(self, token, memory, cache):
     logits, weights, state = Bahdanau.step(self, token, memory, cache)
     return weights, logits, state
 
 
 @wrong("bahdanau_step", ONE_AXIS)
-@bahdanau
+@with_part(Bahdanau, "step")
 def axis_taken_off(self, token, memory, cache):
     logits, weights, state = Bahdanau.step(self, token, memory, cache)
     return logits[:, 0], weights[:, 0], state
 
 
 @wrong("bahdanau_step", CUT)
-@bahdanau
+@with_part(Bahdanau, "step")
 def state_detached(self, token, memory, cache):
     return Bahdanau.step(self, token, memory, cache.detach())
 
 
 @wrong("bahdanau_step", TOO_MUCH)
-@bahdanau
+@with_part(Bahdanau, "step")
 def nothing_handed_on(self, token, memory, cache):
     return Bahdanau.step(self, token, memory, cache)[:2]
 
 
 @wrong("bahdanau_step", FITS)
-@bahdanau
+@with_part(Bahdanau, "step")
 def every_axis_squeezed(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
@@ -189,7 +185,7 @@ def every_axis_squeezed(self, token, memory, cache):
 
 
 @wrong("bahdanau_step", NO_NAME)
-@bahdanau
+@with_part(Bahdanau, "step")
 def misspelt(self, token, memory, cache):
     context, weights = attend(self.score(cache[:, None], memory.keys), memory.values, memory.mask)
     return context, weights, cache

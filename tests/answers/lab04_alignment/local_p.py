@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, wide, with_part, wrong
 from answers.lab04_alignment.steps import sizes
 from answers.signs import CUT, DEVICE, FITS, WEIGHT
 from torch import nn
@@ -122,12 +122,8 @@ def window(**parts):
     return type(next(iter(parts.values())).__name__, (Window,), parts)
 
 
-def window_with(part):
-    return lambda function: window(**{part: function})
-
-
 @wrong("local_p", "padding counted in the sentence's length")
-@window_with("forward")
+@with_part(Window, "forward")
 def padded_length(self, scores, query, position, memory):
     share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))
     distance = (torch.arange(scores.size(-1), device=scores.device) - scores.size(-1) * share).abs()
@@ -136,7 +132,7 @@ def padded_length(self, scores, query, position, memory):
 
 
 @wrong("local_p", WEIGHT)
-@window_with("forward")
+@with_part(Window, "forward")
 def padding_in_the_window(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
     weights = masked_softmax(scores, distance <= self.half_width) * self.gauss(distance)
@@ -144,25 +140,25 @@ def padding_in_the_window(self, scores, query, position, memory):
 
 
 @wrong("local_p", "the Gaussian is as wide as the window")
-@window_with("gauss")
+@with_part(Window, "gauss")
 def wide_gauss(self, distance):
     return torch.exp(-distance.square() / (2 * self.half_width**2))
 
 
 @wrong("local_p", "another Gaussian")
-@window_with("gauss")
+@with_part(Window, "gauss")
 def narrow_gauss(self, distance):
     return torch.exp(-distance.square() / (self.half_width / 2) ** 2)
 
 
 @wrong("local_p", "no Gaussian")
-@window_with("gauss")
+@with_part(Window, "gauss")
 def flat(self, distance):
     return torch.ones_like(distance)
 
 
 @wrong("local_p", "no window")
-@window_with("forward")
+@with_part(Window, "forward")
 def everywhere(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
     weights = masked_softmax(scores, memory.mask) * self.gauss(distance)
@@ -170,7 +166,7 @@ def everywhere(self, scores, query, position, memory):
 
 
 @wrong("local_p", "the weights are normalised again")
-@window_with("forward")
+@with_part(Window, "forward")
 def normalised_again(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
     weights = masked_softmax(scores, memory.mask & (distance <= self.half_width)) * self.gauss(distance)
@@ -179,20 +175,20 @@ def normalised_again(self, scores, query, position, memory):
 
 
 @wrong("local_p", CUT)
-@window_with("centre")
+@with_part(Window, "centre")
 def rounded(self, query, memory):
     share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze(-1)
     return (memory.mask.sum(dim=-1) * share).detach()
 
 
 @wrong("local_p", "the position is not scaled to the sentence")
-@window_with("centre")
+@with_part(Window, "centre")
 def share_as_position(self, query, memory):
     return torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))[..., 0]
 
 
 @wrong("local_p", "the context is no weighted sum of the values")
-@window_with("forward")
+@with_part(Window, "forward")
 def context_before_the_gaussian(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
     context, weights = attend(scores, memory.value, memory.mask & (distance <= self.half_width))
@@ -200,7 +196,7 @@ def context_before_the_gaussian(self, scores, query, position, memory):
 
 
 @wrong("local_p", "no window")
-@window_with("forward")
+@with_part(Window, "forward")
 def mask_before_nothing(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
     weights = masked_softmax(scores, memory.mask | (distance <= self.half_width)) * self.gauss(distance)
@@ -208,25 +204,25 @@ def mask_before_nothing(self, scores, query, position, memory):
 
 
 @wrong("local_p", FITS)
-@window_with("centre")
+@with_part(Window, "centre")
 def axis_left(self, query, memory):
     return memory.mask.sum(dim=-1) * torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))
 
 
 @wrong("local_p", FITS)
-@window_with("centre")
+@with_part(Window, "centre")
 def every_axis_gone(self, query, memory):
     share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze()
     return memory.mask.sum(dim=-1) * share
 
 
 @wrong("local_p", DEVICE)
-@window_with("distance")
+@with_part(Window, "distance")
 def positions_on_the_cpu(self, centre, scores):
     return (torch.arange(scores.size(-1)) - centre[..., None]).abs()
 
 
 @wrong("local_p", "another window")
-@window_with("centre")
+@with_part(Window, "centre")
 def no_sigmoid(self, query, memory):
     return memory.mask.sum(dim=-1) * self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)

@@ -1,7 +1,7 @@
 """Answers to luong_step."""
 
 import torch
-from answers.core import draw, variations, wide, wrong
+from answers.core import draw, variations, wide, with_part, wrong
 from answers.lab04_alignment.steps import PARTS, Decoder, decoder_weights, gates, memories, sizes
 from answers.signs import CUT, FITS, ONE_AXIS, TOO_MUCH, WEIGHT
 from torch import nn
@@ -66,12 +66,8 @@ def mix_by_sigmoid(self, context, states):
 variations("luong_step", Luong, **PARTS, run=(run_token_by_token, run_by_gates), mix=(mix_in_parts, mix_by_sigmoid))
 
 
-def luong(step):
-    return type(step.__name__, (Luong,), {"step": step})
-
-
 @wrong("luong_step", "h_{t-1} asks, where h_t is meant", "another query")
-@luong
+@with_part(Luong, "step")
 def old_state_asks(self, token, memory, cache):
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
     states, last = self.rnn(self.embedding(token), cache[None])
@@ -80,7 +76,7 @@ def old_state_asks(self, token, memory, cache):
 
 
 @wrong("luong_step", "tanh missing", "the attentional vector is made of something else")
-@luong
+@with_part(Luong, "step")
 def no_tanh(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -88,7 +84,7 @@ def no_tanh(self, token, memory, cache):
 
 
 @wrong("luong_step", "the attentional vector is made of something else")
-@luong
+@with_part(Luong, "step")
 def relu_for_tanh(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -96,7 +92,7 @@ def relu_for_tanh(self, token, memory, cache):
 
 
 @wrong("luong_step", "the attentional vector is made of something else")
-@luong
+@with_part(Luong, "step")
 def mean_of_the_source(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     _, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -105,7 +101,7 @@ def mean_of_the_source(self, token, memory, cache):
 
 
 @wrong("luong_step", "the state predicts, not the attentional vector")
-@luong
+@with_part(Luong, "step")
 def plain_states_predict(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     _, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -113,7 +109,7 @@ def plain_states_predict(self, token, memory, cache):
 
 
 @wrong("luong_step", ONE_AXIS)
-@luong
+@with_part(Luong, "step")
 def layers_axis_kept(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -121,7 +117,7 @@ def layers_axis_kept(self, token, memory, cache):
 
 
 @wrong("luong_step", FITS)
-@luong
+@with_part(Luong, "step")
 def axis_at_the_wrong_place(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[:, None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -129,7 +125,7 @@ def axis_at_the_wrong_place(self, token, memory, cache):
 
 
 @wrong("luong_step", "another query")
-@luong
+@with_part(Luong, "step")
 def starts_from_nothing(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token))
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
@@ -137,7 +133,7 @@ def starts_from_nothing(self, token, memory, cache):
 
 
 @wrong("luong_step", FITS, ONE_AXIS, "another state is handed on")
-@luong
+@with_part(Luong, "step")
 def last_state_asks_alone(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(last.mT, memory.key), memory.value, memory.mask)
@@ -145,7 +141,7 @@ def last_state_asks_alone(self, token, memory, cache):
 
 
 @wrong("luong_step", WEIGHT)
-@luong
+@with_part(Luong, "step")
 def no_mask(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value)
@@ -153,20 +149,20 @@ def no_mask(self, token, memory, cache):
 
 
 @wrong("luong_step", "another state is handed on")
-@luong
+@with_part(Luong, "step")
 def first_state_handed_on(self, token, memory, cache):
     logits, weights, _ = Luong.step(self, token, memory, cache)
     return logits, weights, self.rnn(self.embedding(token), cache[None])[0][:, 0]
 
 
 @wrong("luong_step", CUT)
-@luong
+@with_part(Luong, "step")
 def context_detached(self, token, memory, cache):
     return Luong.step(self, token, memory._replace(value=memory.value.detach()), cache)
 
 
 @wrong("luong_step", TOO_MUCH)
-@luong
+@with_part(Luong, "step")
 def logits_and_weights_only(self, token, memory, cache):
     logits, weights, _ = Luong.step(self, token, memory, cache)
     return logits, weights

@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, wide, with_part, wrong
 from answers.lab05_self_attention.merge_heads import merge_heads
 from answers.lab05_self_attention.shapes import maps, masks, sizes
 from answers.lab05_self_attention.split_heads import chunked, split_heads, turned_then_cut, viewed_and_permuted
@@ -58,10 +58,6 @@ class Heads(nn.Module):
         return self.output_proj(merge_heads(context))
 
 
-def heads(part):
-    return lambda function: type(function.__name__, (Heads,), {part: function})
-
-
 right("multi_head_attention")(Heads)
 for split in (viewed_and_permuted, chunked, turned_then_cut):
     right("multi_head_attention")(
@@ -70,26 +66,26 @@ for split in (viewed_and_permuted, chunked, turned_then_cut):
 
 
 @right("multi_head_attention")
-@heads("project")
+@with_part(Heads, "project")
 def weights_by_hand(self, query, key, value):
     maps = ((query, self.query_proj), (key, self.key_proj), (value, self.value_proj))
     return [x @ p.weight.T + p.bias for x, p in maps]
 
 
 @right("multi_head_attention")
-@heads("score")
+@with_part(Heads, "score")
 def scores_with_einsum(self, q, k):
     return torch.einsum("bhtd,bhsd->bhts", q, k) / q.size(-1) ** 0.5
 
 
 @right("multi_head_attention")
-@heads("score")
+@with_part(Heads, "score")
 def scores_by_sums(self, q, k):
     return (q[..., :, None, :] * k[..., None, :, :]).sum(-1).div(math.sqrt(k.size(-1)))
 
 
 @right("multi_head_attention")
-@heads("look")
+@with_part(Heads, "look")
 def look_after_a_fill(self, scores, v, mask):
     if mask is not None:
         scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
@@ -98,28 +94,28 @@ def look_after_a_fill(self, scores, v, mask):
 
 
 @right("multi_head_attention")
-@heads("look")
+@with_part(Heads, "look")
 def look_by_contraction(self, scores, v, mask):
     weights = attend(scores, v, mask)[1]
     return torch.einsum("bhts,bhsd->bhtd", weights, v), weights
 
 
 @right("multi_head_attention")
-@heads("finish")
+@with_part(Heads, "finish")
 def finished_by_reshape(self, context):
     b, h, t, d = context.shape
     return self.output_proj(context.permute(0, 2, 1, 3).reshape(b, t, h * d))
 
 
 @right("multi_head_attention")
-@heads("finish")
+@with_part(Heads, "finish")
 def finished_head_by_head_at_once(self, context):
     weight = self.output_proj.weight.unflatten(1, (self.num_heads, -1))
     return torch.einsum("bhtd,ohd->bto", context, weight) + self.output_proj.bias
 
 
 @right("multi_head_attention")
-@heads("forward")
+@with_part(Heads, "forward")
 def mask_always_four_axes(self, query, key, value, mask=None):
     if mask is None:
         mask = torch.ones(query.size(1), key.size(1), dtype=torch.bool, device=query.device)
@@ -129,7 +125,7 @@ def mask_always_four_axes(self, query, key, value, mask=None):
 
 
 @wrong("multi_head_attention", "a loop over the heads")
-@heads("forward")
+@with_part(Heads, "forward")
 def looped(self, query, key, value, mask=None):
     q, k, v = (x.chunk(self.num_heads, dim=-1) for x in self.project(query, key, value))
     found = [attend(a @ b.mT / math.sqrt(a.size(-1)), c, mask) for a, b, c in zip(q, k, v)]
@@ -138,92 +134,92 @@ def looped(self, query, key, value, mask=None):
 
 
 @wrong("multi_head_attention", "heads split by view, without transpose")
-@heads("split")
+@with_part(Heads, "split")
 def split_by_view(self, x):
     return x.view(x.size(0), self.num_heads, x.size(1), -1)
 
 
 @wrong("multi_head_attention", "heads merged by view, without transpose", "the weights are right, the contexts are not")
-@heads("finish")
+@with_part(Heads, "finish")
 def merged_by_view(self, context):
     b, h, t, d = context.shape
     return self.output_proj(context.reshape(b, t, h * d))
 
 
 @wrong("multi_head_attention", "scaled by the width of the model, not of a head")
-@heads("score")
+@with_part(Heads, "score")
 def scaled_by_the_model(self, q, k):
     return q @ k.mT / math.sqrt(self.query_proj.in_features)
 
 
 @wrong("multi_head_attention", "scale missing")
-@heads("score")
+@with_part(Heads, "score")
 def scale_forgotten(self, q, k):
     return torch.einsum("bhtd,bhsd->bhts", q, k)
 
 
 @wrong("multi_head_attention", FITS)
-@heads("spread")
+@with_part(Heads, "spread")
 def mask_without_heads(self, mask):
     return mask
 
 
 @wrong("multi_head_attention", FITS, WEIGHT)
-@heads("spread")
+@with_part(Heads, "spread")
 def mask_with_heads_first(self, mask):
     return None if mask is None else mask[None]
 
 
 @wrong("multi_head_attention", WEIGHT)
-@heads("spread")
+@with_part(Heads, "spread")
 def mask_dropped(self, mask):
     return None
 
 
 @wrong("multi_head_attention", "output map missing", "the weights are right, the contexts are not")
-@heads("finish")
+@with_part(Heads, "finish")
 def no_output_map(self, context):
     return merge_heads(context)
 
 
 @wrong("multi_head_attention", "the weights are right, the contexts are not")
-@heads("finish")
+@with_part(Heads, "finish")
 def mapped_before_merging(self, context):
     return merge_heads(split_heads(self.output_proj(merge_heads(context)), self.num_heads).tanh())
 
 
 @wrong("multi_head_attention", "values taken from the keys", "the weights are right, the contexts are not")
-@heads("project")
+@with_part(Heads, "project")
 def keys_for_values(self, query, key, value):
     return self.query_proj(query), self.key_proj(key), self.value_proj(key)
 
 
 @wrong("multi_head_attention", "keys and values taken from the query")
-@heads("project")
+@with_part(Heads, "project")
 def all_from_the_query(self, query, key, value):
     return self.query_proj(query), self.key_proj(query), self.value_proj(query)
 
 
 @wrong("multi_head_attention", "the mean over the heads is returned")
-@heads("look")
+@with_part(Heads, "look")
 def mean_weights(self, scores, v, mask):
     context, weights = attend(scores, v, mask)
     return context, weights.mean(dim=1)
 
 
 @wrong("multi_head_attention", NONE)
-@heads("spread")
+@with_part(Heads, "spread")
 def mask_taken_for_granted(self, mask):
     return mask.unsqueeze(1)
 
 
 @wrong("multi_head_attention", CUT)
-@heads("finish")
+@with_part(Heads, "finish")
 def output_map_frozen(self, context):
     return F.linear(merge_heads(context), self.output_proj.weight.detach(), self.output_proj.bias.detach())
 
 
 @wrong("multi_head_attention")
-@heads("score")
+@with_part(Heads, "score")
 def scores_of_one_head(self, q, k):
     return (q[:, :1] @ k[:, :1].mT / math.sqrt(q.size(-1))).expand(-1, q.size(1), -1, -1)

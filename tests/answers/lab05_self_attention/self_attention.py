@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, wide, with_part, wrong
 from answers.lab05_self_attention.shapes import maps, masks, sizes
 from answers.signs import CUT, FITS, NONE, ORDER, WEIGHT
 from torch import nn
@@ -44,15 +44,11 @@ class Alone(nn.Module):
         return attend(scores, v, mask)
 
 
-def alone(part):
-    return lambda function: type(function.__name__, (Alone,), {part: function})
-
-
 right("self_attention")(Alone)
 
 
 @right("self_attention")
-@alone("project")
+@with_part(Alone, "project")
 def projected_together(self, x):
     weight = torch.cat([self.query_proj.weight, self.key_proj.weight, self.value_proj.weight])
     bias = torch.cat([self.query_proj.bias, self.key_proj.bias, self.value_proj.bias])
@@ -60,37 +56,37 @@ def projected_together(self, x):
 
 
 @right("self_attention")
-@alone("project")
+@with_part(Alone, "project")
 def projected_by_hand(self, x):
     return tuple(x @ p.weight.T + p.bias for p in (self.query_proj, self.key_proj, self.value_proj))
 
 
 @right("self_attention")
-@alone("score")
+@with_part(Alone, "score")
 def scaled_queries(self, q, k):
     return (q / q.size(-1) ** 0.5) @ k.transpose(-2, -1)
 
 
 @right("self_attention")
-@alone("score")
+@with_part(Alone, "score")
 def scored_with_einsum(self, q, k):
     return torch.einsum("btd,bsd->bts", q, k).mul(q.size(-1) ** -0.5)
 
 
 @right("self_attention")
-@alone("score")
+@with_part(Alone, "score")
 def scored_by_sums(self, q, k):
     return (q.unsqueeze(2) * k.unsqueeze(1)).sum(-1) / math.sqrt(k.size(-1))
 
 
 @right("self_attention")
-@alone("score")
+@with_part(Alone, "score")
 def query_after_query(self, q, k):
     return torch.cat([row @ k.mT for row in q.split(1, dim=1)], dim=1) * (1 / math.sqrt(q.size(-1)))
 
 
 @right("self_attention")
-@alone("look")
+@with_part(Alone, "look")
 def look_by_hand(self, scores, v, mask):
     e = torch.exp(scores if mask is None else scores.masked_fill(~mask, -1e30))
     weights = e / e.sum(-1, keepdim=True).clamp_min(1e-30)
@@ -98,7 +94,7 @@ def look_by_hand(self, scores, v, mask):
 
 
 @right("self_attention")
-@alone("look")
+@with_part(Alone, "look")
 def look_with_a_bias(self, scores, v, mask):
     if mask is not None:
         scores = scores + torch.zeros_like(scores).masked_fill(~mask, -1e30)
@@ -107,100 +103,100 @@ def look_with_a_bias(self, scores, v, mask):
 
 
 @right("self_attention")
-@alone("look")
+@with_part(Alone, "look")
 def look_with_einsum(self, scores, v, mask):
     _, weights = attend(scores, v, mask)
     return torch.einsum("bts,bsd->btd", weights, v), weights
 
 
 @right("self_attention")
-@alone("look")
+@with_part(Alone, "look")
 def look_by_shares(self, scores, v, mask):
     _, weights = attend(scores, v, mask)
     return (weights[..., None] * v[:, None]).sum(2), weights
 
 
 @wrong("self_attention", "scale missing")
-@alone("score")
+@with_part(Alone, "score")
 def not_scaled(self, q, k):
     return torch.matmul(q, k.transpose(1, 2))
 
 
 @wrong("self_attention", "scaled by the length of the sequence")
-@alone("score")
+@with_part(Alone, "score")
 def scaled_by_length(self, q, k):
     return q @ k.mT / k.size(1) ** 0.5
 
 
 @wrong("self_attention")
-@alone("score")
+@with_part(Alone, "score")
 def scaled_by_eight(self, q, k):
     return q @ k.mT / 8
 
 
 @wrong("self_attention", FITS)
-@alone("score")
+@with_part(Alone, "score")
 def not_turned(self, q, k):
     return q @ k / math.sqrt(q.size(-1))
 
 
 @wrong("self_attention", "values not projected", CONTEXT)
-@alone("project")
+@with_part(Alone, "project")
 def values_as_they_are(self, x):
     return self.query_proj(x), self.key_proj(x), x
 
 
 @wrong("self_attention", CONTEXT)
-@alone("project")
+@with_part(Alone, "project")
 def values_through_the_key_map(self, x):
     return self.query_proj(x), self.key_proj(x), self.key_proj(x)
 
 
 @wrong("self_attention", "keys ask queries", "axes exchanged")
-@alone("project")
+@with_part(Alone, "project")
 def query_and_key_exchanged(self, x):
     return self.key_proj(x), self.query_proj(x), self.value_proj(x)
 
 
 @wrong("self_attention", WEIGHT)
-@alone("look")
+@with_part(Alone, "look")
 def unmasked(self, scores, v, mask):
     return attend(scores, v)
 
 
 @wrong("self_attention", WEIGHT)
-@alone("look")
+@with_part(Alone, "look")
 def masked_inside_out(self, scores, v, mask):
     return attend(scores, v, None if mask is None else ~mask)
 
 
 @wrong("self_attention", NONE)
-@alone("look")
+@with_part(Alone, "look")
 def mask_needed(self, scores, v, mask):
     return attend(scores, v, mask.bool())
 
 
 @wrong("self_attention", ORDER)
-@alone("look")
+@with_part(Alone, "look")
 def weights_first(self, scores, v, mask):
     context, weights = attend(scores, v, mask)
     return weights, context
 
 
 @wrong("self_attention", CUT)
-@alone("score")
+@with_part(Alone, "score")
 def scores_without_gradient(self, q, k):
     return (q @ k.mT / math.sqrt(q.size(-1))).detach()
 
 
 @wrong("self_attention", "too much or too little is returned")
-@alone("look")
+@with_part(Alone, "look")
 def context_alone(self, scores, v, mask):
     return attend(scores, v, mask)[0]
 
 
 @wrong("self_attention", CONTEXT)
-@alone("look")
+@with_part(Alone, "look")
 def residual_added(self, scores, v, mask):
     context, weights = attend(scores, v, mask)
     return context + v, weights

@@ -1,7 +1,7 @@
 """Answers to decoder_block."""
 
 import torch
-from answers.core import draw, right, variations, wide, wrong
+from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab06_transformer.blocks import JOINED, NORM, PARTS, Block, block_weights, masks_of, sizes
 from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
 
@@ -71,12 +71,8 @@ def decoder(**parts):
     return type(next(iter(parts.values())).__name__, (Decoder,), parts)
 
 
-def decoding(part):
-    return lambda function: decoder(**{part: function})
-
-
 @wrong("decoder_block", "the source is asked first", JOINED)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def cross_before_self(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     context, weights = self.cross_attention.ask(self.around_cross.before(x), source, source_mask)
     x = self.around_cross.after(x, context)
@@ -87,7 +83,7 @@ def cross_before_self(self, x, source, mask=None, source_mask=None, past=None, n
 
 
 @wrong("decoder_block", JOINED)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def source_asked_by_the_old_query(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     query = self.around_self.before(x)
     seen = self.join(past, self.self_attention.remember(query, query))
@@ -97,7 +93,7 @@ def source_asked_by_the_old_query(self, x, source, mask=None, source_mask=None, 
 
 
 @wrong("decoder_block", JOINED)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def one_norm_for_both(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     query = self.around_self.before(x)
     seen = self.join(past, self.self_attention.remember(query, query))
@@ -107,19 +103,19 @@ def one_norm_for_both(self, x, source, mask=None, source_mask=None, past=None, n
 
 
 @wrong("decoder_block", JOINED)
-@decoding("think")
+@with_part(Decoder, "think")
 def decoder_never_thinks(self, x):
     return x
 
 
 @wrong("decoder_block", JOINED)
-@decoding("think")
+@with_part(Decoder, "think")
 def thinks_without_a_norm(self, x):
     return x + self.feed_forward(x)
 
 
 @wrong("decoder_block", NORM)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def pre_norm_only(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     query = self.around_self.norm(x)
     seen = self.join(past, self.self_attention.remember(query, query))
@@ -130,37 +126,37 @@ def pre_norm_only(self, x, source, mask=None, source_mask=None, past=None, need_
 
 
 @wrong("decoder_block", WEIGHT)
-@decoding("look_up")
+@with_part(Decoder, "look_up")
 def source_mask_forgotten(self, query, source, source_mask, need_weights):
     return self.cross_attention.ask(query, source, None, need_weights)
 
 
 @wrong("decoder_block", "something is wrong with a mask")
-@decoding("look")
+@with_part(Decoder, "look")
 def looks_ahead(self, attention, query, seen, mask):
     return attention.ask(query, seen, None)[0]
 
 
 @wrong("decoder_block", TOO_MUCH)
-@decoding("look_up")
+@with_part(Decoder, "look_up")
 def weights_never(self, query, source, source_mask, need_weights):
     return self.cross_attention.ask(query, source, source_mask, need_weights=False)
 
 
 @wrong("decoder_block", "the past is ignored", "something is wrong with the past", FITS, TOO_MUCH)
-@decoding("join")
+@with_part(Decoder, "join")
 def no_past(self, past, new):
     return new
 
 
 @wrong("decoder_block", FITS, "something is wrong with the past")
-@decoding("join")
+@with_part(Decoder, "join")
 def joined_along_the_heads(self, past, new):
     return new if past is None else KeyValue(*(torch.cat(pair, dim=1) for pair in zip(past, new)))
 
 
 @wrong("decoder_block", "something is wrong with the past")
-@decoding("forward")
+@with_part(Decoder, "forward")
 def queries_of_the_past(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     query = self.around_self.before(x)
     new = self.self_attention.remember(query, query)
@@ -171,7 +167,7 @@ def queries_of_the_past(self, x, source, mask=None, source_mask=None, past=None,
 
 
 @wrong("decoder_block", "something else is remembered", FITS)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def hands_on_the_new_alone(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     query = self.around_self.before(x)
     new = self.self_attention.remember(query, query)
@@ -182,33 +178,33 @@ def hands_on_the_new_alone(self, x, source, mask=None, source_mask=None, past=No
 
 
 @wrong("decoder_block", ORDER, TOO_MUCH)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def weights_last(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     x, weights, seen = Decoder.forward(self, x, source, mask, source_mask, past, need_weights)
     return x, seen, weights
 
 
 @wrong("decoder_block", TOO_MUCH)
-@decoding("forward")
+@with_part(Decoder, "forward")
 def two_returned(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
     x, weights, _ = Decoder.forward(self, x, source, mask, source_mask, past, need_weights)
     return x, weights
 
 
 @wrong("decoder_block", "the source is not asked", JOINED)
-@decoding("look_up")
+@with_part(Decoder, "look_up")
 def asks_itself_twice(self, query, source, source_mask, need_weights):
     seen = self.cross_attention.remember(query, query)
     return self.cross_attention.ask(query, seen)
 
 
 @wrong("decoder_block", NONE)
-@decoding("join")
+@with_part(Decoder, "join")
 def past_needed(self, past, new):
     return past.extend(new)
 
 
 @wrong("decoder_block", CUT)
-@decoding("join")
+@with_part(Decoder, "join")
 def past_detached(self, past, new):
     return new if past is None else KeyValue(past.key.detach(), past.value.detach()).extend(new)

@@ -1,6 +1,6 @@
 """Answers to encoder_block."""
 
-from answers.core import draw, variations, wide, wrong
+from answers.core import draw, variations, wide, with_part, wrong
 from answers.lab06_transformer.blocks import JOINED, NORM, PARTS, Block, block_weights, masks_of, sizes
 from answers.signs import FITS, NO_NAME, NONE, TOO_MUCH
 
@@ -37,12 +37,8 @@ class EncoderBlock(Block):
 variations("encoder_block", EncoderBlock, **PARTS)
 
 
-def encoder(forward):
-    return type(forward.__name__, (EncoderBlock,), {"forward": forward})
-
-
 @wrong("encoder_block", "no way around the attention", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def attention_alone(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -51,7 +47,7 @@ def attention_alone(self, x, mask=None):
 
 
 @wrong("encoder_block", "the way around begins behind the norm", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def x_overwritten_by_the_norm(self, x, mask=None):
     x = self.around_self.before(x)
     seen = self.self_attention.remember(x, x)
@@ -61,7 +57,7 @@ def x_overwritten_by_the_norm(self, x, mask=None):
 
 
 @wrong("encoder_block", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def written_as_post_norm(self, x, mask=None):
     seen = self.self_attention.remember(x, x)
     x = self.around_self.norm(x + self.self_attention.ask(x, seen, mask)[0])
@@ -69,7 +65,7 @@ def written_as_post_norm(self, x, mask=None):
 
 
 @wrong("encoder_block", NORM)
-@encoder
+@with_part(EncoderBlock, "forward")
 def written_as_pre_norm(self, x, mask=None):
     query = self.around_self.norm(x)
     seen = self.self_attention.remember(query, query)
@@ -78,7 +74,7 @@ def written_as_pre_norm(self, x, mask=None):
 
 
 @wrong("encoder_block", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def normed_twice(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -87,7 +83,7 @@ def normed_twice(self, x, mask=None):
 
 
 @wrong("encoder_block", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def added_twice(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -96,7 +92,7 @@ def added_twice(self, x, mask=None):
 
 
 @wrong("encoder_block", "both sub-layers read what came in", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def in_parallel(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -105,7 +101,7 @@ def in_parallel(self, x, mask=None):
 
 
 @wrong("encoder_block", "the feed-forward network left out", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def never_thinks(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -113,7 +109,7 @@ def never_thinks(self, x, mask=None):
 
 
 @wrong("encoder_block", JOINED)
-@encoder
+@with_part(EncoderBlock, "forward")
 def thinks_first(self, x, mask=None):
     x = self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
     query = self.around_self.before(x)
@@ -122,7 +118,7 @@ def thinks_first(self, x, mask=None):
 
 
 @wrong("encoder_block", "the mask reaches nothing", "another mask")
-@encoder
+@with_part(EncoderBlock, "forward")
 def mask_forgotten(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -131,7 +127,7 @@ def mask_forgotten(self, x, mask=None):
 
 
 @wrong("encoder_block", "another mask")
-@encoder
+@with_part(EncoderBlock, "forward")
 def always_causal(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -141,13 +137,13 @@ def always_causal(self, x, mask=None):
 
 
 @wrong("encoder_block", TOO_MUCH)
-@encoder
+@with_part(EncoderBlock, "forward")
 def states_alone(self, x, mask=None):
     return EncoderBlock.forward(self, x, mask)[0]
 
 
 @wrong("encoder_block", FITS, TOO_MUCH, "something else is remembered")
-@encoder
+@with_part(EncoderBlock, "forward")
 def weights_returned(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -157,14 +153,14 @@ def weights_returned(self, x, mask=None):
 
 
 @wrong("encoder_block", "something else is remembered")
-@encoder
+@with_part(EncoderBlock, "forward")
 def remembers_the_states(self, x, mask=None):
     x, _ = EncoderBlock.forward(self, x, mask)
     return x, self.self_attention.remember(x, x)
 
 
 @wrong("encoder_block", "dropout at another place")
-@encoder
+@with_part(EncoderBlock, "forward")
 def dropout_left_out(self, x, mask=None):
     query = self.enter(self.around_self, x)
     seen = self.self_attention.remember(query, query)
@@ -174,7 +170,7 @@ def dropout_left_out(self, x, mask=None):
 
 
 @wrong("encoder_block", "dropout at another place", "the sub-layers are joined in another way")
-@encoder
+@with_part(EncoderBlock, "forward")
 def added_the_wrong_way_around(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
@@ -183,13 +179,13 @@ def added_the_wrong_way_around(self, x, mask=None):
 
 
 @wrong("encoder_block", NONE)
-@encoder
+@with_part(EncoderBlock, "forward")
 def mask_needed(self, x, mask=None):
     return EncoderBlock.forward(self, x, mask.bool())
 
 
 @wrong("encoder_block", NO_NAME)
-@encoder
+@with_part(EncoderBlock, "forward")
 def name_misspelt(self, x, mask=None):
     query = self.around_attention.before(x)
     seen = self.self_attention.remember(query, query)
@@ -197,7 +193,7 @@ def name_misspelt(self, x, mask=None):
 
 
 @wrong("encoder_block", FITS)
-@encoder
+@with_part(EncoderBlock, "forward")
 def asks_without_remembering(self, x, mask=None):
     query = self.around_self.before(x)
     context, _ = self.self_attention.ask(query, query, mask)

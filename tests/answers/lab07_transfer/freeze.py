@@ -1,7 +1,7 @@
 """Answers to freeze."""
 
 import torch
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, wide, with_part, wrong
 from answers.signs import NO_NAME
 from torch import nn
 
@@ -50,15 +50,11 @@ def classifier(name, **parts):
     return type(name, (Classifier,), parts)
 
 
-def classifier_with(part):
-    return lambda function: type(function.__name__, (Classifier,), {part: function})
-
-
 right("freeze")(Classifier)
 
 
 @right("freeze")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def one_by_one(self):
     for parameter in self.body.parameters():
         parameter.requires_grad = False
@@ -67,7 +63,7 @@ def one_by_one(self):
 
 
 @right("freeze")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def by_name(self):
     for name, parameter in self.named_parameters():
         if name.startswith("body."):
@@ -77,7 +73,7 @@ def by_name(self):
 
 
 @right("freeze")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def all_but_the_head(self):
     self.requires_grad_(False)
     self.head.requires_grad_(True)
@@ -87,7 +83,7 @@ def all_but_the_head(self):
 
 
 @right("freeze")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def one_part_after_the_other(self, mode=True):
     self.training = mode
     self.head.train(mode)
@@ -96,7 +92,7 @@ def one_part_after_the_other(self, mode=True):
 
 
 @right("freeze")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def every_module(self, mode=True):
     for module in self.modules():
         module.training = mode
@@ -107,7 +103,7 @@ def every_module(self, mode=True):
 
 
 @right("freeze")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def back_to_eval(self, mode=True):
     result = nn.Module.train(self, mode)
     self.body.train(mode if not self.frozen else False)
@@ -115,7 +111,7 @@ def back_to_eval(self, mode=True):
 
 
 @right("freeze")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def asks_the_parameters(self, mode=True):
     nn.Module.train(self, mode)
     if not any(p.requires_grad for p in self.body.parameters()):
@@ -154,7 +150,7 @@ right("freeze", "another_attribute")(classifier("another_attribute", freeze=_not
 
 
 @right("freeze")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def children_in_turn(self, mode=True):
     self.training = mode
     for name, child in self.named_children():
@@ -163,7 +159,7 @@ def children_in_turn(self, mode=True):
 
 
 @right("freeze")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def module_by_module(self):
     self.frozen = True
     for module in self.body.modules():
@@ -173,13 +169,13 @@ def module_by_module(self):
 
 
 @wrong("freeze", "dropout goes on in the frozen body")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def train_as_before(self, mode=True):
     return super(Classifier, self).train(mode)
 
 
 @wrong("freeze", "requires_grad set on the module")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def attribute_of_the_module(self):
     self.frozen = True
     self.body.requires_grad = False
@@ -187,7 +183,7 @@ def attribute_of_the_module(self):
 
 
 @wrong("freeze", "the head is frozen, too")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def everything_frozen(self):
     self.frozen = True
     for parameter in self.parameters():
@@ -196,7 +192,7 @@ def everything_frozen(self):
 
 
 @wrong("freeze", "other parameters are frozen")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def embeddings_only(self):
     self.frozen = True
     self.body.embeddings.requires_grad_(False)
@@ -204,7 +200,7 @@ def embeddings_only(self):
 
 
 @wrong("freeze", "other parameters are frozen")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def layers_only(self):
     self.frozen = True
     for layer in self.body.encoder.layer:
@@ -213,21 +209,21 @@ def layers_only(self):
 
 
 @wrong("freeze", "dropout goes on in the frozen body")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def flag_forgotten(self):
     self.body.requires_grad_(False)
     self.body.eval()
 
 
 @wrong("freeze", "dropout goes on in the frozen body")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def only_at_the_next_train(self):
     self.frozen = True
     self.body.requires_grad_(False)
 
 
 @wrong("freeze", "something rests that should train", "the head is never in training mode")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def all_of_it_in_eval(self):
     self.frozen = True
     self.body.requires_grad_(False)
@@ -235,7 +231,7 @@ def all_of_it_in_eval(self):
 
 
 @wrong("freeze", "something rests that should train", "the mode is ignored")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def trains_nothing_if_frozen(self, mode=True):
     if self.frozen:
         return self.eval() if mode and self.training else self
@@ -243,7 +239,7 @@ def trains_nothing_if_frozen(self, mode=True):
 
 
 @wrong("freeze", "dropout goes on in the frozen body")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def eval_before_train(self, mode=True):
     if self.frozen:
         self.body.eval()
@@ -251,14 +247,14 @@ def eval_before_train(self, mode=True):
 
 
 @wrong("freeze", "train does not return the model")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def returns_the_body(self, mode=True):
     nn.Module.train(self, mode)
     return self.body.eval() if self.frozen else None
 
 
 @wrong("freeze", "train calls itself")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def endless(self, mode=True):
     self.train(mode)
     if self.frozen:
@@ -267,7 +263,7 @@ def endless(self, mode=True):
 
 
 @wrong("freeze", "the body is always in eval mode")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def never_asks(self, mode=True):
     super(Classifier, self).train(mode)
     self.body.train(False)
@@ -275,7 +271,7 @@ def never_asks(self, mode=True):
 
 
 @wrong("freeze", "the mode is ignored", "something rests that should train", "dropout goes on in the frozen body")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def mode_not_handed_on(self, mode=True):
     super(Classifier, self).train()
     if self.frozen:
@@ -284,7 +280,7 @@ def mode_not_handed_on(self, mode=True):
 
 
 @wrong("freeze", "other parameters are frozen")
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def one_layer_only(self):
     self.frozen = True
     self.body.encoder.layer[-1].requires_grad_(False)
@@ -292,7 +288,7 @@ def one_layer_only(self):
 
 
 @wrong("freeze", "dropout goes on in the frozen body")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def layers_in_eval(self, mode=True):
     nn.Module.train(self, mode)
     if self.frozen:
@@ -301,7 +297,7 @@ def layers_in_eval(self, mode=True):
 
 
 @wrong("freeze", "something rests that should train")
-@classifier_with("train")
+@with_part(Classifier, "train")
 def the_head_in_eval(self, mode=True):
     nn.Module.train(self, mode)
     if self.frozen:
@@ -311,7 +307,7 @@ def the_head_in_eval(self, mode=True):
 
 
 @wrong("freeze", NO_NAME)
-@classifier_with("freeze")
+@with_part(Classifier, "freeze")
 def misspelt_freeze(self):
     self.frozen = True
     self.body.require_grad_(False)
