@@ -13,7 +13,6 @@ import random
 import re
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from pathlib import Path
 import pytest
 import submissions
 import torch
+from submissions import RELEASED, SOLVED, read, records, scores
 
 from attention_course.grader import wire
 from attention_course.grader.batch import Job, grade_all
@@ -53,17 +53,6 @@ def walls():
     if missing and os.environ.get("CI") != "true":
         pytest.skip(f"no walls here: {missing}")
     assert not missing, f"in CI nothing of this may be skipped: {missing}"
-
-
-def read(kind, lab=LAB):
-    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        # A student's own notebook has no marks in it.
-        cell["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(cell["source"]))
-    return notebook
-
-
-SOLVED, RELEASED = read("solutions"), read("labs")
 
 
 @pytest.fixture(scope="module")
@@ -574,28 +563,12 @@ def course(walls, tmp_path_factory):
     return directory
 
 
-def records(directory):
-    return {json.loads(p.read_text())["student"]: json.loads(p.read_text())
-            for p in (directory / "gradebook" / "records" / LAB).glob("*.json")}  # fmt: skip
-
-
-def in_gradebook(directory):
-    query = """
-        select submitted_assignment.student_id, sum(grade.auto_score) from grade
-        join submitted_notebook on submitted_notebook.id = grade.notebook_id
-        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
-        group by submitted_assignment.student_id
-    """
-    with sqlite3.connect(directory / "gradebook" / "gradebook.db") as connection:
-        return dict(connection.execute(query))
-
-
 def test_every_submission_has_one_record_and_the_gradebook_says_the_same(course):
     found = records(course)
     assert set(found) == {*HANDED_IN, *NOBODY}
     rows = {row.name: row for row in submissions.ROWS}
     assert {name: submissions.verdict(rows[name], found[name]) for name in HANDED_IN} == dict.fromkeys(HANDED_IN, "")
-    assert in_gradebook(course) == {name: found[name]["points"] for name in HANDED_IN}
+    assert scores(course) == {name: found[name]["points"] for name in HANDED_IN}
     assert [name for name in HANDED_IN if found[name]["status"] == PERSON] == ["empty"]
 
 
@@ -624,7 +597,7 @@ def test_a_second_run_grades_nothing_twice(course):
         nbgrader(course, "autograde", LAB)
     again = [path.stem for path, time in before.items() if path.stat().st_mtime_ns != time]
     assert "einsum" in again and not {"edited_test", "empty", "nothing", "other_name"} & set(again)
-    assert in_gradebook(course)["einsum"] == records(course)["einsum"]["points"]
+    assert scores(course)["einsum"] == records(course)["einsum"]["points"]
     assert submissions.points_lost(records(course)["einsum"]) == {"check_dot"}
 
 
@@ -646,7 +619,7 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(course):
     with pytest.raises(GradingError, match="need a person"):
         nbgrader(course, "autograde", LAB)
     assert records(course) == before
-    assert in_gradebook(course) == {name: before[name]["points"] for name in HANDED_IN}
+    assert scores(course) == {name: before[name]["points"] for name in HANDED_IN}
     assert {p: p.stat().st_mtime_ns for p in finished} == finished
     assert left and not [pid for pid in left if _runs(pid)]
 
