@@ -232,7 +232,7 @@ def test_what_only_shows_something_is_not_graded(course):
 def test_the_solution_runs_without_an_error(monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")  # as the book and the grader do
     solution = notebook("solutions", "lab03_scoring")
-    ExecutePreprocessor(timeout=180, shutdown_kernel="immediate").preprocess(solution)
+    ExecutePreprocessor(timeout=1800, startup_timeout=600, shutdown_kernel="immediate").preprocess(solution)
     outputs = [o for cell in solution.cells for o in cell.get("outputs", [])]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
     printed = "".join(o.text for o in outputs if o.get("name") == "stdout")
