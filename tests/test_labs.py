@@ -250,6 +250,7 @@ def test_nbgrader_validate_accepts_the_solution_and_not_the_release(course, tmp_
         shortened.cells = shortened.cells[:end]
         path = tmp_path / f"{kind}.ipynb"
         nbformat.write(shortened, path)
-        command = [sys.executable, "-m", "nbgrader", "validate", str(path)]
+        patience = ["--Execute.timeout=1800", "--Execute.startup_timeout=600"]
+        command = [sys.executable, "-m", "nbgrader", "validate", str(path), *patience]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
         assert ("Success! Your notebook passes all the tests." in done.stdout) is accepted, done.stdout + done.stderr

@@ -378,10 +378,10 @@ def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
 
 
 def test_nothing_outlives_the_kill(nursery):
-    """Also what has a session of its own, and no parent."""
+    """Also what has a session of its own, no parent, and no output that could be waited for."""
     source = (
         "import os, signal\nif os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n"
-        "    print('here', flush=True)\nsignal.pause()"
+        "    print('here', flush=True)\n    os.closerange(0, 99)\nsignal.pause()"
     )
     nursery.sandbox().close()  # by now it is ready, and has started whatever it needs itself
     others, box, printed, end = set(submissions.below(os.getpid())), nursery.sandbox(), "", soon()
