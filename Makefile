@@ -67,7 +67,7 @@ multi30k: environment  ## train and test on the real corpus, named by DATA=folde
 
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype
-	@$(BIN)/python -m pytest -m plain
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m plain
 
 clean:  ## remove what was built; the environment, labs/ and gradebook/ stay
 	@rm -rf _build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -71,34 +71,22 @@ TRANSFORMERS = {
 BUILDERS = {**ONE_SLOT, **GLOBAL, **LOCAL, **TRANSFORMERS}
 
 
-def _build(name):
-    model = BUILDERS[name]()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            # At torch's own scale all weights are near 1/S and all logits near 0; its norms and some biases do nothing.
-            parameter.mul_(2).add_(torch.randn_like(parameter) / 10)
-    return model.eval()
+def each(builders):
+    """Make a fixture that gives each of these models, with weights that are far from uniform."""
+
+    @pytest.fixture(params=list(builders))
+    def built(request):
+        model = builders[request.param]()
+        # At torch's own scale all weights are near 1/S and all logits near 0; its norms and some biases do nothing.
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(2).add_(torch.randn_like(parameter) / 10)
+        return model.eval()
+
+    return built
 
 
-@pytest.fixture(params=list(BUILDERS))
-def model(request):
-    """Each of the models, with weights that are far from uniform."""
-    return _build(request.param)
-
-
-@pytest.fixture(params=list(GLOBAL))
-def attentive_model(request):
-    """The models whose every query may attend to every source token."""
-    return _build(request.param)
-
-
-@pytest.fixture(params=list(LOCAL))
-def local_model(request):
-    """The models whose queries attend within a window."""
-    return _build(request.param)
-
-
-@pytest.fixture(params=list(ONE_SLOT))
-def one_slot_model(request):
-    """The models whose memory has one slot."""
-    return _build(request.param)
+model = each(BUILDERS)
+attentive_model = each(GLOBAL)  # every query may attend to every source token
+local_model = each(LOCAL)  # queries attend within a window
+one_slot_model = each(ONE_SLOT)  # the memory has one slot

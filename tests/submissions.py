@@ -8,6 +8,7 @@ import copy
 import json
 import os
 import re
+import sqlite3
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from attention_course.questions.lab03_scoring import QUESTIONS
 
+ROOT = Path(__file__).parents[1]
 LAB = "lab03_scoring"
 EVERY = tuple(question.name for question in QUESTIONS)
 ALL = frozenset(f"check_{name}" for name in EVERY)
@@ -54,6 +56,17 @@ def row(number, lost=(), flag=None, slow=False, lab=LAB):
         return make
 
     return mark
+
+
+def read(kind, lab=LAB):
+    """Read a lab's notebook, from "solutions" or from "labs", as a student's own would be: without marks in it."""
+    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
+    for each in notebook["cells"]:
+        each["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(each["source"]))
+    return notebook
+
+
+SOLVED, RELEASED = read("solutions"), read("labs")
 
 
 def hand_in(folder, notebook, name=f"{LAB}.ipynb"):
@@ -933,6 +946,24 @@ def below(pid: int) -> list[int]:
     for each in found:
         found += [child for child, parent in parents.items() if parent == each]
     return found[1:]
+
+
+def records(course: Path, lab: str = LAB) -> dict[str, Any]:
+    """Read the records of a course: student -> record."""
+    paths = (course / "gradebook" / "records" / lab).glob("*.json")
+    return {record["student"]: record for record in (json.loads(path.read_text()) for path in paths)}
+
+
+def scores(course: Path) -> dict[str, float | None]:
+    """Read what nbgrader's own database says: student -> points, None if nothing was graded."""
+    query = """
+        select submitted_assignment.student_id, sum(grade.auto_score) from grade
+        join submitted_notebook on submitted_notebook.id = grade.notebook_id
+        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
+        group by submitted_assignment.student_id
+    """
+    with sqlite3.connect(course / "gradebook" / "gradebook.db") as connection:
+        return dict(connection.execute(query))
 
 
 def points_lost(record: dict[str, Any]) -> frozenset[str]:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -18,18 +17,21 @@ from attention_course.training import TrainConfig, train
 
 CONFIG = TrainConfig(steps=12, batch_size=7, warmup_steps=3, validate_every=4)
 
-# Every step takes a while, so that the test can stop this between two checkpoints.
-SLOW_RUN = """
-import sys, time
+# After its seventh step it says so and waits to be stopped, between two checkpoints.
+STOPPED_RUN = """
+import signal, sys
 from pathlib import Path
 from attention_course import training
 from tests.test_checkpoints import run
 
-in_time = training.train_step
-def late(*arguments):
-    time.sleep(0.1)
-    return in_time(*arguments)
-training.train_step = late
+in_time, steps = training.train_step, []
+def waiting(*arguments):
+    if len(steps) == 7:
+        print("seven steps", flush=True)
+        signal.pause()
+    steps.append(in_time(*arguments))
+    return steps[-1]
+training.train_step = waiting
 run(Path(sys.argv[1]))
 """
 
@@ -54,15 +56,12 @@ def run(folder=None, config=CONFIG, every=5, dim=8, **about):
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
-    checkpoint = tmp_path / "checkpoint.pt"
-    command = [sys.executable, "-c", SLOW_RUN, str(tmp_path)]
-    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    while not checkpoint.exists():
-        assert killed.poll() is None, "the run ended before its first checkpoint"
-        time.sleep(0.02)
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
-    assert len(read(tmp_path)["history"]) in (5, 10)
+    command = [sys.executable, "-c", STOPPED_RUN, str(tmp_path)]
+    killed = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert killed.stdout.readline() == b"seven steps\n"
+    killed.kill()
+    killed.communicate()
+    assert len(read(tmp_path)["history"]) == 5
 
     _, whole = run(tmp_path / "unbroken")
     _, pieced = run(tmp_path)

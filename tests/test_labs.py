@@ -233,7 +233,7 @@ def test_what_only_shows_something_is_not_graded(course):
 def test_the_solution_runs_without_an_error(monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")  # as the book and the grader do
     solution = notebook("solutions", "lab03_scoring")
-    ExecutePreprocessor(timeout=180, shutdown_kernel="immediate").preprocess(solution)
+    ExecutePreprocessor(timeout=1800, startup_timeout=600, shutdown_kernel="immediate").preprocess(solution)
     outputs = [o for cell in solution.cells for o in cell.get("outputs", [])]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
     printed = "".join(o.text for o in outputs if o.get("name") == "stdout")
@@ -251,6 +251,7 @@ def test_nbgrader_validate_accepts_the_solution_and_not_the_release(course, tmp_
         shortened.cells = shortened.cells[:end]
         path = tmp_path / f"{kind}.ipynb"
         nbformat.write(shortened, path)
-        command = [sys.executable, "-m", "nbgrader", "validate", str(path)]
+        patience = ["--Execute.timeout=1800", "--Execute.startup_timeout=600"]
+        command = [sys.executable, "-m", "nbgrader", "validate", str(path), *patience]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
         assert ("Success! Your notebook passes all the tests." in done.stdout) is accepted, done.stdout + done.stderr

@@ -1,7 +1,4 @@
-import os
 import random
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -125,23 +122,6 @@ def test_pretraining_is_the_seeds():
 
     assert examples(0) == examples(0)
     assert len(set(examples(0)) & set(examples(1))) < 3
-
-
-def test_a_seed_means_the_same_in_every_process():
-    code = (
-        "from attention_course.tasks.pretraining import pretraining; task = pretraining(50, 5); "
-        "print(task.labels, [example for example in task.train])"
-    )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(printed) == 1
 
 
 SIZES = {"dim": 64, "num_heads": 4, "hidden_dim": 128, "num_layers": 2}

@@ -1,9 +1,12 @@
+import json
 import math
 import os
+import random
 import re
 import subprocess
 import sys
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +18,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from attention_course import models
+from attention_course.cli import TASKS
 from attention_course.decoding import Decoded
 from attention_course.tasks.core import (
     BOS,
@@ -30,8 +34,16 @@ from attention_course.tasks.core import (
     source_batch,
 )
 from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, write
+from attention_course.tasks.frames import frames
+from attention_course.tasks.multi30k import Subwords
+from attention_course.tasks.numerals import numerals
+from attention_course.tasks.pretraining import pretraining
 from attention_course.tasks.reversal import reversal
+from attention_course.tasks.scenes import captions, focus
+from attention_course.tasks.sentiment import sentiment
 from attention_course.tasks.sequences import Batch, Example, make_task
+from attention_course.tasks.series import series
+from attention_course.tasks.tagging import tagging
 
 # Vocabularies
 
@@ -582,25 +594,6 @@ def test_more_examples_than_dates_are_refused():
         dates(train_size=days - 9, held_out_size=5)
 
 
-def test_a_seed_means_the_same_in_every_process():
-    """Neither task may depend on the order of a set, which differs from process to process."""
-    code = (
-        "from attention_course.tasks.dates import dates; from attention_course.tasks.reversal import reversal; "
-        "tasks = dates(train_size=50, held_out_size=5), reversal(train_size=50, held_out_size=5); "
-        "print([(t.source_vocabulary.tokens, [e.source for e in t.train]) for t in tasks])"
-    )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(printed) == 1
-
-
 def test_dates_need_a_locale():
     with pytest.raises(ValueError, match="at least one locale"):
         dates(locales=())
@@ -616,3 +609,60 @@ def test_the_shortest_strings_are_there_to_learn_from():
     task = reversal(max_length=3, train_size=2_000, held_out_size=100)
     assert {len(example.source) for example in task.train} == {1, 2, 3}
     assert min(len(example.source) for example in task.test) > 1
+
+
+# All tasks
+
+
+def subwords(seed):
+    rng = random.Random(seed)
+    texts = [" ".join("".join(rng.choices("abcdäöü", k=5)) for _ in range(9)) for _ in range(99)]
+    return [Subwords(texts, 90).split(text) for text in texts]
+
+
+def all_of(task):
+    """What a task's examples are, and which ids their tokens have."""
+    return all_examples(task), task.collate(all_examples(task))
+
+
+MADE = {
+    "captions": lambda seed: all_of(captions(9, 5, seed)),
+    "dates": lambda seed: all_of(dates(train_size=50, held_out_size=5, seed=seed)),
+    "focus": lambda seed: all_of(focus(9, 5, seed)),
+    "frames": lambda seed: all_of(frames(9, 5, seed)),
+    "multi30k": subwords,
+    "numerals": lambda seed: all_of(numerals("fr", train_size=120, held_out_size=9, seed=seed)),
+    "pretraining": lambda seed: all_of(pretraining(50, 5, seed)),
+    "reversal": lambda seed: all_of(reversal(train_size=50, held_out_size=5, seed=seed)),
+    "sentiment": lambda seed: all_of(sentiment(50, 5, seed)),
+    "series": lambda seed: all_of(series(train_size=20, held_out_size=5, seed=seed)),
+    "tagging": lambda seed: all_of(tagging(50, 5, seed)),
+}
+
+
+def written(name, seed=0):
+    """The same letters for the same numbers and tokens; where order means nothing, in the order of the alphabet."""
+    return json.dumps(MADE[name](seed), default=lambda x: x.tolist() if isinstance(x, torch.Tensor) else sorted(x))
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """What two other processes make of the same seed: in each, a set has an order of its own."""
+    code = "import json, test_tasks; print(json.dumps({name: test_tasks.written(name) for name in test_tasks.MADE}))"
+    paths = [str(Path(__file__).parent), *sys.path]
+    printed = []
+    for hash_seed in "12":
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        printed.append(json.loads(done.stdout))
+    return printed
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_seed_means_the_same_in_every_process(name, elsewhere):
+    one, other = elsewhere
+    assert one[name] == other[name] == written(name) != written(name, seed=1)
+
+
+def test_all_tasks_are_among_these():
+    assert set(MADE) == {name.partition("-")[0] for name in TASKS}

@@ -13,7 +13,6 @@ import random
 import re
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from pathlib import Path
 import pytest
 import submissions
 import torch
+from submissions import RELEASED, SOLVED, read, records, scores
 
 from attention_course.grader import wire
 from attention_course.grader.batch import Job, grade_all
@@ -33,7 +33,7 @@ from attention_course.grader.intake import GRADED, PERSON, fingerprint, grade_id
 from attention_course.grader.judge import seed_of
 from attention_course.grader.record import python, tame
 from attention_course.grader.sample import prepare
-from attention_course.grader.sandbox import Nursery, Trouble, plain_text
+from attention_course.grader.sandbox import Nursery, Sandbox, Trouble, plain_text
 from attention_course.grader.selftest import prove
 from attention_course.grader.stock import GradingError, lab_names, nbgrader
 from attention_course.grader.walls import Limits, scrub
@@ -43,7 +43,8 @@ from attention_course.questions.core import Reply, evaluate, local
 
 ROOT = Path(__file__).parents[1]
 LAB = submissions.LAB
-LIMITS = Limits(cell=30.0, question=30.0, memory=1 << 30)
+# What ends an answer here is CPU time; the clock would tell how busy the machine is.
+LIMITS = Limits(cell=30.0, question=30.0, patience=100.0, submission=3600.0, memory=1 << 30)
 
 
 @pytest.fixture(scope="session")
@@ -52,17 +53,6 @@ def walls():
     if missing and os.environ.get("CI") != "true":
         pytest.skip(f"no walls here: {missing}")
     assert not missing, f"in CI nothing of this may be skipped: {missing}"
-
-
-def read(kind, lab=LAB):
-    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        # A student's own notebook has no marks in it.
-        cell["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(cell["source"]))
-    return notebook
-
-
-SOLVED, RELEASED = read("solutions"), read("labs")
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +210,8 @@ def test_names_that_look_alike_are_not_graded():
 # --- the wire ---------------------------------------------------------------------------------------------------------
 
 
-def soon(seconds=5.0):
+def soon(seconds=600.0):
+    """Say when to give up: only what is broken takes so long, on however busy a machine."""
     return time.monotonic() + seconds
 
 
@@ -244,50 +235,57 @@ def test_a_meta_tensor_has_a_shape_and_no_bytes():
     assert got.is_meta and got.shape == (2, 3)
 
 
+def framed(header, body=b""):
+    return wire.LENGTHS.pack(len(header), len(body)) + header + body
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "reason"),
     [
-        b"",
-        b"\0" * 8,
-        b"\xff" * 64,
-        wire.LENGTHS.pack(2, 0) + b"{}",
-        wire.LENGTHS.pack(9, 0) + b'["a", {}]',
-        wire.LENGTHS.pack(52, 8) + b'["a", {"tensor": ["float64", [99999999, 9], "cpu"]}]' + b"12345678",
-        wire.LENGTHS.pack(42, 8) + b'["a", {"tensor": ["object", [1], "cpu"]}] ' + b"12345678",
-        wire.LENGTHS.pack(42, 8) + b'["a", {"tensor": ["float64", [-1],"cpu"]}]' + b"12345678",
-        wire.LENGTHS.pack(18, 0) + b'["a", {"dict": 1}]',
-        wire.LENGTHS.pack(54, 0) + b'["a", {"tensor": ["float64", [2147483647, 0], "cpu"]}]',
-        wire.LENGTHS.pack(60_000, 0) + b"[" * 60_000,
-        wire.LENGTHS.pack(9, 3) + b'["a", 12]' + b"123",
+        (b"", "ended"),
+        (framed(b'["a", 1]')[:-1], "ended"),
+        (framed(b'["a", {"tensor": ["float64", [1], "cpu"]}]', b"12345678")[:-1], "ended"),
+        (b"\xff" * 64, "too many"),
+        (framed(b""), "no answer"),
+        (framed(b"{}"), "no answer"),
+        (framed(b"[1, 2]"), "no answer"),
+        (framed(b'["a", {}]'), "no answer"),
+        (framed(b'["a", {"dict": 1}]'), "no answer"),
+        (framed(b'["a", {"tensor": ["float64", [99999999, 9], "cpu"]}]', b"12345678"), "no answer"),
+        (framed(b'["a", {"tensor": ["object", [1], "cpu"]}]', b"12345678"), "no answer"),
+        (framed(b'["a", {"tensor": ["float64", [-1], "cpu"]}]', b"12345678"), "no answer"),
+        (framed(b'["a", {"tensor": ["float64", [2147483647, 0], "cpu"]}]'), "no answer"),
+        (framed(b"[" * 60_000), "no answer"),
+        (framed(b'["a", 12]', b"123"), "no answer"),
     ],
 )
-def test_what_is_no_frame_is_refused(content):
+def test_what_is_no_frame_is_refused(content, reason):
     one, other = socket.socketpair()
     with one, other:
         one.sendall(content)
         one.close()
-        with pytest.raises(wire.WireError):
+        with pytest.raises(wire.WireError, match=reason):
             wire.receive(other, soon())
 
 
 def test_one_deadline_holds_for_a_frame_that_drips():
+    """It is not put off by every byte: most of the frame has not come when it is given up."""
     one, other = socket.socketpair()
-    stop = threading.Event()
+    stop, dripped = threading.Event(), []
 
     def drip():
-        while not stop.wait(0.02):
-            one.send(b"\0")
+        while len(dripped) < 1000 and not stop.wait(0.02):
+            dripped.append(one.send(b"\0"))
 
     thread = threading.Thread(target=drip)
     with one, other:
         one.sendall(wire.LENGTHS.pack(1000, 0))
         thread.start()
-        began = time.monotonic()
         with pytest.raises(wire.WireError, match="in time"):
             wire.receive(other, soon(0.3))
-        assert time.monotonic() - began < 3
         stop.set()
         thread.join()
+    assert len(dripped) < 1000
 
 
 def test_no_pickle_is_read_anywhere():
@@ -307,10 +305,14 @@ def nursery(walls):
     made.close()
 
 
-def run(nursery, source, seconds=30):
+def of_cell(source):
+    return {"name": "x", "source": source, "seed": 0}
+
+
+def run(nursery, source):
     box = nursery.sandbox()
     try:
-        frame = box.call("cell", {"name": "x", "source": source, "seed": 0}, soon(seconds))
+        frame = box.call("cell", of_cell(source), soon())
         return frame.data, box.text()
     finally:
         box.close()
@@ -351,34 +353,45 @@ def test_the_process_that_submissions_are_forked_from_is_out_of_reach(nursery):
 
 
 def test_memory_is_limited_in_sum(nursery):
+    """No process has too much, and each keeps what it has until all are ended."""
     source = (
-        "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n"
-        "        hoard = bytearray(b'x' * (120 << 20))\n        time.sleep(60)\ntime.sleep(60)"
+        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n"
+        "        hoard = bytearray(b'x' * (120 << 20))\n        signal.pause()\nsignal.pause()"
     )
     with pytest.raises(Trouble, match="GiB of memory"):
         run(nursery, source)
 
 
 def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
-    busy = "import os, time\nos.fork()\nbegan = time.process_time()\nwhile time.process_time() < began + {}: pass"
+    """Neither of two processes takes more than 1.5 of the 2 s; then both wait, for as long as they may."""
+    busy = "import os, signal, time\nos.fork()\nwhile time.process_time() < 1.5: pass\nsignal.pause()"
     box = nursery.sandbox()
     try:
         box.allow(2.0)
-        cell = {"name": "x", "source": "import time\ntime.sleep(2.5)", "seed": 0}
-        assert box.call("cell", cell, soon(60)).data == ""
+        assert box.call("cell", of_cell("import time\ntime.sleep(2.5)"), soon()).data == ""
         box.allow(2.0)
-        with pytest.raises(Trouble, match="endless"):
-            box.call("cell", {**cell, "source": busy.format(1.9)}, soon(60))
+        with pytest.raises(Trouble):
+            box.call("cell", of_cell(busy), soon())
+        assert "endless" in box.killed_for  # and not for the clock
     finally:
         box.close()
 
 
 def test_nothing_outlives_the_kill(nursery):
-    box = nursery.sandbox()
-    box.call("cell", {"name": "x", "source": "import os\nif os.fork() == 0:\n    os.setsid()\n    import time\n"
-                      "    time.sleep(600)", "seed": 0}, soon())  # fmt: skip
+    """Also what has a session of its own, no parent, and no output that could be waited for."""
+    source = (
+        "import os, signal\nif os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n"
+        "    print('here', flush=True)\n    os.closerange(0, 99)\nsignal.pause()"
+    )
+    nursery.sandbox().close()  # by now it is ready, and has started whatever it needs itself
+    others, box, printed, end = set(submissions.below(os.getpid())), nursery.sandbox(), "", soon()
+    box.send("cell", of_cell(source), end)
+    while "here" not in printed and time.monotonic() < end:
+        time.sleep(0.02)
+        printed += box.text()
+    inside = set(submissions.below(os.getpid())) - others
     box.close()
-    assert not box.is_alive()
+    assert len(inside) >= 3 and not [pid for pid in inside if _runs(pid)]
 
 
 def test_a_stub_imports_and_names_the_question(nursery):
@@ -485,17 +498,23 @@ def test_a_repeat_gives_the_same_record(grader, tmp_path):
     assert first == second
 
 
-def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path):
-    (row,) = [row for row in submissions.ROWS if row.name == "slow_but_right"]
+def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path, monkeypatch):
+    """Once while the cells run, and once while a question is asked."""
+    kills, call = ["cell", "ask"], Sandbox.call
+
+    def kill_and_call(box, kind, data, deadline):
+        if kind in kills:
+            kills.remove(kind)
+            os.kill(box.nursery.leader, 9)
+        return call(box, kind, data, deadline)
+
+    monkeypatch.setattr(Sandbox, "call", kill_and_call)
+    submissions.hand_in(tmp_path, SOLVED)
     grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
-    grader.sandbox().close()
-    killer = threading.Timer(0.7, lambda: os.kill(grader.nursery.leader, 9))
     try:
-        killer.start()
-        record = grader.grade("unlucky", handed_in(tmp_path, row))["record"]
-        assert (record["status"], record["points"]) == (GRADED, record["possible"])
+        record = grader.grade("unlucky", tmp_path)["record"]
+        assert not kills and (record["status"], record["points"]) == (GRADED, record["possible"])
     finally:
-        killer.cancel()
         grader.close()
 
 
@@ -508,16 +527,18 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
         jobs.append(Job(f"student{number}", folder))
     setup = {"lab": LAB, "source": RELEASED["cells"], "secret": "00" * 32, "walls": True, "kept": str(tmp_path),
              "limits": LIMITS._asdict()}  # fmt: skip
-    points = {}
+    points, killed = {}, []
     for result in grade_all(jobs, setup, workers=2):
         points[result["record"]["student"]] = result["record"]["points"]
-        marks = [b"grader.worker"] if len(points) == 1 else [b"grader.inside"] * (len(points) == 2)
+        mark = {1: b"grader.worker", 2: b"grader.inside"}.get(len(points))
         for pid in submissions.below(os.getpid()):
             with contextlib.suppress(OSError):
-                if any(mark in Path(f"/proc/{pid}/cmdline").read_bytes() for mark in marks):
+                if mark and mark in Path(f"/proc/{pid}/cmdline").read_bytes():
                     os.kill(pid, 9)
+                    killed.append(mark)
     full = sum(q.points for q in submissions.QUESTIONS)
     assert points == {f"student{n}": full if n % 2 else full - 3 for n in range(4)}
+    assert set(killed) == {b"grader.worker", b"grader.inside"}
 
 
 # --- with nbgrader ----------------------------------------------------------------------------------------------------
@@ -542,28 +563,12 @@ def course(walls, tmp_path_factory):
     return directory
 
 
-def records(directory):
-    return {json.loads(p.read_text())["student"]: json.loads(p.read_text())
-            for p in (directory / "gradebook" / "records" / LAB).glob("*.json")}  # fmt: skip
-
-
-def in_gradebook(directory):
-    query = """
-        select submitted_assignment.student_id, sum(grade.auto_score) from grade
-        join submitted_notebook on submitted_notebook.id = grade.notebook_id
-        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
-        group by submitted_assignment.student_id
-    """
-    with sqlite3.connect(directory / "gradebook" / "gradebook.db") as connection:
-        return dict(connection.execute(query))
-
-
 def test_every_submission_has_one_record_and_the_gradebook_says_the_same(course):
     found = records(course)
     assert set(found) == {*HANDED_IN, *NOBODY}
     rows = {row.name: row for row in submissions.ROWS}
     assert {name: submissions.verdict(rows[name], found[name]) for name in HANDED_IN} == dict.fromkeys(HANDED_IN, "")
-    assert in_gradebook(course) == {name: found[name]["points"] for name in HANDED_IN}
+    assert scores(course) == {name: found[name]["points"] for name in HANDED_IN}
     assert [name for name in HANDED_IN if found[name]["status"] == PERSON] == ["empty"]
 
 
@@ -592,7 +597,7 @@ def test_a_second_run_grades_nothing_twice(course):
         nbgrader(course, "autograde", LAB)
     again = [path.stem for path, time in before.items() if path.stat().st_mtime_ns != time]
     assert "einsum" in again and not {"edited_test", "empty", "nothing", "other_name"} & set(again)
-    assert in_gradebook(course)["einsum"] == records(course)["einsum"]["points"]
+    assert scores(course)["einsum"] == records(course)["einsum"]["points"]
     assert submissions.points_lost(records(course)["einsum"]) == {"check_dot"}
 
 
@@ -603,8 +608,8 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(course):
         (course / "gradebook" / "records" / LAB / f"{name}.json").unlink()
     command = [sys.executable, "-m", "nbgrader", "autograde", LAB, "--Autograde.workers=1"]
     batch = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = soon(120)
-    while not again & set(records(course)) and time.monotonic() < end:
+    while not again & set(records(course)):
+        assert batch.poll() is None, "the batch ended before its first record"
         time.sleep(0.02)
     left = submissions.below(batch.pid)
     batch.kill()
@@ -614,7 +619,7 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(course):
     with pytest.raises(GradingError, match="need a person"):
         nbgrader(course, "autograde", LAB)
     assert records(course) == before
-    assert in_gradebook(course) == {name: before[name]["points"] for name in HANDED_IN}
+    assert scores(course) == {name: before[name]["points"] for name in HANDED_IN}
     assert {p: p.stat().st_mtime_ns for p in finished} == finished
     assert left and not [pid for pid in left if _runs(pid)]
 
@@ -659,11 +664,11 @@ def formgrader(directory):
     def ask(path, data=None):
         address = f"http://127.0.0.1:{port}/formgrader/{path}"
         request = urllib.request.Request(address, data, {"Authorization": "token secret"})
-        with urllib.request.urlopen(request, timeout=300) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.read().decode()
 
     try:
-        end = soon(120)
+        end = soon()
         while time.monotonic() < end:
             try:
                 ask("api/status")

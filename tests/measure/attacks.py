@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import submissions
 from measure.report import Row, row, write
+from submissions import RELEASED, SOLVED, read, records, scores
 
 from attention_course.grader.batch import Job, Worker
 from attention_course.grader.sample import prepare
@@ -34,17 +34,6 @@ ON_TWO_CORES = ["--Autograde.workers=2"]
 SHORT = ["--Autograde.cell_seconds=6", "--Autograde.question_seconds=6", "--Autograde.patience=3"]
 
 
-def read(kind, lab=LAB):
-    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        # A student's own notebook has no marks in it.
-        cell["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(cell["source"]))
-    return notebook
-
-
-SOLVED, RELEASED = read("solutions"), read("labs")
-
-
 def autograde(course, *arguments, wait=True, lab=LAB):
     command = [sys.executable, "-m", "nbgrader", "autograde", lab, *arguments]
     started = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -55,22 +44,6 @@ def folder_of(course, student, lab=LAB):
     folder = course / "gradebook" / "submitted" / student / lab
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def records(course, lab=LAB):
-    paths = (course / "gradebook" / "records" / lab).glob("*.json")
-    return {record["student"]: record for record in (json.loads(path.read_text()) for path in paths)}
-
-
-def scores(course):
-    query = """
-        select submitted_assignment.student_id, sum(grade.auto_score), count(grade.auto_score) from grade
-        join submitted_notebook on submitted_notebook.id = grade.notebook_id
-        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
-        group by submitted_assignment.student_id
-    """
-    with sqlite3.connect(course / "gradebook" / "gradebook.db") as connection:
-        return {student: score if count else None for student, score, count in connection.execute(query)}
 
 
 def new_course(base, name):
