@@ -25,7 +25,7 @@ SAID = []  # of the first run
 
 def notebook(kind):
     text = (ROOT / kind / LAB / f"{LAB}.ipynb").read_text(encoding="utf-8")
-    return re.sub(r" *### (BEGIN|END) SOLUTION\\n", "", text)
+    return re.sub(r" *### (BEGIN|END) SOLUTION(\\n)?", "", text)
 
 
 def hand_in(course, student, text):
