@@ -137,6 +137,12 @@ def test_what_cannot_be_written_is_one_line_and_is_graded_again(term):
     assert code == 0 and "/3 ada: 19 of 19" in said
 
 
+def test_a_gradebook_that_cannot_be_written_is_one_line(term):
+    code, said = autograde(term, "--force", patch="c.os.access = lambda path, mode: False")
+    assert code == 1 and said.count("\n") == 1 and "gradebook.db cannot be written" in said
+    assert records(term)
+
+
 @pytest.mark.parametrize(
     "lab, reason",
     [

@@ -284,6 +284,9 @@ class Autograde(autograde.Autograde):
             check_lab(Path(self.coursedir.root), lab)
         except GradingError as error:
             raise self._stop(str(error)) from None
+        database = self.coursedir.db_url.removeprefix("sqlite:///")
+        if os.path.exists(database) and not os.access(database, os.W_OK):
+            raise self._stop(f"{database} cannot be written; make it yours, then run this again")
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             with contextlib.suppress(MissingEntry):
                 gradebook.find_assignment(lab)
