@@ -6,9 +6,11 @@ nbgrader generate_assignment, validate, autograde, generate_feedback, export, fo
 import os
 import secrets
 import sys
+import warnings
 from pathlib import Path
 
 from attention_course.grader.converter import install
+from attention_course.grader.export import Scores
 
 c = get_config()
 install()
@@ -23,7 +25,8 @@ c.CourseDirectory.autograded_directory = "gradebook/autograded"
 c.CourseDirectory.feedback_directory = "gradebook/feedback"
 c.CourseDirectory.solution_directory = "gradebook/solution"
 c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook' / 'gradebook.db'}"
-c.CsvExportPlugin.to = str(root / "gradebook" / "grades.csv")
+c.ExportApp.plugin_class = Scores
+c.ExportPlugin.to = str(root / "gradebook" / "grades.csv")
 (root / "gradebook").mkdir(exist_ok=True)  # SQLite makes the file, not its directory
 
 # A cell may train a model; the limit is per cell.
@@ -37,3 +40,5 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 # No progress bars in feedback; one thread is fastest for models of this size.
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# nbgrader's own way with its database, which SQLAlchemy tells in three lines whenever a student is new.
+warnings.filterwarnings("ignore", message="Object of type .* not in session")

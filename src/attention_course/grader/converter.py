@@ -26,17 +26,21 @@ from nbgrader.apps import api, autogradeapp
 from nbgrader.converters import autograde
 from nbgrader.converters.base import BaseConverter, NbGraderException
 from nbgrader.utils import parse_utc
+from sqlalchemy.exc import SQLAlchemyError
 from traitlets import Bool, Float, Integer, List, Unicode
 
 from attention_course.grader.batch import Job, failed, grade_all
 from attention_course.grader.intake import FLAGGED, GRADED, PERSON, Unreadable, content_of, fingerprint, shown
 from attention_course.grader.report import page
 from attention_course.grader.selftest import prove
+from attention_course.grader.stock import GradingError, check_lab
 from attention_course.grader.walls import Limits
 
 WAYS_OUT = (
-    "install bubblewrap, or grade in a container, or trust the submissions with --Autograde.trust_submissions=True"
+    "install bubblewrap and have the kernel permit namespaces, or grade in a container, or trust the submissions with "
+    "--Autograde.trust_submissions=True"
 )
+AGAIN = "run it again to go on from here (without --force, which begins anew)"
 
 
 class SaveGrades(preprocessors.SaveAutoGrades):
@@ -86,8 +90,13 @@ class Autograde(autograde.Autograde):
         reason = "" if self.trust_submissions else prove(Limits())
         if reason:
             raise self._stop(f"submissions are not run without walls, and there are none: {reason}; {WAYS_OUT}")
-        with self._alone():
-            self._grade()
+        try:
+            with self._alone():
+                self._grade()
+        except KeyboardInterrupt:
+            raise self._stop(f"stopped; {AGAIN}") from None
+        except (OSError, SQLAlchemyError) as error:
+            raise self._stop(f"stopped: {_first_line(error)}; mend that, and {AGAIN}") from error
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -104,6 +113,7 @@ class Autograde(autograde.Autograde):
 
     def _grade(self) -> None:
         lab = self.coursedir.assignment_id
+        self._check(lab)
         setup = {
             "lab": lab,
             "source": self._released(lab),
@@ -119,17 +129,22 @@ class Autograde(autograde.Autograde):
             )._asdict(),
         }
         clashing = clashes(job.student for job in self._handed_in("*"))
-        jobs = [job for job in self.jobs if self.force or not self._is_done(job)]
+        if self.force:  # first of all, so that a run that is stopped has forgotten none of them
+            for job in self.jobs:
+                self._record_path(job.student).unlink(missing_ok=True)
+        jobs = [job for job in self.jobs if not self._is_done(job)]
         todo = [job for job in jobs if job.student not in clashing]
         records = [self._record_of(job) for job in self.jobs if job not in jobs]
         for job in jobs:
             if job.student in clashing:
                 records.append(self._finish(failed(job, lab, clashing[job.student])))
+        so_far = sum(map(self._is_waiting, records))
         for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
             records.append(self._finish(result))
-            self._say(number, len(todo), records, result["seconds"])
+            so_far += records[-1]["status"] == PERSON
+            self._say(number, len(todo), records[-1], so_far, result["seconds"])
         self._report(lab)
-        waiting = [record for record in records if record["status"] == PERSON and not self._is_settled(record)]
+        waiting = [record for record in records if self._is_waiting(record)]
         flagged = sum(record["status"] == FLAGGED for record in records)
         self.log.info(
             "%s: %d submissions, %d graded (%d with a flag), %d need a person",
@@ -148,20 +163,22 @@ class Autograde(autograde.Autograde):
             self._clear_scores(record)
         else:
             level = self.log.level
-            if level == logging.INFO:  # nbgrader's own lines on every file would bury the progress
-                self.log.setLevel(logging.WARNING)
+            if getattr(self.parent, "log_level", logging.INFO) > logging.DEBUG:
+                self.log.setLevel(logging.WARNING)  # nbgrader's own lines on every file would bury the progress
             try:
                 self._write(record, result["notebook"])
             except Exception as error:
-                self.log.error("%s: %s", record["student"], error, exc_info=True)
+                reason = _first_line(error)
+                self.log.debug("%s: %s", record["student"], reason, exc_info=True)
                 record = {
                     **record,
                     "status": PERSON,
                     "points": None,
                     "folder": "",
-                    "reason": f"not in the gradebook: {error}",
+                    "reason": f"not in the gradebook: {reason}",
                 }
-                self._clear_scores(record)
+                with contextlib.suppress(Exception):  # what could not be written may not be cleared, either
+                    self._clear_scores(record)
             finally:
                 self.log.setLevel(level)
         path = self._record_path(record["student"])
@@ -243,29 +260,61 @@ class Autograde(autograde.Autograde):
         self.log.error(reason)
         return NbGraderException(reason)
 
-    def _say(self, number: int, of: int, records: list[dict[str, Any]], seconds: float) -> None:
-        record, waiting = records[-1], sum(record["status"] == PERSON for record in records)
+    def _say(self, number: int, of: int, record: dict[str, Any], waiting: int, seconds: float) -> None:
         outcome = "needs a person" if record["status"] == PERSON else f"{record['points']:g} of {record['possible']}"
         flags = f", {len(record['flags'])} flags" if record["flags"] else ""
         so_far = f"; {waiting} need a person so far" if waiting else ""
         student = shown(record["student"])
         self.log.info("%d/%d %s: %s%s (%.1f s)%s", number, of, student, outcome, flags, seconds, so_far)
+        if by_hand := self._by_hand(record):
+            self.log.warning("%s: points by hand stand for what was handed in before: %s", student, "; ".join(by_hand))
 
     def _report(self, lab: str) -> None:
         """Write the instructor's page on everything that has a record, graded in this run or before."""
         found = [record for job in self._handed_in("*") if (record := self._record_of(job))]
+        waiting = [record for record in found if self._is_waiting(record)]
         path = self._state() / "reports" / f"{lab}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, page(lab, found, self.formgrader_url).encode())
+        _replace(path, page(lab, found, waiting, self.formgrader_url).encode())
         self.log.info("%s: the report is at %s", lab, path)
 
-    def _is_settled(self, record: dict[str, Any]) -> bool:
-        """Whether a person has looked since."""
+    def _check(self, lab: str) -> None:
+        """Stop if this is no lab, or none of the gradebook's."""
+        try:
+            check_lab(Path(self.coursedir.root), lab)
+        except GradingError as error:
+            raise self._stop(str(error)) from None
+        database = self.coursedir.db_url.removeprefix("sqlite:///")
+        if os.path.exists(database) and not os.access(database, os.W_OK):
+            raise self._stop(f"{database} cannot be written; make it yours, then run this again")
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            with contextlib.suppress(MissingEntry):
+                gradebook.find_assignment(lab)
+                return
+        raise self._stop(f"{lab} is not in the gradebook yet; nbgrader generate_assignment {lab} --force")
+
+    def _by_hand(self, record: dict[str, Any]) -> list[str]:
+        """List the scores given by hand that stand in place of others which the judge has given now."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            with contextlib.suppress(MissingEntry, UnicodeEncodeError):
+                submission = gradebook.find_submission(record["lab"], record["student"])
+                return [
+                    f"{grade.name} {grade.manual_score:g}, now {grade.auto_score:g} by the judge"
+                    for notebook in submission.notebooks
+                    for grade in notebook.grades
+                    if None not in (grade.manual_score, grade.auto_score) and grade.manual_score != grade.auto_score
+                ]
+        return []
+
+    def _is_waiting(self, record: dict[str, Any]) -> bool:
+        """Whether it needs a person, and none has looked since."""
+        if record["status"] != PERSON:
+            return False
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             try:
-                return not gradebook.find_submission(record["lab"], record["student"]).needs_manual_grade
+                return bool(gradebook.find_submission(record["lab"], record["student"]).needs_manual_grade)
             except (MissingEntry, UnicodeEncodeError):  # a name that is in no encoding is in no gradebook
-                return False
+                return True
 
     def _state(self) -> Path:
         return Path(self.coursedir.root) / "gradebook"
@@ -331,6 +380,10 @@ def clashes(students: Iterable[str]) -> dict[str, str]:
             elif len(names) > 1:
                 found[name] = f"folders whose names look alike: {', '.join(map(shown, sorted(names)))}"
     return found
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _replace(path: Path, content: bytes) -> None:

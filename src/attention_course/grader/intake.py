@@ -413,7 +413,7 @@ def _answer(
         if cell["cell_type"] != source["cell_type"]:
             flags.append(f"{name}: was a {cell['cell_type']} cell")
         if not any(grade_id(cells[i]) == name for i in copies):
-            flags.append(f"{name}: found again by what it holds, its metadata was gone")
+            flags.append(f"{name}: found again by what it holds, its name for nbgrader was changed or gone")
     kept = {**cell, "cell_type": source["cell_type"], "run": at in worked and source["cell_type"] == "code"}
     kept["metadata"] = source["metadata"] if at == worked[-1] else {}
     return kept

@@ -14,20 +14,22 @@ STYLE = (
 )
 
 
-def page(lab: str, records: Sequence[Mapping[str, Any]], formgrader: str) -> str:
+def page(lab: str, records: Sequence[Mapping[str, Any]], waiting: Sequence[Mapping[str, Any]], formgrader: str) -> str:
     """Make the page.
 
     Args:
         lab: its name.
         records: one per submission.
+        waiting: those that still need a person.
         formgrader: address of formgrader.
     """
     graded = [record for record in records if record["status"] != PERSON]
-    waiting = [record for record in records if record["status"] == PERSON]
+    by_hand = len(records) - len(graded) - len(waiting)
     points = Counter(record["points"] for record in graded)
     parts = [
         f"<h1>{escape(lab)}</h1>",
-        f"<p>{len(records)} submissions, {len(graded)} graded, {len(waiting)} need a person.</p>",
+        f"<p>{len(records)} submissions, {len(graded)} graded, {len(waiting)} need a person"
+        f"{f', {by_hand} marked by a person' if by_hand else ''}.</p>",
         "<h2>Need a person</h2>",
         _table(("student", "why"), [(_link(r, formgrader), escape(r["reason"])) for r in waiting]),
         "<h2>Points</h2>",

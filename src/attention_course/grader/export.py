@@ -1,0 +1,80 @@
+"""`nbgrader export`: the scores as a table, which says of each whether it is final."""
+
+import csv
+from typing import Any
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.plugins import CsvExportPlugin
+
+COLUMNS = (
+    "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
+    "raw_score", "late_submission_penalty", "score", "max_score", "status",
+)  # fmt: skip
+FINAL, AGAIN, PERSON, NOTHING = "final", "look again", "needs a person", "nothing graded"
+
+
+class Scores(CsvExportPlugin):
+    """nbgrader's own table, and a column more; where a person has to look there is no score, neither zero nor full.
+
+    The status of a score is one of:
+
+    - final;
+    - so many points to be marked: some question has been marked by nobody;
+    - look again: a score that was given by hand stands, and the submission was graded anew since;
+    - needs a person: nothing has been marked, so there is no score;
+    - nothing graded: nothing was handed in, or it was not graded; the score is 0, as nbgrader has it.
+    """
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write the table.
+
+        Args:
+            gradebook: where the scores are.
+        """
+        to, students, labs = self.to or "grades.csv", set(map(str, self.student)), set(map(str, self.assignment))
+        self.log.info("Exporting grades to %s", to)
+        with open(to, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            table.writeheader()
+            for lab in gradebook.assignments:
+                if labs and lab.name not in labs:
+                    continue
+                rows = [_row(gradebook, lab, s) for s in gradebook.students if not students or s.id in students]
+                table.writerows(rows)
+                if odd := [row["student_id"] for row in rows if row["status"] not in (FINAL, NOTHING)]:
+                    self.log.warning("%s: %d scores are not final: %s", lab.name, len(odd), ", ".join(odd))
+
+
+def _row(gradebook: Gradebook, lab: Any, student: Any) -> dict[str, Any]:
+    row = {
+        "assignment": lab.name,
+        "duedate": lab.duedate,
+        "student_id": student.id,
+        "last_name": student.last_name,
+        "first_name": student.first_name,
+        "email": student.email,
+        "max_score": lab.max_score,
+    }
+    try:
+        submission = gradebook.find_submission(lab.name, student.id)
+    except MissingEntry:
+        return {**row, "raw_score": 0.0, "late_submission_penalty": 0.0, "score": 0.0, "status": NOTHING}
+    penalty, status = submission.late_submission_penalty, _status(submission)
+    scores = {"raw_score": submission.score, "score": max(0.0, submission.score - penalty)}
+    return {
+        **row,
+        "timestamp": submission.timestamp,
+        "late_submission_penalty": penalty,
+        **({} if status == PERSON else scores),
+        "status": status,
+    }
+
+
+def _status(submission: Any) -> str:
+    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+    unmarked = [grade for grade in grades if grade.auto_score is None and grade.manual_score is None]
+    if len(unmarked) == len(grades):
+        return PERSON
+    if unmarked:
+        return f"{sum(grade.max_score for grade in unmarked):g} points to be marked"
+    return AGAIN if any(grade.needs_manual_grade for grade in grades) else FINAL
