@@ -59,8 +59,10 @@ def attend(
         The context of each query, and the weights before dropout.
 
     Raises:
-        ValueError: scores and values disagree on S, or the mask is wrong (see `masked_softmax`).
+        ValueError: scores and values disagree on B or S, or the mask is wrong (see `masked_softmax`).
     """
+    if scores.shape[:-2] != value.shape[:-2]:
+        raise ValueError(f"scores of {tuple(scores.shape)} and values of {tuple(value.shape)} are not of one batch")
     if scores.size(-1) != value.size(-2):
         raise ValueError(f"scores are over {scores.size(-1)} source positions, but there are {value.size(-2)} values")
     weights = masked_softmax(scores, mask)
@@ -142,6 +144,8 @@ class MultiHeadAttention(nn.Module):
         """
         if key.size(1) != value.size(1):
             raise ValueError(f"there are {key.size(1)} keys, but {value.size(1)} values")
+        if key.size(0) != value.size(0):
+            raise ValueError(f"there are keys for {key.size(0)} sentences, but values for {value.size(0)}")
         _check_width(self.key_proj, key)
         _check_width(self.value_proj, value)
         # Laid out head by head once, so that not every question has to gather each head's numbers anew.
@@ -166,16 +170,20 @@ class MultiHeadAttention(nn.Module):
             The context of each query, and the weights of each head before dropout, or None.
 
         Raises:
-            ValueError: queries are not of width D or of another batch than the memory, or the mask is wrong (see
-                `masked_softmax`).
+            ValueError: queries are not of width D, the memory is of another batch or other heads, or the mask is wrong
+                (see `masked_softmax`).
         """
         _check_width(self.query_proj, query)
         q, (k, v) = self._split(self.query_proj(query)), memory
         if q.size(0) != k.size(0):
             raise ValueError(f"there are queries for {q.size(0)} sentences, but a memory of {k.size(0)}")
+        if (q.size(1), q.size(3)) != (k.size(1), k.size(3)):
+            raise ValueError(
+                f"queries have {q.size(1)} heads of width {q.size(3)}, but the memory {k.size(1)} of width {k.size(3)}"
+            )
         if mask is not None:
             _check_mask(mask, (query.size(0), query.size(1), k.size(2)))
-            mask = mask[:, None] if mask.dim() == 3 else mask  # (B, 1, T, S)
+            mask = mask[:, None] if mask.dim() == 3 else torch.atleast_2d(mask)  # (B, 1, T, S) or (T, S)
         if need_weights or q.size(2) == 1:  # a single row of weights is small, and quicker without the kernel
             context, weights = attend(self.score(q, k), v, mask, self.dropout)
         else:
