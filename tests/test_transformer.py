@@ -402,6 +402,15 @@ def test_stacks_compile_as_one_graph(pre_norm, need_weights):
 
 
 @pytest.mark.plain
+def test_a_stack_that_drops_compiles_as_one_graph():
+    model = TransformerLM(V, D, H, F, 1, positions("sines"), dropout=0.5).train()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+
+    compiled(TARGET).sum().backward()
+    assert not torch.allclose(compiled(TARGET), compiled(TARGET))
+
+
+@pytest.mark.plain
 def test_a_language_model_compiles_as_one_graph():
     model = language_model(num_layers=2)
 
