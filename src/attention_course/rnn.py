@@ -6,11 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend
+from attention_course.attention import attend, check_width
 from attention_course.dropout import Dropout
-from attention_course.masks import padding_mask
 from attention_course.scores import Score
-from attention_course.seq2seq import Encoded, Memory
+from attention_course.seq2seq import Encoded, Memory, source_mask
 from attention_course.windows import LocalM, LocalP
 
 Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
@@ -63,6 +62,9 @@ class RNNEncoder(nn.Module):
         bidirectional: read backwards as well; states are then twice as wide.
         cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
         dropout: share of what each layer reads that training drops.
+
+    Raises:
+        ValueError: fewer than 1 layer.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class RNNEncoder(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"the encoder has at least 1 layer, got num_layers {num_layers}")
         self.embedding: nn.Module = nn.Embedding(vocab_size, embedding_dim)
         self.dropout = Dropout(dropout)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
@@ -97,6 +101,7 @@ class RNNEncoder(nn.Module):
 
     def read(self, states: Float[Tensor, "B S embedding"], lengths: Int[Tensor, " B"]) -> Encoded:
         """Read a padded batch of vectors, one per token. See `forward`."""
+        mask = source_mask(states, lengths)
         for layer, forwards in enumerate(self.forwards):
             below = self.dropout(states)
             states, _ = forwards(below)
@@ -105,7 +110,7 @@ class RNNEncoder(nn.Module):
                 reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
                 states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
                 final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
-        return Encoded(states, final, padding_mask(lengths.to(states.device), states.size(1)))
+        return Encoded(states, final, mask)
 
 
 class FrameEncoder(RNNEncoder):
@@ -132,10 +137,11 @@ class FrameEncoder(RNNEncoder):
         cell: Cell = nn.GRU,
     ):
         super().__init__(0, embedding_dim, hidden_dim, num_layers, bidirectional, cell)
-        self.embedding: nn.Module = nn.Linear(frame_dim, embedding_dim)
+        self.embedding: nn.Linear = nn.Linear(frame_dim, embedding_dim)
 
     def forward(self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]) -> Encoded:
         """Read a padded batch of sources. See `RNNEncoder.forward`."""
+        check_width(self.embedding, source)
         return self.read(self.embedding(source), lengths)
 
 
@@ -164,7 +170,7 @@ class FinalStateDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, torch.tanh(self.bridge(encoded.final)))
+        return _one_slot(encoded, self.bridge)
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -210,7 +216,7 @@ class ContextDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, torch.tanh(self.bridge(encoded.final)))
+        return _one_slot(encoded, self.bridge)
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -274,7 +280,7 @@ class BahdanauDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, torch.tanh(self.bridge(encoded.final)))
+        return _every_slot(encoded, self.score, self.bridge)
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -301,6 +307,8 @@ class BahdanauDecoder(nn.Module):
         self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B D"]]:
         """Predict one token. See `EncoderDecoder.step`."""
+        if token.size(1) != 1:
+            raise ValueError(f"a step takes 1 token, got {token.size(1)}")
         embedded = self.dropout(self.embedding(token))
         state, context, weights = self._advance(embedded, memory, cache)
         features = torch.cat([state[:, None], context, embedded], dim=-1)
@@ -380,7 +388,7 @@ class LuongDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, torch.tanh(self.bridge(encoded.final)))
+        return _every_slot(encoded, self.score, self.bridge)
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -424,10 +432,16 @@ class LuongDecoder(nn.Module):
         return torch.cat([embedded, cache.attentional], dim=-1)
 
 
-def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
+def _one_slot(encoded: Encoded, bridge: nn.Linear) -> Memory:
     slot = encoded.final[:, None]  # (B, 1, E)
-    return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=state)
+    return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=_first_state(encoded, bridge))
 
 
-def _every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
+def _every_slot(encoded: Encoded, score: Score, bridge: nn.Linear) -> Memory:
+    state = _first_state(encoded, bridge)
     return Memory(score.project_keys(encoded.states), encoded.states, encoded.mask, state)
+
+
+def _first_state(encoded: Encoded, bridge: nn.Linear) -> Tensor:
+    check_width(bridge, encoded.final)
+    return torch.tanh(bridge(encoded.final))  # (B, D)
