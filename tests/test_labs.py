@@ -120,7 +120,8 @@ def test_the_points_in_the_text_are_those_of_the_cells(lab):
     points = [c.metadata.nbgrader.points for c in cells if c.metadata.get("nbgrader", {}).get("grade")]
     by_hand = [c.metadata.nbgrader.points for c in rubrics(cells)]
     said = re.search(
-        r"\| Points \| (\d+): (\d+) are given by `check\(...\)` cells.* and (\d+) by a person", cells[0].source
+        r"\*\*Points:\*\* (\d+), of which (\d+) are given by `check\(...\)` cells.* and (\d+) by a person",
+        cells[0].source,
     )
     assert [int(number) for number in said.groups()] == [sum(points), sum(points) - sum(by_hand), sum(by_hand)]
     told = re.findall(r"^##.*\((\d+) points", "\n".join(c.source for c in cells), flags=re.MULTILINE)

@@ -120,6 +120,6 @@ def test_the_verb_leaves_a_report(two_rungs, tmp_path, monkeypatch):
     ladder.main(["--quick"])
 
     written = json.loads((tmp_path / "ladder-quick.json").read_text(encoding="utf-8"))
-    table = report_table(written["rows"], "reversal", ["parameters", "CPU time", "alignment error"])
+    table = report_table(written["rows"], "reversal", "model", ["parameters", "CPU time", "alignment error"])
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| final state", "| Bahdanau"]
     assert table.splitlines()[2].endswith("| – |")

@@ -43,8 +43,8 @@ def test_an_encoder_is_what_was_asked_for(build):
         ([nn.LSTM] * 3, build(17, 19, 7, 11, *score, num_layers=3, cell=nn.LSTM)),
         ([nn.GRU], build(17, 19, 7, 11, *score)),
     ):
-        encoder = model.encoder
-        assert [type(layer) for layer in encoder.forwards] == [type(layer) for layer in encoder.backwards] == kinds
+        stack = model.encoder.layers
+        assert [type(layer) for layer in stack.forwards] == [type(layer) for layer in stack.backwards] == kinds
 
 
 def test_the_depth_of_gnmt_is_that_of_both_stacks():

@@ -53,6 +53,6 @@ def test_the_verb_leaves_a_report(tmp_path, monkeypatch):
     norms.main(["--quick"])
 
     written = json.loads((tmp_path / "norms-quick.json").read_text(encoding="utf-8"))
-    table = report_table(written["rows"], "2 layers", ["0.01", "0.01, lowest"])
+    table = report_table(written["rows"], "2 layers", "learning rate", ["0.01", "0.01, lowest"])
     lines = ["pre-norm, with warm-up", "pre-norm, without", "post-norm, with warm-up", "post-norm, without"]
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [f"| {line}" for line in lines]

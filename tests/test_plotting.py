@@ -124,14 +124,14 @@ def test_a_report_as_a_table():
         {"what": "dates", "value": 0.5, "unit": "share"},
     ]
 
-    assert report_table(rows, "dates", ["exact match", "CPU time"]).splitlines() == [
-        "|  | exact match | CPU time |",
+    assert report_table(rows, "dates", "model", ["exact match", "CPU time"]).splitlines() == [
+        "| model | exact match | CPU time |",
         "| --- | --: | --: |",
         "| slow | – | 12.3 |",
         "| fast | 0.988 | 1.0 |",
     ]
-    assert report_table(rows, "dates").splitlines()[0] == "|  | CPU time | parameters | exact match |"
-    assert "| slow | 123,456 |" in report_table(rows, "dates", ["parameters"])
+    assert report_table(rows, "dates", "model").splitlines()[0] == "| model | CPU time | parameters | exact match |"
+    assert "| slow | 123,456 |" in report_table(rows, "dates", "model", ["parameters"])
     for of, columns in (("numerals", []), ("dates", ["CPU time", "CPU tmie"])):
         with pytest.raises(ValueError, match=f"'{of}'"):
-            report_table(rows, of, columns)
+            report_table(rows, of, "model", columns)

@@ -71,7 +71,7 @@ def test_a_labeller_maps_each_state():
 def test_a_frame_encoder_is_an_encoder_behind_a_linear_map():
     encoder, frames = FrameEncoder(A, D, E, num_layers=2), torch.randn(B, S, A)
     words = RNNEncoder(B * S, D, E, num_layers=2)
-    words.load_state_dict({name: weight for name, weight in encoder.state_dict().items() if "s." in name}, strict=False)
+    words.layers.load_state_dict(encoder.layers.state_dict())
     with torch.no_grad():
         words.embedding.weight.copy_((frames @ encoder.embedding.weight.T + encoder.embedding.bias).flatten(0, 1))
 

@@ -66,7 +66,7 @@ def as_torchs(encoder, cell, num_layers, bidirectional):
     """Build torch's own stack with the encoder's weights."""
     stack = cell(D, H, num_layers, batch_first=True, bidirectional=bidirectional)
     weights = {}
-    for layers, suffix in ((encoder.forwards, ""), (encoder.backwards, "_reverse")):
+    for layers, suffix in ((encoder.layers.forwards, ""), (encoder.layers.backwards, "_reverse")):
         for i, layer in enumerate(layers):
             for name, weight in layer.state_dict().items():
                 weights[name.replace("_l0", f"_l{i}{suffix}")] = weight
@@ -97,7 +97,7 @@ def test_the_encoder_is_torchs_stack_on_packed_sequences(cell, num_layers, bidir
 
 
 def test_an_encoder_reads_with_grus_unless_told_otherwise():
-    assert type(RNNEncoder(17, D, H).forwards[0]) is nn.GRU
+    assert type(RNNEncoder(17, D, H).layers.forwards[0]) is nn.GRU
 
 
 def test_padding_does_not_reach_states_on_tokens():

@@ -17,7 +17,9 @@ def test_the_verb_leaves_a_report(tmp_path, monkeypatch):
 
     rows = json.loads((tmp_path / "seeds-quick.json").read_text(encoding="utf-8"))["rows"]
     for table in ("weights", "changed", "twins", "values"):
-        assert [line.split(" | ")[0][2:] for line in report_table(rows, table).splitlines()[2:]] == list(seeds.READERS)
+        assert [line.split(" | ")[0][2:] for line in report_table(rows, table, "reader").splitlines()[2:]] == list(
+            seeds.READERS
+        )
     assert all(-1 <= row["value"] <= 1 for row in rows)
 
 

@@ -103,12 +103,13 @@ def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = N
     return ax
 
 
-def report_table(rows: Sequence[Mapping[str, Any]], of: str, columns: Sequence[str] = ()) -> str:
+def report_table(rows: Sequence[Mapping[str, Any]], of: str, lines: str, columns: Sequence[str] = ()) -> str:
     """Lay out the figures of a report that are named "OF / line / column".
 
     Args:
         rows: of the report's JSON: `what`, `value` and `unit` of each are looked at.
         of: first part of the names.
+        lines: what they are, for the head of the first column.
         columns: which figures, in this order; none named: all there are.
 
     Returns:
@@ -119,12 +120,12 @@ def report_table(rows: Sequence[Mapping[str, Any]], of: str, columns: Sequence[s
     """
     named = [(row["what"].split(" / "), row) for row in rows]
     cells = {(name[1], name[2]): row for name, row in named if name[0] == of and len(name) == 3}
-    lines, there = (list(dict.fromkeys(part)) for part in zip(*cells)) if cells else ([], [])
+    names, there = (list(dict.fromkeys(part)) for part in zip(*cells)) if cells else ([], [])
     if not cells or not set(columns) <= set(there):
         raise ValueError(f"the report has of {of!r} the figures {there}, not all of {list(columns)}")
     columns = columns or there
-    table = [["", *columns], ["---"] + ["--:"] * len(columns)]
-    table += [[line, *(_figure(cells.get((line, column))) for column in columns)] for line in lines]
+    table = [[lines, *columns], ["---"] + ["--:"] * len(columns)]
+    table += [[line, *(_figure(cells.get((line, column))) for column in columns)] for line in names]
     return "\n".join(f"| {' | '.join(line)} |" for line in table)
 
 

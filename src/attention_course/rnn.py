@@ -45,8 +45,8 @@ def at_end(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
     return x.gather(1, last)[:, 0]
 
 
-class RNNEncoder(nn.Module):
-    r"""A stack of recurrent layers over the source, in one direction or in both.
+class RNNStack(nn.Module):
+    r"""Recurrent layers over a sequence of vectors, in one direction or in both.
 
     .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
 
@@ -55,8 +55,7 @@ class RNNEncoder(nn.Module):
     after them; reading backwards, each sentence is turned around within its own length.
 
     Args:
-        vocab_size: V, tokens in the source vocabulary.
-        embedding_dim: width of a token's embedding.
+        input_dim: width of the vectors.
         hidden_dim: width of a state, per direction.
         num_layers: layers.
         bidirectional: read backwards as well; states are then twice as wide.
@@ -65,6 +64,61 @@ class RNNEncoder(nn.Module):
 
     Raises:
         ValueError: fewer than 1 layer.
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        hidden_dim: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        cell: Cell = nn.GRU,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"the encoder has at least 1 layer, got num_layers {num_layers}")
+        self.dropout = Dropout(dropout)
+        self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
+        widths = [input_dim] + [self.output_dim] * (num_layers - 1)
+        self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
+        self.backwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
+
+    def forward(self, states: Float[Tensor, "B S input"], lengths: Int[Tensor, " B"]) -> Encoded:
+        """Read a padded batch.
+
+        Args:
+            states: what the lowest layer reads, one vector per token.
+            lengths: tokens in each sentence, on the CPU.
+
+        Returns:
+            The top layer's states; its state at each sentence's own end (and, backwards, at its start); the mask.
+        """
+        mask = source_mask(states, lengths)
+        for layer, forwards in enumerate(self.forwards):
+            below = self.dropout(states)
+            states, _ = forwards(below)
+            final = at_end(states, lengths)
+            if self.backwards:
+                reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
+                states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
+                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
+        return Encoded(states, final, mask)
+
+
+class RNNEncoder(nn.Module):
+    """Read a source of tokens: an embedding, and an `RNNStack` over it.
+
+    Cho et al. (2014), Section 2.2; in both directions Bahdanau et al. (2015), Section 3.2.
+
+    Args:
+        vocab_size: V, tokens in the source vocabulary.
+        embedding_dim: width of a token's embedding.
+        hidden_dim: width of a state, per direction.
+        num_layers: see `RNNStack`.
+        bidirectional: see `RNNStack`.
+        cell: see `RNNStack`.
+        dropout: see `RNNStack`.
     """
 
     def __init__(
@@ -78,43 +132,17 @@ class RNNEncoder(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"the encoder has at least 1 layer, got num_layers {num_layers}")
-        self.embedding: nn.Module = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = Dropout(dropout)
-        self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
-        widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
-        self.backwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
+        self.embedding = nn.Embedding(vocab_size, embedding_dim)
+        self.layers = RNNStack(embedding_dim, hidden_dim, num_layers, bidirectional, cell, dropout)
+        self.output_dim = self.layers.output_dim
 
     def forward(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Encoded:
-        """Read a padded batch of sources.
-
-        Args:
-            source: token ids.
-            lengths: tokens in each source, on the CPU.
-
-        Returns:
-            The top layer's states; its state at each sentence's own end (and, backwards, at its start); the mask.
-        """
-        return self.read(self.embedding(source), lengths)
-
-    def read(self, states: Float[Tensor, "B S embedding"], lengths: Int[Tensor, " B"]) -> Encoded:
-        """Read a padded batch of vectors, one per token. See `forward`."""
-        mask = source_mask(states, lengths)
-        for layer, forwards in enumerate(self.forwards):
-            below = self.dropout(states)
-            states, _ = forwards(below)
-            final = at_end(states, lengths)
-            if self.backwards:
-                reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
-                states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
-                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
-        return Encoded(states, final, mask)
+        """Read a padded batch of token ids. See `RNNStack.forward`."""
+        return self.layers(self.embedding(source), lengths)
 
 
-class FrameEncoder(RNNEncoder):
-    """An `RNNEncoder` of measurements: frames of speech, say, in place of tokens, and a linear map in place of a table.
+class FrameEncoder(nn.Module):
+    """Read a source of measurements, frames of speech, say: a linear map, and an `RNNStack` over it.
 
     Graves and Schmidhuber (2005): a bidirectional network that hears a frame at a time.
 
@@ -122,9 +150,9 @@ class FrameEncoder(RNNEncoder):
         frame_dim: numbers in a frame.
         embedding_dim: width of what a frame is mapped to.
         hidden_dim: width of a state, per direction.
-        num_layers: layers.
-        bidirectional: read backwards as well; states are then twice as wide.
-        cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
+        num_layers: see `RNNStack`.
+        bidirectional: see `RNNStack`.
+        cell: see `RNNStack`.
     """
 
     def __init__(
@@ -136,13 +164,15 @@ class FrameEncoder(RNNEncoder):
         bidirectional: bool = True,
         cell: Cell = nn.GRU,
     ):
-        super().__init__(0, embedding_dim, hidden_dim, num_layers, bidirectional, cell)
-        self.embedding: nn.Linear = nn.Linear(frame_dim, embedding_dim)
+        super().__init__()
+        self.embedding = nn.Linear(frame_dim, embedding_dim)
+        self.layers = RNNStack(embedding_dim, hidden_dim, num_layers, bidirectional, cell)
+        self.output_dim = self.layers.output_dim
 
     def forward(self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]) -> Encoded:
-        """Read a padded batch of sources. See `RNNEncoder.forward`."""
+        """Read a padded batch of frames. See `RNNStack.forward`."""
         check_width(self.embedding, source)
-        return self.read(self.embedding(source), lengths)
+        return self.layers(self.embedding(source), lengths)
 
 
 class FinalStateDecoder(nn.Module):
