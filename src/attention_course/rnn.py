@@ -200,7 +200,7 @@ class FinalStateDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, self.bridge)
+        return _one_slot(encoded, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -246,7 +246,7 @@ class ContextDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, self.bridge)
+        return _one_slot(encoded, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -310,7 +310,7 @@ class BahdanauDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, self.bridge)
+        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -418,7 +418,7 @@ class LuongDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, self.bridge)
+        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -462,16 +462,15 @@ class LuongDecoder(nn.Module):
         return torch.cat([embedded, cache.attentional], dim=-1)
 
 
-def _one_slot(encoded: Encoded, bridge: nn.Linear) -> Memory:
-    slot = encoded.final[:, None]  # (B, 1, E)
-    return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=_first_state(encoded, bridge))
-
-
-def _every_slot(encoded: Encoded, score: Score, bridge: nn.Linear) -> Memory:
-    state = _first_state(encoded, bridge)
-    return Memory(score.project_keys(encoded.states), encoded.states, encoded.mask, state)
-
-
 def _first_state(encoded: Encoded, bridge: nn.Linear) -> Tensor:
     check_width(bridge, encoded.final)
     return torch.tanh(bridge(encoded.final))  # (B, D)
+
+
+def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
+    slot = encoded.final[:, None]  # (B, 1, E)
+    return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=state)
+
+
+def _every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
+    return Memory(score.project_keys(encoded.states), encoded.states, encoded.mask, state)
