@@ -362,6 +362,8 @@ def test_what_cannot_be_searched_is_refused():
         beam_search(model, SOURCE, LENGTHS, BOS, EOS, 0, 2)
     with pytest.raises(ValueError, match="at least 1 .*beam_size 0"):
         beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, 0)
+    with pytest.raises(ValueError, match="penalty is a number, got nan"):
+        beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, 2, math.nan)
 
 
 @pytest.mark.plain

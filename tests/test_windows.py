@@ -186,14 +186,16 @@ def test_runs_without_data(window):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize(("build", "least", "given"), [(LocalM, 0, -1), (lambda d: LocalP(H, 13, d), 1, 0)])
+@pytest.mark.parametrize(
+    ("build", "least", "given"), [(LocalM, 0, -1), (LocalM, 0, math.nan), (lambda d: LocalP(H, 13, d), 1, 0)]
+)
 def test_a_window_has_a_width(build, least, given):
     with pytest.raises(ValueError, match=f"at least {least} .*half_width {given}"):
         build(given)
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("wrong", ["scores", "query", "position", "value", "mask", "dtype"])
+@pytest.mark.parametrize("wrong", ["scores", "query", "position", "value", "mask", "batch", "dtype"])
 def test_what_does_not_fit_together_is_refused(window, wrong):
     (scores, query), position, memory = asked(), at(0, 0), remembered()
     if wrong == "scores":
@@ -206,6 +208,8 @@ def test_what_does_not_fit_together_is_refused(window, wrong):
         memory = memory._replace(value=memory.value[:1], mask=memory.mask[:1])
     elif wrong == "mask":
         memory = memory._replace(mask=memory.mask[..., 1:])
+    elif wrong == "batch":
+        memory = memory._replace(mask=memory.mask[[0, 1, 1]])
     else:
         memory = memory._replace(mask=memory.mask.float())
     if wrong == {LocalM: "query", LocalP: "position"}[type(window)]:  # which it does not look at

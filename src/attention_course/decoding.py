@@ -173,11 +173,13 @@ def beam_search(
         The tokens, weights and score of each source's best sentence, T <= `max_length` steps of them.
 
     Raises:
-        ValueError: `max_length` or `beam_size` is below 1.
+        ValueError: `max_length` or `beam_size` is below 1, or the length penalty is no number.
     """
     _check_steps(max_length)
     if beam_size < 1:
         raise ValueError(f"a beam holds at least 1 sentence, got beam_size {beam_size}")
+    if not math.isfinite(length_penalty):
+        raise ValueError(f"a length penalty is a number, got {length_penalty}")
     batch = torch.arange(source.size(0), device=source.device)
     # Row b K + k of memory, cache and tokens is beam k of sentence b.
     memory = select(model.encode(source, lengths), batch.repeat_interleave(beam_size))

@@ -27,7 +27,7 @@ class LocalM(nn.Module):
 
     def __init__(self, half_width: int):
         super().__init__()
-        if half_width < 0:
+        if not half_width >= 0:
             raise ValueError(f"a window reaches at least 0 tokens to each side, got half_width {half_width}")
         self.half_width = half_width
 
@@ -48,6 +48,7 @@ class LocalM(nn.Module):
         Raises:
             ValueError: scores, query, position and memory disagree on B, T or S, or the mask is not of dtype bool.
         """
+        check_mask(memory.mask, scores.shape)
         steps = position[:, None] + torch.arange(scores.size(1), device=position.device)  # (B, T)
         near = _distance(steps, scores, memory) <= self.half_width
         return attend(scores, memory.value, memory.mask & near)
@@ -77,7 +78,7 @@ class LocalP(nn.Module):
 
     def __init__(self, query_dim: int, hidden_dim: int, half_width: int):
         super().__init__()
-        if half_width < 1:
+        if not half_width >= 1:
             raise ValueError(f"a predicted window reaches at least 1 token to each side, got half_width {half_width}")
         self.half_width = half_width
         self.hidden_proj = nn.Linear(query_dim, hidden_dim, bias=False)
@@ -87,6 +88,7 @@ class LocalP(nn.Module):
         self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T D"], position: Int[Tensor, " B"], memory: Memory
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
         """Attend around the predicted position. See `LocalM.forward`; here it is `position` that is not looked at."""
+        check_mask(memory.mask, scores.shape)
         check_width(self.hidden_proj, query)
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
         logit = self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)  # (B, T)
@@ -100,7 +102,6 @@ class LocalP(nn.Module):
 
 def _distance(centre: Tensor, scores: Tensor, memory: Memory) -> Tensor:
     """Measure how far each source position is from the centre (B, T) of each query: (B, T, S)."""
-    check_mask(memory.mask, scores.shape)
     if centre.shape != scores.shape[:2] or memory.value.shape[:2] != scores.shape[::2]:
         raise ValueError(
             f"scores of {tuple(scores.shape)} do not fit windows for {tuple(centre.shape)} queries and values of "
