@@ -294,10 +294,12 @@ def masks_of_each_kind(device=None):
     empty = torch.ones(B, T, S, dtype=torch.bool, device=device)
     empty[0, 1], empty[1] = False, False
     window = sliding_window_mask(S, 1, device)[:T]
-    return {"none": None, "padding": padding, "window": window, "both": padding & window, "empty rows": empty}
+    one_row, one_number = padding[0, 0], padding[0, 0, 0]
+    masks = {"none": None, "padding": padding, "window": window, "both": padding & window, "empty rows": empty}
+    return masks | {"one row": one_row, "one number": one_number}
 
 
-@pytest.mark.parametrize("kind", ["none", "padding", "window", "both", "empty rows"])
+@pytest.mark.parametrize("kind", ["none", "padding", "window", "both", "empty rows", "one row", "one number"])
 def test_the_fused_path_is_the_readable_one(kind, device):
     attention, inputs = multi_head_attention().to(device), queries_keys_values(device=device)
     mask = masks_of_each_kind(device)[kind]
@@ -438,6 +440,18 @@ def test_scores_and_values_that_disagree_are_refused():
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize(
+    ("of_scores", "of_values"), [((B,), (1,)), ((1,), (B,)), ((B,), ()), ((B, 11), (B,)), ((2,), (3,))]
+)
+def test_scores_and_values_of_different_batches_are_refused(of_scores, of_values):
+    with pytest.raises(ValueError, match="not of one batch") as error:
+        attend(torch.randn(*of_scores, T, S), torch.randn(*of_values, S, D))
+
+    assert str((*of_scores, T, S)) in str(error.value)
+    assert str((*of_values, S, D)) in str(error.value)
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("masked", [False, True])
 def test_compiles_as_one_graph(masked):
     def function(scores, value):
@@ -478,6 +492,20 @@ def test_heads_refuse_another_batch(need_weights):
     query, key, value = queries_keys_values()
     with pytest.raises(ValueError, match="for 2 sentences, but a memory of 1"):
         MultiHeadAttention(W, H)(query, key[:1], value[:1], None, need_weights)
+    with pytest.raises(ValueError, match="for 2 sentences, but values for 1"):
+        MultiHeadAttention(W, H)(query, key, value[:1], None, need_weights)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize(("dim", "num_heads"), [(DH, 1), (W, 1), (2 * W, H)])
+def test_heads_refuse_what_other_heads_remember(dim, num_heads, need_weights):
+    source = torch.randn(B, S, dim)
+    memory = MultiHeadAttention(dim, num_heads).remember(source, source)
+    with pytest.raises(
+        ValueError, match=f"3 heads of width 7, but the memory {num_heads} of width {dim // num_heads}$"
+    ):
+        MultiHeadAttention(W, H).ask(torch.randn(B, T, W), memory, None, need_weights)
 
 
 @pytest.mark.plain

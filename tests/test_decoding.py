@@ -183,7 +183,39 @@ def test_a_sample_of_one_candidate_is_greedy(any_model):
     expected = greedy(any_model, SOURCE, LENGTHS, BOS, EOS, 7)
 
     assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, top_k=1), expected)
-    assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, temperature=1e-4), expected)
+    for temperature in (1e-4, 1e-40):
+        assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, temperature=temperature), expected)
+
+
+def test_a_low_temperature_does_not_overflow_half_precision():
+    model = transformer().half()
+    decoded = sample(model, SOURCE, LENGTHS, BOS, EOS, 7, temperature=1e-5)
+
+    assert decoded.scores.isfinite().all()
+
+
+def test_no_more_candidates_than_asked_for_even_if_all_are_alike():
+    model, n = language_model(), 400
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.head.bias.zero_()
+    decoded = sample(model, torch.zeros(n, 1, dtype=torch.long), torch.ones(n, dtype=torch.long), BOS, EOS, 1, top_k=3)
+
+    assert len(decoded.tokens.unique()) == 3
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_scores_of_a_model_in_half_precision_are_in_single_precision(dtype):
+    model = transformer().to(dtype)
+    logits, _ = model(SOURCE, LENGTHS, torch.full((B, 1), BOS))
+    for decoded in (
+        greedy(model, SOURCE, LENGTHS, BOS, EOS, 1),
+        sample(model, SOURCE, LENGTHS, BOS, EOS, 1),
+        beam_search(model, SOURCE, LENGTHS, BOS, EOS, 1, 1),
+    ):
+        expected = logits[:, 0].float().log_softmax(dim=-1).gather(1, decoded.tokens)[:, 0]
+        assert_close(decoded.scores, expected)
 
 
 @pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (2.0, 3)])
@@ -330,13 +362,16 @@ def test_what_cannot_be_searched_is_refused():
         beam_search(model, SOURCE, LENGTHS, BOS, EOS, 0, 2)
     with pytest.raises(ValueError, match="at least 1 .*beam_size 0"):
         beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, 0)
+    with pytest.raises(ValueError, match="penalty is a number, got nan"):
+        beam_search(model, SOURCE, LENGTHS, BOS, EOS, 3, 2, math.nan)
 
 
 @pytest.mark.plain
 def test_what_cannot_be_drawn_is_refused():
     model = transformer()
-    with pytest.raises(ValueError, match="above 0, got 0.0"):
-        sample(model, SOURCE, LENGTHS, BOS, EOS, 3, temperature=0.0)
+    for temperature in (0.0, math.nan):
+        with pytest.raises(ValueError, match=f"above 0, got {temperature}"):
+            sample(model, SOURCE, LENGTHS, BOS, EOS, 3, temperature=temperature)
     for top_k in (0, V + 1):
         with pytest.raises(ValueError, match=f"the {top_k} likeliest of {V} tokens"):
             sample(model, SOURCE, LENGTHS, BOS, EOS, 3, top_k=top_k)

@@ -127,3 +127,5 @@ def test_what_cannot_be_a_batch_is_refused():
         read_frames([])
     with pytest.raises(ValueError, match="example 1 has 0 frames"):
         read_frames([torch.zeros(3, BANDS), torch.zeros(0, BANDS)])
+    with pytest.raises(ValueError, match=r"example 1 has shape \(3, 31\), expected \(frames, 32\)"):
+        read_frames([torch.zeros(3, BANDS), torch.zeros(3, BANDS - 1)])

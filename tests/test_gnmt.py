@@ -132,3 +132,9 @@ def test_reordered_rows_go_on_as_their_own_sentences(num_layers):
 def test_an_encoder_of_one_layer_is_refused():
     with pytest.raises(ValueError, match=r"at least 2 .*num_layers 1\b"):
         GNMTEncoder(17, D, H, num_layers=1)
+
+
+@pytest.mark.plain
+def test_a_decoder_without_layers_is_refused():
+    with pytest.raises(ValueError, match=r"at least 1 .*num_layers 0\b"):
+        build(num_layers=0)

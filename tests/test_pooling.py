@@ -142,3 +142,11 @@ def test_a_classifier_is_its_parts():
     context, expected = model.pooling(given)
     assert_close(weights, expected)
     assert_close(logits, model.head(context))
+
+
+@pytest.mark.plain
+def test_readers_refuse_another_width():
+    with pytest.raises(ValueError, match=f"width {2 * E - 1}, got width {2 * E}"):
+        Labeller(RNNEncoder(17, D, E), nn.Linear(2 * E - 1, V))(SOURCE, LENGTHS)
+    with pytest.raises(ValueError, match=f"width {A}, got width {A - 1}"):
+        FrameEncoder(A, D, E)(torch.randn(B, S, A - 1), LENGTHS)

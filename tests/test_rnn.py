@@ -309,11 +309,28 @@ def test_keys_are_projected_once_per_source(kind):
     assert decoder.score.projections == 1
 
 
-def test_with_input_feeding_a_step_takes_one_token():
-    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=True)
-    memory = decoder.remember(Encoded(torch.randn(2, 5, E), torch.randn(2, E), torch.ones(2, 1, 5, dtype=torch.bool)))
+@pytest.mark.plain
+@pytest.mark.parametrize("order", [BahdanauDecoder, lambda *sizes: LuongDecoder(*sizes, input_feeding=True)])
+def test_where_steps_wait_for_one_another_a_step_takes_one_token(order):
+    decoder = order(V, D, H, E, AdditiveScore(H, E, A))
+    memory = decoder.remember(encoded())
     with pytest.raises(ValueError, match="takes 1 token, got 3"):
-        decoder.step(torch.zeros(2, 3, dtype=torch.long), memory, decoder.start(memory))
+        decoder.step(TARGET, memory, decoder.start(memory))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", [FinalStateDecoder, ContextDecoder, BahdanauDecoder, LuongDecoder, GNMTDecoder])
+def test_a_source_of_another_width_is_refused(kind):
+    score = [] if kind in (FinalStateDecoder, ContextDecoder) else [AdditiveScore(H, E, A)]
+    states, final, mask = encoded()
+    with pytest.raises(ValueError, match=f"width {E}, got width {E - 1}"):
+        kind(V, D, H, E, *score).remember(Encoded(states[..., 1:], final[..., 1:], mask))
+
+
+@pytest.mark.plain
+def test_no_layers_at_all_are_refused():
+    with pytest.raises(ValueError, match=r"at least 1 layer, got num_layers 0\b"):
+        RNNEncoder(17, D, H, num_layers=0)
 
 
 # Dropout

@@ -394,6 +394,18 @@ def test_unprojected_keys_of_a_gaussian_are_refused():
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize(
+    ("of_queries", "of_keys"), [((B,), (1,)), ((1,), (B,)), ((), (B,)), ((B, H), (B, 1)), ((2,), (3,))]
+)
+def test_queries_and_keys_of_different_batches_are_refused(score, of_queries, of_keys):
+    with pytest.raises(ValueError, match="not of one batch") as error:
+        score(torch.randn(*of_queries, T, D), score.project_keys(torch.randn(*of_keys, S, D)))
+
+    assert str((*of_queries, T, D)) in str(error.value)
+    assert str((*of_keys, S))[:-1] in str(error.value)
+
+
+@pytest.mark.plain
 def test_queries_of_the_wrong_width_have_no_location():
     with pytest.raises(ValueError, match=r"width 7\b.*width 11\b"):
         LocationScore(7, max_length=S)(torch.randn(B, T, 11), torch.randn(B, S, 7))

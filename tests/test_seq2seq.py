@@ -226,3 +226,23 @@ def test_double_precision_stays_double(model):
 
     assert double.dtype == weights.dtype == torch.float64
     assert_close(double.float(), single, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_has_no_nan(model, dtype):
+    single, _ = model(SOURCE, LENGTHS, TARGET)
+    half = copy.deepcopy(model).to(dtype)
+    logits, weights = answers(half)
+    logits.float().logsumexp(dim=-1).sum().backward()
+
+    assert logits.dtype == weights.dtype == dtype
+    assert weights.isfinite().all()
+    assert (logits.float() - single).abs().max() < 0.1 * single.abs().max()
+    assert all(parameter.grad.isfinite().all() for parameter in half.parameters())
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("lengths", [[5], [5, 3, 1]])
+def test_a_source_has_one_length(model, lengths):
+    with pytest.raises(ValueError, match=rf"\({len(lengths)},\) for 2 sources"):
+        model(SOURCE, torch.tensor(lengths), TARGET)

@@ -385,6 +385,32 @@ def test_sines_without_cosines_are_refused():
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("width", [1, D - 2])
+@pytest.mark.parametrize("kind", ["sines", "learned"])
+def test_positions_of_another_width_are_refused(kind, width):
+    with pytest.raises(ValueError, match=f"width {D} .* width {width}$"):
+        positions(kind)(torch.zeros(B, T, width))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("pre_norm", [True, False])
+def test_blocks_refuse_another_width(pre_norm):
+    x, source = torch.zeros(B, T, D - 1), torch.zeros(B, S, D)
+    decoder = DecoderBlock(D, H, F, pre_norm=pre_norm)
+    memory = decoder.cross_attention.remember(source, source)
+    for refuses in (EncoderBlock(D, H, F, pre_norm=pre_norm), lambda x: decoder(x, memory), FeedForward(D, F)):
+        with pytest.raises(ValueError, match=f"width {D}, got width {D - 1}"):
+            refuses(x)
+
+
+@pytest.mark.plain
+def test_decoders_without_blocks_are_refused():
+    for kind in (TransformerDecoder, TransformerLM):
+        with pytest.raises(ValueError, match=r"at least 1 block, got num_layers 0\b"):
+            kind(V, D, H, F, 0, positions("sines"))
+
+
+@pytest.mark.plain
 def test_a_source_of_another_width_is_refused():
     model = EncoderDecoder(RNNEncoder(V_SOURCE, 7, 11), TransformerDecoder(V, D, H, F, L, positions("sines")))
     with pytest.raises(ValueError, match=f"width {D}, got width 22"):
@@ -399,6 +425,15 @@ def test_stacks_compile_as_one_graph(pre_norm, need_weights):
 
     expected = model(SOURCE, LENGTHS, TARGET, need_weights)
     assert_close(compiled(SOURCE, LENGTHS, TARGET, need_weights), expected)
+
+
+@pytest.mark.plain
+def test_a_stack_that_drops_compiles_as_one_graph():
+    model = TransformerLM(V, D, H, F, 1, positions("sines"), dropout=0.5).train()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+
+    compiled(TARGET).sum().backward()
+    assert not torch.allclose(compiled(TARGET), compiled(TARGET))
 
 
 @pytest.mark.plain

@@ -117,3 +117,9 @@ def test_runs_without_data():
 def test_a_larger_image_than_the_grid_is_refused():
     with pytest.raises(ValueError, match="18 tokens.*learned for 15"):
         GridEncoder(C, 5, 7, GRID)(torch.randn(B, C, HEIGHT + 4, WIDTH), LENGTHS)
+
+
+@pytest.mark.plain
+def test_images_of_other_channels_are_refused():
+    with pytest.raises(ValueError, match="3 channels, got 1"):
+        GridEncoder(C, 5, 7, GRID)(torch.randn(B, 1, HEIGHT, WIDTH), LENGTHS)

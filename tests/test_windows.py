@@ -165,16 +165,65 @@ def test_half_precision_has_no_nan(window, dtype):
     assert scores.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_tells_the_places_of_a_long_source_apart(dtype):
+    size = 701  # its middle is 350.5, and above 256 bfloat16 has even numbers only
+    window, scores, query = LocalP(H, 13, half_width=2), torch.randn(1, 1, size), torch.ones(1, 1, H)
+    predict(window, 0.5)
+    mask = torch.ones(1, 1, size, dtype=torch.bool)
+    memory = Memory(torch.randn(1, size, H), torch.randn(1, size, E), mask, torch.randn(1, H))
+    _, expected = window(scores, query, at(0), memory)
+    memory = Memory(memory.key.to(dtype), memory.value.to(dtype), mask, memory.state.to(dtype))
+    _, weights = window.to(dtype)(scores.to(dtype), query.to(dtype), at(0), memory)
+
+    assert weights.dtype == dtype
+    assert_close(weights.float(), expected, rtol=0, atol=0.01)
+
+
 def test_runs_without_data(window):
     context, weights = window.to("meta")(*asked("meta"), at(0, 0, device="meta"), remembered("meta"))
     assert context.device.type == weights.device.type == "meta"
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize(("build", "least", "given"), [(LocalM, 0, -1), (lambda d: LocalP(H, 13, d), 1, 0)])
+@pytest.mark.parametrize(
+    ("build", "least", "given"), [(LocalM, 0, -1), (LocalM, 0, math.nan), (lambda d: LocalP(H, 13, d), 1, 0)]
+)
 def test_a_window_has_a_width(build, least, given):
     with pytest.raises(ValueError, match=f"at least {least} .*half_width {given}"):
         build(given)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("wrong", ["scores", "query", "position", "value", "mask", "batch", "dtype"])
+def test_what_does_not_fit_together_is_refused(window, wrong):
+    (scores, query), position, memory = asked(), at(0, 0), remembered()
+    if wrong == "scores":
+        scores = scores[..., 1:]
+    elif wrong == "query":
+        query = query[:, :1]
+    elif wrong == "position":
+        position = position[:1]
+    elif wrong == "value":
+        memory = memory._replace(value=memory.value[:1], mask=memory.mask[:1])
+    elif wrong == "mask":
+        memory = memory._replace(mask=memory.mask[..., 1:])
+    elif wrong == "batch":
+        memory = memory._replace(mask=memory.mask[[0, 1, 1]])
+    else:
+        memory = memory._replace(mask=memory.mask.float())
+    if wrong == {LocalM: "query", LocalP: "position"}[type(window)]:  # which it does not look at
+        window(scores, query, position, memory)
+        return
+    with pytest.raises(ValueError, match=r"\(\d, .*\(\d, |got torch.float32"):
+        window(scores, query, position, memory)
+
+
+@pytest.mark.plain
+def test_a_query_of_another_width_predicts_nothing():
+    scores, query = asked()
+    with pytest.raises(ValueError, match=f"width {H}, got width {H - 1}"):
+        LocalP(H, 13, half_width=2)(scores, query[..., 1:], at(0, 0), remembered())
 
 
 @pytest.mark.plain

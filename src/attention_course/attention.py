@@ -31,7 +31,7 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | 
     """
     if mask is None:
         return scores.softmax(dim=-1)
-    _check_mask(mask, scores.shape)
+    check_mask(mask, scores.shape)
     # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN would go through the backward pass.
     lowest = torch.finfo(scores.dtype).min
     return torch.where(mask, scores, lowest).softmax(dim=-1) * mask
@@ -59,8 +59,10 @@ def attend(
         The context of each query, and the weights before dropout.
 
     Raises:
-        ValueError: scores and values disagree on S, or the mask is wrong (see `masked_softmax`).
+        ValueError: scores and values disagree on B or S, or the mask is wrong (see `masked_softmax`).
     """
+    if scores.shape[:-2] != value.shape[:-2]:
+        raise ValueError(f"scores of {tuple(scores.shape)} and values of {tuple(value.shape)} are not of one batch")
     if scores.size(-1) != value.size(-2):
         raise ValueError(f"scores are over {scores.size(-1)} source positions, but there are {value.size(-2)} values")
     weights = masked_softmax(scores, mask)
@@ -142,8 +144,10 @@ class MultiHeadAttention(nn.Module):
         """
         if key.size(1) != value.size(1):
             raise ValueError(f"there are {key.size(1)} keys, but {value.size(1)} values")
-        _check_width(self.key_proj, key)
-        _check_width(self.value_proj, value)
+        if key.size(0) != value.size(0):
+            raise ValueError(f"there are keys for {key.size(0)} sentences, but values for {value.size(0)}")
+        check_width(self.key_proj, key)
+        check_width(self.value_proj, value)
         # Laid out head by head once, so that not every question has to gather each head's numbers anew.
         return KeyValue(self._split(self.key_proj(key)).contiguous(), self._split(self.value_proj(value)).contiguous())
 
@@ -166,16 +170,20 @@ class MultiHeadAttention(nn.Module):
             The context of each query, and the weights of each head before dropout, or None.
 
         Raises:
-            ValueError: queries are not of width D or of another batch than the memory, or the mask is wrong (see
-                `masked_softmax`).
+            ValueError: queries are not of width D, the memory is of another batch or other heads, or the mask is wrong
+                (see `masked_softmax`).
         """
-        _check_width(self.query_proj, query)
+        check_width(self.query_proj, query)
         q, (k, v) = self._split(self.query_proj(query)), memory
         if q.size(0) != k.size(0):
             raise ValueError(f"there are queries for {q.size(0)} sentences, but a memory of {k.size(0)}")
+        if (q.size(1), q.size(3)) != (k.size(1), k.size(3)):
+            raise ValueError(
+                f"queries have {q.size(1)} heads of width {q.size(3)}, but the memory {k.size(1)} of width {k.size(3)}"
+            )
         if mask is not None:
-            _check_mask(mask, (query.size(0), query.size(1), k.size(2)))
-            mask = mask[:, None] if mask.dim() == 3 else mask  # (B, 1, T, S)
+            check_mask(mask, (query.size(0), query.size(1), k.size(2)))
+            mask = mask[:, None] if mask.dim() == 3 else torch.atleast_2d(mask)  # (B, 1, T, S) or (T, S)
         if need_weights or q.size(2) == 1:  # a single row of weights is small, and quicker without the kernel
             context, weights = attend(self.score(q, k), v, mask, self.dropout)
         else:
@@ -188,12 +196,14 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, H, T, Dh)
 
 
-def _check_width(projection: nn.Linear, x: Tensor) -> None:
+def check_width(projection: nn.Linear, x: Tensor) -> None:
+    """Raise a ValueError if vectors are not as wide as a map expects them."""
     if x.size(-1) != projection.in_features:
         raise ValueError(f"expected vectors of width {projection.in_features}, got width {x.size(-1)}")
 
 
-def _check_mask(mask: Tensor, shape: Sequence[int]) -> None:
+def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
+    """Raise a ValueError if a mask is not of dtype bool, or does not broadcast to scores of a shape."""
     if mask.dtype != torch.bool:
         raise ValueError(f"a mask has dtype torch.bool (True = may attend), got {mask.dtype}")
     trailing = shape[len(shape) - mask.dim() :]

@@ -14,7 +14,11 @@ from attention_course.seq2seq import select
 
 @runtime_checkable
 class Model(Protocol):
-    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which has no source."""
+    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which has no source.
+
+    Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode; but what a model keeps for
+    itself of such a call, or a hook keeps of it, has to be cloned before gradients can flow through it.
+    """
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source once."""
@@ -106,15 +110,18 @@ def sample(
     Raises:
         ValueError: `max_length` is below 1, `temperature` is not above 0, or `top_k` is not between 1 and V.
     """
-    if temperature <= 0:
+    if not temperature > 0:
         raise ValueError(f"a temperature is above 0, got {temperature}")
 
     def draw(logits: Tensor) -> Tensor:
         if top_k is not None:
             if not 1 <= top_k <= logits.size(-1):
                 raise ValueError(f"cannot draw among the {top_k} likeliest of {logits.size(-1)} tokens")
-            logits = logits.masked_fill(logits < logits.topk(top_k).values[..., -1:], -math.inf)
-        return torch.multinomial((logits[:, 0] / temperature).softmax(dim=-1), 1, generator=generator)  # (B, 1)
+            best = logits.topk(top_k)
+            logits = torch.full_like(logits, -math.inf).scatter(-1, best.indices, best.values)
+        # Softmax knows no constant; without the largest logit, no other one overflows at a low temperature.
+        odds = ((logits - logits.amax(dim=-1, keepdim=True)) / temperature).softmax(dim=-1)
+        return torch.multinomial(odds[:, 0], 1, generator=generator)  # (B, 1)
 
     return _one_by_one(model, source, lengths, bos, eos, max_length, draw)
 
@@ -166,11 +173,13 @@ def beam_search(
         The tokens, weights and score of each source's best sentence, T <= `max_length` steps of them.
 
     Raises:
-        ValueError: `max_length` or `beam_size` is below 1.
+        ValueError: `max_length` or `beam_size` is below 1, or the length penalty is no number.
     """
     _check_steps(max_length)
     if beam_size < 1:
         raise ValueError(f"a beam holds at least 1 sentence, got beam_size {beam_size}")
+    if not math.isfinite(length_penalty):
+        raise ValueError(f"a length penalty is a number, got {length_penalty}")
     batch = torch.arange(source.size(0), device=source.device)
     # Row b K + k of memory, cache and tokens is beam k of sentence b.
     memory = select(model.encode(source, lengths), batch.repeat_interleave(beam_size))
@@ -184,7 +193,7 @@ def beam_search(
     steps = []
     for _ in range(max_length):
         logits, weights, cache = model.step(token, memory, cache)
-        gains = logits[:, 0].log_softmax(dim=-1).unflatten(0, (-1, beam_size))  # (B, K, V)
+        gains = _log_probabilities(logits).unflatten(0, (-1, beam_size))  # (B, K, V)
         gains = gains.masked_fill(ended[..., None], -math.inf)
         gains[..., eos].masked_fill_(ended, 0.0)  # what has ended goes on with EOS, at no cost
         length = length + ~ended
@@ -230,11 +239,16 @@ def _one_by_one(
         token = choose(logits).masked_fill(ended, eos)  # (B, 1)
         tokens.append(token)
         weights.append(step_weights)
-        gains.append(logits[:, 0].log_softmax(dim=-1).gather(1, token).masked_fill(ended, 0.0))
+        gains.append(_log_probabilities(logits).gather(1, token).masked_fill(ended, 0.0))
         ended = ended | (token == eos)
         if ended.all():
             break
     return _joined(tokens, weights, torch.cat(gains, dim=1).sum(dim=1))
+
+
+def _log_probabilities(logits: Tensor) -> Tensor:
+    # In half precision many tokens would be equally likely that are not.
+    return logits[:, 0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))  # (B, V)
 
 
 def _joined(tokens: list[Tensor], weights: list[Tensor | None], scores: Tensor) -> Decoded:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend
+from attention_course.attention import attend, check_width
 from attention_course.rnn import RNNEncoder, at_end
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
@@ -86,6 +86,9 @@ class GNMTDecoder(nn.Module):
         memory_dim: width E of the encoder's states, and so of keys and values.
         score: compares queries of width D with keys of width E.
         num_layers: L.
+
+    Raises:
+        ValueError: fewer than 1 layer.
     """
 
     def __init__(
@@ -98,6 +101,8 @@ class GNMTDecoder(nn.Module):
         num_layers: int = 3,
     ):
         super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"the decoder has at least 1 layer, got num_layers {num_layers}")
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.bridge = nn.Linear(memory_dim, num_layers * hidden_dim)
         self.score = score
@@ -109,6 +114,7 @@ class GNMTDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once; make all layers' first states."""
+        check_width(self.bridge, encoded.final)
         states = torch.tanh(self.bridge(encoded.final)).unflatten(-1, (-1, self.bottom.hidden_size))  # (B, L, D)
         return Memory(self.score.project_keys(encoded.states), encoded.states, encoded.mask, states)
 

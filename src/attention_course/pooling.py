@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from attention_course.attention import attend
+from attention_course.attention import attend, check_width
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded
 
@@ -114,4 +114,6 @@ class Labeller(nn.Module):
         Returns:
             Logits of the labels at every position, meaningless on padding, and no weights.
         """
-        return self.head(self.encoder(source, lengths).states), None
+        states = self.encoder(source, lengths).states
+        check_width(self.head, states)
+        return self.head(states), None

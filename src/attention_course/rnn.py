@@ -6,11 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend
+from attention_course.attention import attend, check_width
 from attention_course.dropout import Dropout
-from attention_course.masks import padding_mask
 from attention_course.scores import Score
-from attention_course.seq2seq import Encoded, Memory
+from attention_course.seq2seq import Encoded, Memory, source_mask
 from attention_course.windows import LocalM, LocalP
 
 Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
@@ -62,6 +61,9 @@ class RNNStack(nn.Module):
         bidirectional: read backwards as well; states are then twice as wide.
         cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
         dropout: share of what each layer reads that training drops.
+
+    Raises:
+        ValueError: fewer than 1 layer.
     """
 
     def __init__(
@@ -74,6 +76,8 @@ class RNNStack(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"the encoder has at least 1 layer, got num_layers {num_layers}")
         self.dropout = Dropout(dropout)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [input_dim] + [self.output_dim] * (num_layers - 1)
@@ -90,6 +94,7 @@ class RNNStack(nn.Module):
         Returns:
             The top layer's states; its state at each sentence's own end (and, backwards, at its start); the mask.
         """
+        mask = source_mask(states, lengths)
         for layer, forwards in enumerate(self.forwards):
             below = self.dropout(states)
             states, _ = forwards(below)
@@ -98,7 +103,7 @@ class RNNStack(nn.Module):
                 reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
                 states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
                 final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
-        return Encoded(states, final, padding_mask(lengths.to(states.device), states.size(1)))
+        return Encoded(states, final, mask)
 
 
 class RNNEncoder(nn.Module):
@@ -166,6 +171,7 @@ class FrameEncoder(nn.Module):
 
     def forward(self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]) -> Encoded:
         """Read a padded batch of frames. See `RNNStack.forward`."""
+        check_width(self.embedding, source)
         return self.layers(self.embedding(source), lengths)
 
 
@@ -194,7 +200,7 @@ class FinalStateDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, torch.tanh(self.bridge(encoded.final)))
+        return _one_slot(encoded, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -240,7 +246,7 @@ class ContextDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, torch.tanh(self.bridge(encoded.final)))
+        return _one_slot(encoded, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -304,7 +310,7 @@ class BahdanauDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, torch.tanh(self.bridge(encoded.final)))
+        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -331,6 +337,8 @@ class BahdanauDecoder(nn.Module):
         self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B D"]]:
         """Predict one token. See `EncoderDecoder.step`."""
+        if token.size(1) != 1:
+            raise ValueError(f"a step takes 1 token, got {token.size(1)}")
         embedded = self.dropout(self.embedding(token))
         state, context, weights = self._advance(embedded, memory, cache)
         features = torch.cat([state[:, None], context, embedded], dim=-1)
@@ -410,7 +418,7 @@ class LuongDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, torch.tanh(self.bridge(encoded.final)))
+        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory
@@ -452,6 +460,11 @@ class LuongDecoder(nn.Module):
         if token.size(1) != 1:
             raise ValueError(f"with input feeding a step takes 1 token, got {token.size(1)}")
         return torch.cat([embedded, cache.attentional], dim=-1)
+
+
+def _first_state(encoded: Encoded, bridge: nn.Linear) -> Tensor:
+    check_width(bridge, encoded.final)
+    return torch.tanh(bridge(encoded.final))  # (B, D)
 
 
 def _one_slot(encoded: Encoded, state: Tensor) -> Memory:

@@ -48,8 +48,9 @@ class DotScore(Score):
             Scores: any real number, higher = more alike.
 
         Raises:
-            ValueError: queries and keys differ in width.
+            ValueError: queries and keys differ in width, or are not of one batch.
         """
+        _check_batch(query, projected)
         _check_width(query.size(-1), projected.size(-1))
         return query @ projected.mT
 
@@ -65,6 +66,7 @@ class ScaledDotScore(Score):
 
     def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]) -> Float[Tensor, "*B T S"]:
         """Score every query against every key. See `DotScore.forward`."""
+        _check_batch(query, projected)
         _check_width(query.size(-1), projected.size(-1))
         return (query / math.sqrt(query.size(-1))) @ projected.mT
 
@@ -136,6 +138,7 @@ class AdditiveScore(Score):
 
     def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
         """Score every query against every projected key. See `DotScore.forward`."""
+        _check_batch(query, projected)
         _check_width(self.query_proj.in_features, query.size(-1))
         _check_width(self.query_proj.out_features, projected.size(-1))
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
@@ -171,8 +174,9 @@ class LocationScore(Score):
             Scores: any real number, higher = rather there.
 
         Raises:
-            ValueError: the source is longer than `max_length`, or the queries are of the wrong width.
+            ValueError: the source is longer than `max_length`, or the queries are of the wrong width or another batch.
         """
+        _check_batch(query, projected)
         _check_width(self.query_proj.in_features, query.size(-1))
         size, longest = projected.size(-2), self.query_proj.out_features
         if size > longest:
@@ -210,6 +214,7 @@ class GaussianScore(Score):
 
     def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
         """Score every query against every projected key. See `DotScore.forward`."""
+        _check_batch(query, projected)
         _check_width(query.size(-1) + 1, projected.size(-1))
         q, (k, cost) = self._in_bandwidths(query), projected.split([query.size(-1), 1], dim=-1)
         return (q @ k.mT + cost.mT - _half_square(q)).to(query.dtype)
@@ -228,6 +233,7 @@ class ConstantScore(Score):
 
     def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B T S"]:
         """Score every key 0, whatever query and key are. See `DotScore.forward`."""
+        _check_batch(query, projected)
         return query.new_zeros(*query.shape[:-1], projected.size(-2))
 
 
@@ -238,6 +244,11 @@ def _direction(x: Tensor) -> Tensor:
 
 def _half_square(x: Tensor) -> Tensor:
     return x.square().sum(dim=-1, keepdim=True) / 2
+
+
+def _check_batch(query: Tensor, projected: Tensor) -> None:
+    if query.shape[:-2] != projected.shape[:-2]:
+        raise ValueError(f"queries of {tuple(query.shape)} and keys of {tuple(projected.shape)} are not of one batch")
 
 
 def _check_width(expected: int, given: int) -> None:

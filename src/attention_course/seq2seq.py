@@ -10,8 +10,10 @@ In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
+
+from attention_course.masks import padding_mask
 
 
 class Encoded(NamedTuple):
@@ -82,6 +84,17 @@ def select(tree: Any, rows: Int[Tensor, " N"]) -> Any:
         return tree.index_select(0, rows)
     parts = [select(part, rows) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+def source_mask(source: Shaped[Tensor, "B S ..."], lengths: Int[Tensor, " B"]) -> Bool[Tensor, "B 1 S"]:
+    """Return the padding mask of a batch of sources, on its device.
+
+    Raises:
+        ValueError: not one length per source.
+    """
+    if lengths.shape != source.shape[:1]:
+        raise ValueError(f"lengths of shape {tuple(lengths.shape)} for {source.size(0)} sources")
+    return padding_mask(lengths.to(source.device), source.size(1))
 
 
 class EncoderDecoder(nn.Module):

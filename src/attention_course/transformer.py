@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import KeyValue, MultiHeadAttention, attend
+from attention_course.attention import KeyValue, MultiHeadAttention, attend, check_width
 from attention_course.dropout import Dropout
-from attention_course.masks import causal_mask, padding_mask
-from attention_course.seq2seq import Encoded
+from attention_course.masks import causal_mask
+from attention_course.seq2seq import Encoded, source_mask
 
 
 class SinusoidalPositions(nn.Module):
@@ -48,7 +48,11 @@ class SinusoidalPositions(nn.Module):
 
         Returns:
             x_t + p_{past + t}.
+
+        Raises:
+            ValueError: the tokens are not of width D.
         """
+        _check_position(self.dim, x)
         t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
         i = torch.arange(self.dim // 2, device=x.device, dtype=torch.float32)
         angles = t[:, None] * torch.exp(i * (-2 * math.log(10000.0) / self.dim))  # (T, D/2)
@@ -74,12 +78,18 @@ class LearnedPositions(nn.Module):
         """Add to each vector its position. See `SinusoidalPositions.forward`.
 
         Raises:
-            ValueError: there are more tokens than positions.
+            ValueError: there are more tokens than positions, or they are not of width D.
         """
+        _check_position(self.table.embedding_dim, x)
         end = past + x.size(1)
         if end > self.table.num_embeddings:
             raise ValueError(f"{end} tokens, but positions were learned for {self.table.num_embeddings}")
         return x + self.table.weight[past:end]
+
+
+def _check_position(dim: int, x: Tensor) -> None:
+    if x.size(-1) != dim:
+        raise ValueError(f"positions of width {dim} cannot be added to vectors of width {x.size(-1)}")
 
 
 class TokenEmbedding(nn.Module):
@@ -134,6 +144,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Map every position by itself."""
+        check_width(self.inner, x)
         return self.outer(self.inner(x).relu_())
 
 
@@ -158,6 +169,8 @@ class Residual(nn.Module):
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Return what the sub-layer reads."""
+        if x.size(-1) != self.norm.normalized_shape[0]:
+            raise ValueError(f"expected vectors of width {self.norm.normalized_shape[0]}, got width {x.size(-1)}")
         return self.norm(x) if self.pre_norm else x
 
     def after(self, x: Float[Tensor, "B T D"], added: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
@@ -308,7 +321,7 @@ class TransformerEncoder(nn.Module):
         Returns:
             The top layer's states; their mean over each sentence's tokens; the mask.
         """
-        mask = padding_mask(lengths.to(source.device), source.size(1))
+        mask = source_mask(source, lengths)
         x = self.embedding(source)
         for block in self.blocks:
             x, _ = block(x, mask)
@@ -345,6 +358,9 @@ class TransformerDecoder(nn.Module):
         dropout: see `DecoderBlock`.
         pre_norm: see `Residual`; the sum that pre-norm blocks leave is normalised once, at the end.
         tied: use one table as embedding and as output map (Press and Wolf, 2017; Vaswani et al., Section 3.4).
+
+    Raises:
+        ValueError: fewer than 1 block.
     """
 
     weights_on_request = True
@@ -362,6 +378,7 @@ class TransformerDecoder(nn.Module):
         tied: bool = False,
     ):
         super().__init__()
+        _check_depth(num_layers)
         self.embedding = TokenEmbedding(vocab_size, dim, positions, dropout)
         self.blocks = nn.ModuleList(
             DecoderBlock(dim, num_heads, hidden_dim, dropout, pre_norm) for _ in range(num_layers)
@@ -423,6 +440,9 @@ class TransformerLM(nn.Module):
         dropout: see `EncoderBlock`.
         pre_norm: see `Residual`; the sum that pre-norm blocks leave is normalised once, at the end.
         tied: use one table as embedding and as output map, see `TransformerDecoder`.
+
+    Raises:
+        ValueError: fewer than 1 block.
     """
 
     def __init__(
@@ -438,6 +458,7 @@ class TransformerLM(nn.Module):
         tied: bool = False,
     ):
         super().__init__()
+        _check_depth(num_layers)
         self.embedding = TokenEmbedding(vocab_size, dim, positions, dropout)
         self.blocks = nn.ModuleList(
             EncoderBlock(dim, num_heads, hidden_dim, dropout, pre_norm) for _ in range(num_layers)
@@ -479,6 +500,11 @@ def _causal_after(past: int, token: Tensor) -> Tensor | None:
     """Let each of T tokens see the past and itself; a single token may see everything, so it needs no mask."""
     size = past + token.size(1)
     return None if token.size(1) == 1 else causal_mask(size, token.device)[past:]  # (T, past + T)
+
+
+def _check_depth(num_layers: int) -> None:
+    if num_layers < 1:
+        raise ValueError(f"a decoder has at least 1 block, got num_layers {num_layers}")
 
 
 def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:

@@ -24,7 +24,7 @@ class GridEncoder(nn.Module):
 
     def __init__(self, channels: int, hidden_dim: int, output_dim: int, grid_size: int):
         super().__init__()
-        self.output_dim = output_dim
+        self.channels, self.output_dim = channels, output_dim
         # Two strides of 2; a cell's features depend on the 15 x 15 pixels around it.
         self.features = nn.Sequential(
             nn.Conv2d(channels, hidden_dim, 3, stride=2, padding=1),
@@ -48,6 +48,11 @@ class GridEncoder(nn.Module):
 
         Returns:
             The cells' features, row by row; their mean; a mask that allows all.
+
+        Raises:
+            ValueError: the images have another number of channels, or more cells than the grid.
         """
+        if source.size(1) != self.channels:
+            raise ValueError(f"expected images of {self.channels} channels, got {source.size(1)}")
         cells = self.positions(self.norm(self.features(source).flatten(2).mT))  # (B, S, E)
         return Encoded(cells, cells.mean(dim=1), cells.new_ones(cells.size(0), 1, cells.size(1), dtype=torch.bool))

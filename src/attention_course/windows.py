@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend, masked_softmax
+from attention_course.attention import attend, check_mask, check_width, masked_softmax
 from attention_course.seq2seq import Memory
 
 
@@ -27,7 +27,7 @@ class LocalM(nn.Module):
 
     def __init__(self, half_width: int):
         super().__init__()
-        if half_width < 0:
+        if not half_width >= 0:
             raise ValueError(f"a window reaches at least 0 tokens to each side, got half_width {half_width}")
         self.half_width = half_width
 
@@ -44,9 +44,13 @@ class LocalM(nn.Module):
 
         Returns:
             The context of each query, and the weights: zero outside the window.
+
+        Raises:
+            ValueError: scores, query, position and memory disagree on B, T or S, or the mask is not of dtype bool.
         """
+        check_mask(memory.mask, scores.shape)
         steps = position[:, None] + torch.arange(scores.size(1), device=position.device)  # (B, T)
-        near = _distance(steps, scores.size(2)) <= self.half_width
+        near = _distance(steps, scores, memory) <= self.half_width
         return attend(scores, memory.value, memory.mask & near)
 
 
@@ -74,7 +78,7 @@ class LocalP(nn.Module):
 
     def __init__(self, query_dim: int, hidden_dim: int, half_width: int):
         super().__init__()
-        if half_width < 1:
+        if not half_width >= 1:
             raise ValueError(f"a predicted window reaches at least 1 token to each side, got half_width {half_width}")
         self.half_width = half_width
         self.hidden_proj = nn.Linear(query_dim, hidden_dim, bias=False)
@@ -84,14 +88,23 @@ class LocalP(nn.Module):
         self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T D"], position: Int[Tensor, " B"], memory: Memory
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
         """Attend around the predicted position. See `LocalM.forward`; here it is `position` that is not looked at."""
+        check_mask(memory.mask, scores.shape)
+        check_width(self.hidden_proj, query)
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
-        share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze(-1)  # (B, T)
-        distance = _distance(lengths * share, scores.size(2))
+        logit = self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)  # (B, T)
+        # In half precision there would be one number for several places: above 256, bfloat16 knows even ones only.
+        share = torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
+        distance = _distance(lengths * share, scores, memory)
         weights = masked_softmax(scores, memory.mask & (distance <= self.half_width))
-        weights = weights * torch.exp(-((distance / (self.half_width / 2)) ** 2) / 2)
+        weights = weights * torch.exp(-((distance / (self.half_width / 2)) ** 2) / 2).to(weights.dtype)
         return weights @ memory.value, weights
 
 
-def _distance(centre: Tensor, size: int) -> Tensor:
-    """Measure how far each of `size` source positions is from each centre (B, T): (B, T, S)."""
-    return (torch.arange(size, device=centre.device) - centre[..., None]).abs()
+def _distance(centre: Tensor, scores: Tensor, memory: Memory) -> Tensor:
+    """Measure how far each source position is from the centre (B, T) of each query: (B, T, S)."""
+    if centre.shape != scores.shape[:2] or memory.value.shape[:2] != scores.shape[::2]:
+        raise ValueError(
+            f"scores of {tuple(scores.shape)} do not fit windows for {tuple(centre.shape)} queries and values of "
+            f"{tuple(memory.value.shape)}"
+        )
+    return (torch.arange(scores.size(2), device=centre.device) - centre[..., None]).abs()

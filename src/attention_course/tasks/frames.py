@@ -173,13 +173,15 @@ def read_frames(
         The frames, padded to the longest source, and the number of frames in each.
 
     Raises:
-        ValueError: there are no sources, or one without frames.
+        ValueError: there are no sources, or one without frames or with frames of another width.
     """
     if not sources:
         raise ValueError("a batch needs at least one example, got 0")
     for i, source in enumerate(sources):
         if not len(source):
             raise ValueError(f"the source of example {i} has 0 frames; a labeller needs at least 1")
+        if source.shape[1:] != (BANDS,):
+            raise ValueError(f"the source of example {i} has shape {tuple(source.shape)}, expected (frames, {BANDS})")
     lengths = torch.tensor([len(source) for source in sources])
     return torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True).to(device), lengths
 
