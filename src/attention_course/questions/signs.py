@@ -204,7 +204,8 @@ ANYWHERE = (
             "must match|to match|mat1 and mat2|cannot be multiplied|Expected size for|Expected hidden size|"
             "not broadcast|expanded size|inconsistent|shape of the mask|is invalid for input of size|multiply up|"
             "size mismatch|same number of dimensions|were the keys projected|subscript .* has size|"
-            "Sizes of tensors|at least . dim|must have|input.size|Expected target size|but a memory of"
+            "Sizes of tensors|at least . dim|must have|input.size|Expected target size|but a memory of|"
+            "not of one batch|but values for|but the memory|do not fit windows|expected vectors of width"
         ),
     ),
     Misconception(
