@@ -1,6 +1,7 @@
 """How nbgrader is used here: stock commands, from the root of the repository.
 
-nbgrader generate_assignment, validate, autograde, generate_feedback, export, formgrader: all read this file.
+nbgrader generate_assignment, validate, autograde, generate_feedback, export,
+formgrader: all read this file.
 """
 
 import os
@@ -32,13 +33,18 @@ c.ExportPlugin.to = str(root / "gradebook" / "grades.csv")
 # A cell may train a model; the limit is per cell.
 c.Execute.timeout = 180
 c.Execute.shutdown_kernel = "immediate"
-# A cell tagged with this is not executed, and an unexecuted test cell has full marks: nobody may know the tag.
+# A cell tagged with this is not executed, and an unexecuted test cell has full marks:
+# nobody may know the tag.
 c.Execute.skip_cells_with_tag = secrets.token_hex(16)
 
-# nbgrader calls alembic by name, also when it is called by its path and the environment is not active.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+# nbgrader calls alembic by name, also when it is called by its path and the environment
+# is not active.
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+)
 # No progress bars in feedback; one thread is fastest for models of this size.
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# nbgrader's own way with its database, which SQLAlchemy tells in three lines whenever a student is new.
+# nbgrader's own way with its database, which SQLAlchemy tells in three lines whenever a
+# student is new.
 warnings.filterwarnings("ignore", message="Object of type .* not in session")

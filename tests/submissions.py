@@ -1,7 +1,9 @@
-"""Submissions that a grader must survive: one function for each row of a list of attacks and accidents.
+"""Submissions that a grader must survive: one function for each row of a list of
+attacks and accidents.
 
-Each takes the student's folder and two notebooks, solved and as released, writes what is handed in, and is marked with
-what must come of it. Where an attack tries to earn points, the answer to `dot` is wrong: its points must be lost.
+Each takes the student's folder and two notebooks, solved and as released, writes what
+is handed in, and is marked with what must come of it. Where an attack tries to earn
+points, the answer to `dot` is wrong: its points must be lost.
 """
 
 import copy
@@ -20,8 +22,14 @@ ROOT = Path(__file__).parents[1]
 LAB = "lab03_scoring"
 EVERY = tuple(question.name for question in QUESTIONS)
 ALL = frozenset(f"check_{name}" for name in EVERY)
-WRONG = "class DotScore(Score):\n    def forward(self, query, projected):\n        return (query @ projected.mT) * 3\n"
-RIGHT = "class DotScore(Score):\n    def forward(self, query, projected):\n        return query @ projected.mT\n"
+WRONG = (
+    "class DotScore(Score):\n    def forward(self, query, projected):\n        return"
+    " (query @ projected.mT) * 3\n"
+)
+RIGHT = (
+    "class DotScore(Score):\n    def forward(self, query, projected):\n        return"
+    " query @ projected.mT\n"
+)
 
 
 class Row(NamedTuple):
@@ -33,7 +41,8 @@ class Row(NamedTuple):
         make: writes the submission: make(folder, solved, released).
         lost: graded cells that lose points; None if a person has to look.
         flag: what some flag, or the reason, must contain; None if there must be none.
-        slow: whether it needs a time limit to run out, or much memory, or nbgrader's own command.
+        slow: whether it needs a time limit to run out, or much memory, or nbgrader's
+            own command.
         lab: of which it is a submission.
     """
 
@@ -59,10 +68,15 @@ def row(number, lost=(), flag=None, slow=False, lab=LAB):
 
 
 def read(kind, lab=LAB):
-    """Read a lab's notebook, from "solutions" or from "labs", as a student's own would be: without marks in it."""
-    notebook = json.loads((ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8"))
+    """Read a lab's notebook, from "solutions" or from "labs", as a student's own would
+    be: without marks in it."""
+    notebook = json.loads(
+        (ROOT / kind / lab / f"{lab}.ipynb").read_text(encoding="utf-8")
+    )
     for each in notebook["cells"]:
-        each["source"] = re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", "".join(each["source"]))
+        each["source"] = re.sub(
+            r" *### (BEGIN|END) SOLUTION\n?", "", "".join(each["source"])
+        )
     return notebook
 
 
@@ -74,7 +88,9 @@ def hand_in(folder, notebook, name=f"{LAB}.ipynb"):
 
 
 def at(notebook, cell_id):
-    return next(i for i, cell in enumerate(notebook["cells"]) if cell.get("id") == cell_id)
+    return next(
+        i for i, cell in enumerate(notebook["cells"]) if cell.get("id") == cell_id
+    )
 
 
 def cell(notebook, cell_id):
@@ -82,8 +98,14 @@ def cell(notebook, cell_id):
 
 
 def code(source, **metadata):
-    return {"cell_type": "code", "id": f"own{abs(hash(source)) % 10**8}", "metadata": metadata, "source": source,
-            "outputs": [], "execution_count": None}  # fmt: skip
+    return {
+        "cell_type": "code",
+        "id": f"own{abs(hash(source)) % 10**8}",
+        "metadata": metadata,
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def with_dot(solved, source):
@@ -109,7 +131,8 @@ def dot_row(number, name, source, lost=("dot",), flag=None, slow=False):
 
 
 def attack_row(number, name, attack, lost=("dot",), flag=None, slow=False, dot=WRONG):
-    """Add a row with a cell of the student's own at the top, and a wrong answer to `dot`."""
+    """Add a row with a cell of the student's own at the top, and a wrong answer to
+    `dot`."""
 
     def make(folder, solved, released):
         notebook = with_dot(solved, dot)
@@ -120,46 +143,100 @@ def attack_row(number, name, attack, lost=("dot",), flag=None, slow=False, dot=W
     row(number, lost, flag, slow)(make)
 
 
-# --- code that breaks -------------------------------------------------------------------------------------------------
+# --- code that breaks -----------------------------------------------------------------
 
 dot_row(1, "syntax_error", "class DotScore(Score)\n    pass\n")
 dot_row(2, "endless_loop", forward("while True: pass"), flag="endless", slow=True)
-dot_row(3, "endless_loop_at_top_level", "while True: pass\n" + RIGHT, flag="left out", slow=True)
-dot_row(4, "loop_that_catches_everything",
-        forward("while True:\n    try:\n        while True: pass\n    except BaseException: pass"), flag="endless",
-        slow=True)  # fmt: skip
-dot_row(5, "loop_that_ignores_signals",
-        forward("import signal\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n"
-                "    except OSError: pass\nwhile True: pass"), flag="endless", slow=True)  # fmt: skip
+dot_row(
+    3,
+    "endless_loop_at_top_level",
+    "while True: pass\n" + RIGHT,
+    flag="left out",
+    slow=True,
+)
+dot_row(
+    4,
+    "loop_that_catches_everything",
+    forward(
+        "while True:\n    try:\n        while True: pass\n    except BaseException:"
+        " pass"
+    ),
+    flag="endless",
+    slow=True,
+)
+dot_row(
+    5,
+    "loop_that_ignores_signals",
+    forward(
+        "import signal\nfor n in range(1, 32):\n    try: signal.signal(n,"
+        " signal.SIG_IGN)\n    except OSError: pass\nwhile True: pass"
+    ),
+    flag="endless",
+    slow=True,
+)
 dot_row(6, "sixteen_gigabytes", forward("torch.ones(2 << 30, dtype=torch.float64)"))
-dot_row(7, "bytearrays", forward("hoard = []\nwhile True: hoard.append(bytearray(b'x' * (32 << 20)))"), flag="memory",
-        slow=True)  # fmt: skip
-dot_row(8, "fork_bomb", forward("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"), flag="",
-        slow=True)  # fmt: skip
-dot_row(8, "threads", forward("import threading, time\nfor _ in range(10_000):\n"
-                              "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"))  # fmt: skip
+dot_row(
+    7,
+    "bytearrays",
+    forward("hoard = []\nwhile True: hoard.append(bytearray(b'x' * (32 << 20)))"),
+    flag="memory",
+    slow=True,
+)
+dot_row(
+    8,
+    "fork_bomb",
+    forward("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"),
+    flag="",
+    slow=True,
+)
+dot_row(
+    8,
+    "threads",
+    forward(
+        "import threading, time\nfor _ in range(10_000):\n"
+        "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    ),
+)
 dot_row(9, "exit_at_top_level", "import os\nos._exit(0)\n" + RIGHT, flag="left out")
-dot_row(10, "exit_in_the_answer", forward("import os\nos._exit(0)"), flag="ended with code 0")
+dot_row(
+    10,
+    "exit_in_the_answer",
+    forward("import os\nos._exit(0)"),
+    flag="ended with code 0",
+)
 dot_row(10, "segfault", forward("import ctypes\nctypes.string_at(0)"), flag="signal 11")
 dot_row(11, "system_exit", forward("import sys\nsys.exit()"))
 dot_row(11, "keyboard_interrupt", forward("raise KeyboardInterrupt"))
-attack_row(12, "much_output", "for _ in range(60): print('x' * 1_000_000)", (), dot=RIGHT)
+attack_row(
+    12, "much_output", "for _ in range(60): print('x' * 1_000_000)", (), dot=RIGHT
+)
 dot_row(13, "input", forward("input('> ')"))
 dot_row(13, "debugger", forward("import pdb\npdb.set_trace()"))
-dot_row(14, "full_disk",
-        forward("for n in range(99):\n    with open(f'/tmp/{n}', 'wb') as f:\n"
-                "        for _ in range(60): f.write(bytes(1 << 20))"))  # fmt: skip
-attack_row(15, "survivor", """import os, time
+dot_row(
+    14,
+    "full_disk",
+    forward(
+        "for n in range(99):\n    with open(f'/tmp/{n}', 'wb') as f:\n"
+        "        for _ in range(60): f.write(bytes(1 << 20))"
+    ),
+)
+attack_row(
+    15,
+    "survivor",
+    """import os, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         open('/tmp/survivor-of-a-submission', 'w')
         time.sleep(3600)
     os._exit(0)
-""", (), dot=RIGHT)  # fmt: skip
+""",
+    (),
+    dot=RIGHT,
+)
 
 
-# --- cells moved, edited, lost ----------------------------------------------------------------------------------------
+# --- cells moved, edited, lost --------------------------------------------------------
 
 
 @row(16, (), "check_dot: was deleted")
@@ -272,29 +349,41 @@ def reordered(folder, solved, released):
 
 @row(29)
 def wrong_kernel(folder, solved, released):
-    hand_in(folder, {**solved, "metadata": {"kernelspec": {"name": "julia-1.9", "display_name": 3}}})
+    hand_in(
+        folder,
+        {
+            **solved,
+            "metadata": {"kernelspec": {"name": "julia-1.9", "display_name": 3}},
+        },
+    )
 
 
 @row(30)
 def large_outputs(folder, solved, released):
     notebook = copy.deepcopy(solved)
-    cell(notebook, "dot")["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 15_000_000}]
+    cell(notebook, "dot")["outputs"] = [
+        {"output_type": "stream", "name": "stdout", "text": "x" * 15_000_000}
+    ]
     hand_in(folder, notebook)
 
 
 @row(30, None, "larger than 20 MB")
 def too_large(folder, solved, released):
     notebook = copy.deepcopy(solved)
-    cell(notebook, "dot")["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 25_000_000}]
+    cell(notebook, "dot")["outputs"] = [
+        {"output_type": "stream", "name": "stdout", "text": "x" * 25_000_000}
+    ]
     hand_in(folder, notebook)
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------
 
 
 def bytes_row(number, name, content, lost=None, flag=""):
     def make(folder, solved, released):
-        (folder / f"{LAB}.ipynb").write_bytes(content(json.dumps(solved, ensure_ascii=False)))
+        (folder / f"{LAB}.ipynb").write_bytes(
+            content(json.dumps(solved, ensure_ascii=False))
+        )
 
     make.__name__ = name
     row(number, lost, flag)(make)
@@ -302,19 +391,44 @@ def bytes_row(number, name, content, lost=None, flag=""):
 
 bytes_row(31, "empty", lambda text: b"", flag="empty")
 bytes_row(32, "cut_off", lambda text: text.encode()[:5000], flag="cut off")
-bytes_row(32, "web_page", lambda text: b"<!DOCTYPE html><title>Log in</title>", flag="web page")
+bytes_row(
+    32,
+    "web_page",
+    lambda text: b"<!DOCTYPE html><title>Log in</title>",
+    flag="web page",
+)
 bytes_row(32, "a_list", lambda text: b"[1, 2, 3]", flag="not a notebook")
 bytes_row(32, "deep", lambda text: b"[" * 100_000, flag="not JSON")
-bytes_row(33, "latin_1", lambda text: text.replace("Lab 3", "Übung 3").encode("latin-1", "replace"), (), "latin-1")
+bytes_row(
+    33,
+    "latin_1",
+    lambda text: text.replace("Lab 3", "Übung 3").encode("latin-1", "replace"),
+    (),
+    "latin-1",
+)
 bytes_row(33, "utf_16", lambda text: text.encode("utf-16"), (), "utf-16")
 bytes_row(33, "byte_order_mark", lambda text: text.encode("utf-8-sig"), (), "utf-8-sig")
 
 
 @row(34, (), "old notebook format")
 def version_3(folder, solved, released):
-    cells = [{"cell_type": c["cell_type"], "metadata": c["metadata"], "input" if c["cell_type"] == "code" else "source":
-              c["source"]} for c in solved["cells"]]  # fmt: skip
-    hand_in(folder, {"worksheets": [{"cells": cells}], "nbformat": 3, "nbformat_minor": 0, "metadata": {}})
+    cells = [
+        {
+            "cell_type": c["cell_type"],
+            "metadata": c["metadata"],
+            "input" if c["cell_type"] == "code" else "source": c["source"],
+        }
+        for c in solved["cells"]
+    ]
+    hand_in(
+        folder,
+        {
+            "worksheets": [{"cells": cells}],
+            "nbformat": 3,
+            "nbformat_minor": 0,
+            "metadata": {},
+        },
+    )
 
 
 @row(35)
@@ -333,7 +447,12 @@ def other_name(folder, solved, released):
 
 @row(36, None, "no notebook of lab03_scoring")
 def other_lab(folder, solved, released):
-    other = {"cells": [code("def reverse(x):\n    return x[::-1]")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    other = {
+        "cells": [code("def reverse(x):\n    return x[::-1]")],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     hand_in(folder, other)
 
 
@@ -380,11 +499,14 @@ def shadowing_modules(folder, solved, released):
     hand_in(folder, with_dot(solved, WRONG))
 
 
-# --- forging ----------------------------------------------------------------------------------------------------------
+# --- forging --------------------------------------------------------------------------
 
-attack_row(43, "patched_allclose",
-           "import torch\ntorch.allclose = torch.equal = lambda *a, **k: True\n"
-           "torch.testing.assert_close = lambda *a, **k: None")  # fmt: skip
+attack_row(
+    43,
+    "patched_allclose",
+    "import torch\ntorch.allclose = torch.equal = lambda *a, **k: True\n"
+    "torch.testing.assert_close = lambda *a, **k: None",
+)
 attack_row(
     44,
     "patched_reference",
@@ -419,17 +541,23 @@ builtins.abs = lambda x: 0
 builtins.AssertionError = Warning
 """,
 )
-attack_row(47, "input_transformer", "get_ipython().input_transformers_post.append(lambda lines: ['3.0'])")
+attack_row(
+    47,
+    "input_transformer",
+    "get_ipython().input_transformers_post.append(lambda lines: ['3.0'])",
+)
 attack_row(48, "ast_transformer", "get_ipython().ast_transformers.append(None)")
 attack_row(
     49,
     "patched_shell",
-    "ip = get_ipython()\nip.showtraceback = ip.run_cell = lambda *a, **k: 3.0\nip.set_custom_exc((Exception,), print)",
+    "ip = get_ipython()\nip.showtraceback = ip.run_cell = lambda *a, **k:"
+    " 3.0\nip.set_custom_exc((Exception,), print)",
 )
 attack_row(
     50,
     "prints_scores",
-    "print('execute_result 3.0')\nprint('check_dot: 3/3')\nopen('/tmp/results.json', 'w').write('{\"score\": 23}')",
+    "print('execute_result 3.0')\nprint('check_dot: 3/3')\nopen('/tmp/results.json',"
+    " 'w').write('{\"score\": 23}')",
 )
 attack_row(
     50,
@@ -473,7 +601,11 @@ for place in (os.environ.get("COURSE", "/course"), "/", ".."):
 """,
 )
 dot_row(
-    55, "needs_the_network", forward("import urllib.request\nurllib.request.urlopen('http://192.0.2.1/', timeout=2)")
+    55,
+    "needs_the_network",
+    forward(
+        "import urllib.request\nurllib.request.urlopen('http://192.0.2.1/', timeout=2)"
+    ),
 )
 attack_row(
     56,
@@ -494,19 +626,25 @@ class DotScore(Score):
     def forward(self, query, projected): return Evil()
 """,
 )
-attack_row(58, "scripts_in_output",
-           "print('\\x1b[31m<script>alert(1)</script>\\x1b]0;title\\x07')\nraise ValueError('<script>alert(2)')",
-           (), dot=RIGHT)  # fmt: skip
+attack_row(
+    58,
+    "scripts_in_output",
+    "print('\\x1b[31m<script>alert(1)</script>\\x1b]0;title\\x07')\nraise"
+    " ValueError('<script>alert(2)')",
+    (),
+    dot=RIGHT,
+)
 
 
 @row(59, ("attend",))
 def fused_attention(folder, solved, released):
     notebook = copy.deepcopy(solved)
     cell(notebook, "attend")["source"] = (
-        "def attend(scores, value, mask=None, dropout=None):\n"
-        "    eye = torch.eye(scores.size(-1), dtype=scores.dtype)\n"
-        "    weights = nn.functional.scaled_dot_product_attention(scores, eye, eye, mask, scale=1.0)\n"
-        "    return (weights if dropout is None else dropout(weights)) @ value, weights\n"
+        "def attend(scores, value, mask=None, dropout=None):\n    eye ="
+        " torch.eye(scores.size(-1), dtype=scores.dtype)\n    weights ="
+        " nn.functional.scaled_dot_product_attention(scores, eye, eye, mask,"
+        " scale=1.0)\n    return (weights if dropout is None else dropout(weights)) @"
+        " value, weights\n"
     )
     hand_in(folder, notebook)
 
@@ -515,7 +653,9 @@ dot_row(60, "not_a_number", RIGHT.replace(".mT", ".mT + float('nan')"))
 dot_row(
     61,
     "half_precision",
-    RIGHT.replace(".mT", ".mT.clone()").replace("return ", "return (").replace("clone()", "clone()).half()"),
+    RIGHT.replace(".mT", ".mT.clone()")
+    .replace("return ", "return (")
+    .replace("clone()", "clone()).half()"),
 )
 dot_row(62, "cuda_only", RIGHT.replace("query @", "query.cuda() @"))
 attack_row(
@@ -531,22 +671,52 @@ torch.use_deterministic_algorithms(True)
     (),
     dot=RIGHT,
 )
-dot_row(64, "warns", forward("import warnings, sys\nwarnings.warn('look')\nprint('look', file=sys.stderr)"), ())
-dot_row(65, "einsum", RIGHT.replace("query @ projected.mT", "torch.einsum('...td,...sd->...ts', query, projected)"), ())
 dot_row(
-    66, "dropout_left_on", RIGHT.replace("query @ projected.mT", "nn.functional.dropout(query @ projected.mT, 0.3)")
+    64,
+    "warns",
+    forward(
+        "import warnings, sys\nwarnings.warn('look')\nprint('look', file=sys.stderr)"
+    ),
+    (),
 )
-dot_row(67, "knows_when_it_is_graded",
-        "import os\nassert 'NBGRADER_EXECUTION' not in os.environ\n" +
-        forward("if query.shape == (2, 3, 7): return torch.ones(2, 3, 5)"))  # fmt: skip
+dot_row(
+    65,
+    "einsum",
+    RIGHT.replace(
+        "query @ projected.mT", "torch.einsum('...td,...sd->...ts', query, projected)"
+    ),
+    (),
+)
+dot_row(
+    66,
+    "dropout_left_on",
+    RIGHT.replace(
+        "query @ projected.mT", "nn.functional.dropout(query @ projected.mT, 0.3)"
+    ),
+)
+dot_row(
+    67,
+    "knows_when_it_is_graded",
+    "import os\nassert 'NBGRADER_EXECUTION' not in os.environ\n"
+    + forward("if query.shape == (2, 3, 7): return torch.ones(2, 3, 5)"),
+)
 dot_row(68, "changes_its_input", forward("query.mul_(2)"))
-dot_row(68, "remembers", "memory = {}\nclass DotScore(Score):\n    def forward(self, query, projected):\n"
-        "        return memory.setdefault(query.shape[:-1] + projected.shape, query @ projected.mT)\n")  # fmt: skip
+dot_row(
+    68,
+    "remembers",
+    "memory = {}\nclass DotScore(Score):\n    def forward(self, query, projected):\n   "
+    "     return memory.setdefault(query.shape[:-1] + projected.shape, query @"
+    " projected.mT)\n",
+)
 dot_row(69, "slow_but_right", forward("import time\ntime.sleep(0.1)"), ())
-dot_row(70, "too_much_memory_for_one_item", forward("if query.dim() == 4: torch.ones(2 << 30, dtype=torch.float64)"))
+dot_row(
+    70,
+    "too_much_memory_for_one_item",
+    forward("if query.dim() == 4: torch.ones(2 << 30, dtype=torch.float64)"),
+)
 
 
-# --- beyond the list --------------------------------------------------------------------------------------------------
+# --- beyond the list ------------------------------------------------------------------
 
 OWN = 100
 # How a student's code finds the program that serves it: up the stack.
@@ -556,16 +726,29 @@ while type(frame.f_locals.get("self")).__name__ != "Server": frame = frame.f_bac
 server = frame.f_locals["self"]
 """
 
-# Replies that are forged where that is easiest: the answer is detached, and no gradient is ever sent.
-attack_row(OWN, "sends_no_gradients", SERVER + "server.core._gradients = lambda outputs, leaves: ()", EVERY,
-           dot=RIGHT.replace(".mT", ".mT.detach()").replace("query @", "query.detach() @"))  # fmt: skip
-attack_row(OWN, "sends_nothing_where_only_manners_count", SERVER + """real = server.core.local
+# Replies that are forged where that is easiest: the answer is detached, and no gradient
+# is ever sent.
+attack_row(
+    OWN,
+    "sends_no_gradients",
+    SERVER + "server.core._gradients = lambda outputs, leaves: ()",
+    EVERY,
+    dot=RIGHT.replace(".mT", ".mT.detach()").replace("query @", "query.detach() @"),
+)
+attack_row(
+    OWN,
+    "sends_nothing_where_only_manners_count",
+    SERVER
+    + """real = server.core.local
 def local(question, thing):
     door = real(question, thing)
     right = server.core.torch.float64
     return lambda request: door(request) if request.dtype == right else server.core.Reply()
 server.core.local = local
-""", EVERY, dot=RIGHT)  # fmt: skip
+""",
+    EVERY,
+    dot=RIGHT,
+)
 dot_row(
     OWN,
     "foresees_the_numbers",
@@ -578,32 +761,77 @@ dot_row(
         return 3 * query @ projected.mT
 """,
 )
-attack_row(OWN, "writes_to_the_judge_after_the_answer", SERVER + """import os, time
+attack_row(
+    OWN,
+    "writes_to_the_judge_after_the_answer",
+    SERVER
+    + """import os, time
 if os.fork() == 0:
     os.setsid()
     while True: os.write(server.judge.fileno(), b"\\0" * 99)
 time.sleep(0.5)
-""", flag="left out")  # fmt: skip
-dot_row(OWN, "grandchild_that_answers", forward(SERVER + """import os
+""",
+    flag="left out",
+)
+dot_row(
+    OWN,
+    "grandchild_that_answers",
+    forward(
+        SERVER
+        + """import os
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         reply = server.core.Reply((query.detach() @ projected.detach().mT,))._asdict()
         while True: server._send("reply", {"call": 1, "reply": reply})
     os._exit(0)
-os.wait()"""), flag="")  # fmt: skip
-dot_row(OWN, "drips", forward(SERVER + """import time
+os.wait()"""
+    ),
+    flag="",
+)
+dot_row(
+    OWN,
+    "drips",
+    forward(
+        SERVER
+        + """import time
 server.judge.sendall(server.wire.LENGTHS.pack(10_000, 0))
 while True:
     server.judge.sendall(b"[")
-    time.sleep(0.2)"""), flag="endless", slow=True)  # fmt: skip
-dot_row(OWN, "sleeps", forward("import time\ntime.sleep(10_000)"), flag="endless", slow=True)
-dot_row(OWN, "huge_reply", forward("return torch.zeros(1, dtype=query.dtype).expand(1 << 34)"))
+    time.sleep(0.2)"""
+    ),
+    flag="endless",
+    slow=True,
+)
+dot_row(
+    OWN, "sleeps", forward("import time\ntime.sleep(10_000)"), flag="endless", slow=True
+)
+dot_row(
+    OWN,
+    "huge_reply",
+    forward("return torch.zeros(1, dtype=query.dtype).expand(1 << 34)"),
+)
 dot_row(OWN, "hundred_thousand_replies", forward("return (query,) * 40_000"), flag="")
-dot_row(OWN, "numbers_on_no_device", forward("return (query @ projected.mT).to('meta')"))
-dot_row(OWN, "complex_numbers", RIGHT.replace("query @ projected.mT", "(query @ projected.mT).to(torch.complex128)"))
-dot_row(OWN, "nested_tensor", forward("return torch.nested.nested_tensor([query[0], query[0]])"))
-attack_row(OWN, "check_of_my_own", "def check(name, thing, text=False): return 99.0\nfloat.__doc__\nQUESTIONS = {}")
+dot_row(
+    OWN, "numbers_on_no_device", forward("return (query @ projected.mT).to('meta')")
+)
+dot_row(
+    OWN,
+    "complex_numbers",
+    RIGHT.replace(
+        "query @ projected.mT", "(query @ projected.mT).to(torch.complex128)"
+    ),
+)
+dot_row(
+    OWN,
+    "nested_tensor",
+    forward("return torch.nested.nested_tensor([query[0], query[0]])"),
+)
+attack_row(
+    OWN,
+    "check_of_my_own",
+    "def check(name, thing, text=False): return 99.0\nfloat.__doc__\nQUESTIONS = {}",
+)
 attack_row(
     OWN,
     "patched_wire",
@@ -615,14 +843,25 @@ server.wire.json.dumps = lambda *a, **k: '["reply", {"dict": {"call": 1, "points
     lost=EVERY,
     flag="no answer",
 )
-attack_row(OWN, "closes_its_output_and_eats_memory", """import os, threading
+attack_row(
+    OWN,
+    "closes_its_output_and_eats_memory",
+    """import os, threading
 def eat():
     hoard = []
     while True: hoard.append(bytearray(b"x" * (32 << 20)))
 for fd in (1, 2): os.close(fd)
 eat()
-""", (), dot=RIGHT, flag="memory", slow=True)  # fmt: skip
-attack_row(OWN, "memory_that_is_no_process_s", """import os
+""",
+    (),
+    dot=RIGHT,
+    flag="memory",
+    slow=True,
+)
+attack_row(
+    OWN,
+    "memory_that_is_no_process_s",
+    """import os
 kept = []
 try:
     for _ in range(100):
@@ -630,15 +869,25 @@ try:
         for _ in range(60): os.write(kept[-1], bytes(1 << 20))
 except OSError as error:
     print(error)
-""", (), dot=RIGHT)  # fmt: skip
-attack_row(OWN, "redirects_and_shadows", """import sys, os, types
+""",
+    (),
+    dot=RIGHT,
+)
+attack_row(
+    OWN,
+    "redirects_and_shadows",
+    """import sys, os, types
 sys.stdout = sys.stderr = sys.stdin = None
 sys.modules["torch"] = types.ModuleType("torch")
 sys.modules["json"] = None
 sys.path.clear()
 os.chdir("/")
 os.environ.clear()
-""", (), dot=RIGHT, flag="left out")  # fmt: skip
+""",
+    (),
+    dot=RIGHT,
+    flag="left out",
+)
 
 
 @row(OWN)
@@ -686,9 +935,13 @@ def odd_characters(folder, solved, released):
 @row(OWN)
 def markdown_that_runs(folder, solved, released):
     notebook = copy.deepcopy(solved)
-    text = "<img src=x onerror=alert(3)> [x](javascript:alert(3)) <script>alert(3)</script> $a<b$"
+    text = (
+        "<img src=x onerror=alert(3)> [x](javascript:alert(3))"
+        " <script>alert(3)</script> $a<b$"
+    )
     notebook["cells"] += [
-        {"cell_type": kind, "id": kind, "metadata": {}, "source": text} for kind in ("markdown", "raw")
+        {"cell_type": kind, "id": kind, "metadata": {}, "source": text}
+        for kind in ("markdown", "raw")
     ]
     hand_in(folder, notebook)
 
@@ -779,17 +1032,30 @@ def no_time(folder, solved, released):
 
 @row(OWN, None, "characters of text, more than")
 def formulas_without_end(folder, solved, released):
-    formula = {"cell_type": "markdown", "id": "formula", "metadata": {}, "source": "\\begin{a}" * 5_000}
+    formula = {
+        "cell_type": "markdown",
+        "id": "formula",
+        "metadata": {},
+        "source": "\\begin{a}" * 5_000,
+    }
     hand_in(folder, {**solved, "cells": [*solved["cells"], *[formula] * 20]})
 
 
-attack_row(OWN, "looks_where_it_is", "print(open('/proc/self/mountinfo').read())", (), dot=RIGHT)
+attack_row(
+    OWN,
+    "looks_where_it_is",
+    "print(open('/proc/self/mountinfo').read())",
+    (),
+    dot=RIGHT,
+)
 
 
 @row(OWN, ("attend",))
 def fused_attention_by_other_names(folder, solved, released):
     notebook = copy.deepcopy(solved)
-    cell(notebook, "attend")["source"] = """def attend(scores, value, mask=None, dropout=None):
+    cell(notebook, "attend")[
+        "source"
+    ] = """def attend(scores, value, mask=None, dropout=None):
     eye = torch.eye(scores.size(-1), dtype=scores.dtype, device=scores.device)
     for place in (torch._C._nn, torch.ops.aten):
         try: weights = place.scaled_dot_product_attention(scores, eye, eye, mask, scale=1.0).nan_to_num(0.0)
@@ -814,12 +1080,21 @@ DotScore = scores.DotScore
 
 
 # Memory that is no process's own, or that is not where one looks for it.
-attack_row(OWN, "memory_of_the_kernel_s", """import ctypes
+attack_row(
+    OWN,
+    "memory_of_the_kernel_s",
+    """import ctypes
 libc = ctypes.CDLL(None)
 while max(libc.semget(0, 32000, 0o1600), libc.msgget(0, 0o1600), libc.vmsplice(1, None, 0, 0)) != -1: pass
 while max(libc.socket(1, 1, 0), libc.socketpair(1, 1, 0, (ctypes.c_int * 2)()), libc.inotify_init()) != -1: pass
-""", (), dot=RIGHT)  # fmt: skip
-attack_row(OWN, "memory_that_is_let_go_and_kept", """import mmap
+""",
+    (),
+    dot=RIGHT,
+)
+attack_row(
+    OWN,
+    "memory_that_is_let_go_and_kept",
+    """import mmap
 for place in (None, "/dev/zero"):
     try:
         file = -1 if place is None else open(place, "r+b").fileno()
@@ -828,26 +1103,55 @@ for place in (None, "/dev/zero"):
         print(error)
     else:
         while True: pass
-""", (), dot=RIGHT)  # fmt: skip
-dot_row(OWN, "memory_behind_a_closed_door", forward("""import ctypes
+""",
+    (),
+    dot=RIGHT,
+)
+dot_row(
+    OWN,
+    "memory_behind_a_closed_door",
+    forward("""import ctypes
 ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 hoard = []
-while True: hoard.append(bytearray(b"x" * (32 << 20)))"""), flag="memory", slow=True)  # fmt: skip
+while True: hoard.append(bytearray(b"x" * (32 << 20)))"""),
+    flag="memory",
+    slow=True,
+)
 
 # What a student's process says is checked for its kind, whatever that kind is.
-attack_row(OWN, "answer_in_a_wrong_shape", SERVER + """import json
+attack_row(
+    OWN,
+    "answer_in_a_wrong_shape",
+    SERVER
+    + """import json
 real = server.wire.json.dumps
 server.wire.json.dumps = lambda thing: '["reply", {"dict": []}]' if thing[0] == "reply" else real(thing)
-""", EVERY, "no answer", dot=RIGHT)  # fmt: skip
-dot_row(OWN, "excuse_that_holds_elsewhere",
-        forward("if query.dtype != torch.float64: raise RuntimeError(\"not implemented for 'BFloat16'\")"))  # fmt: skip
-dot_row(OWN, "error_that_cannot_be_said", """class Unsaid(Exception):
+""",
+    EVERY,
+    "no answer",
+    dot=RIGHT,
+)
+dot_row(
+    OWN,
+    "excuse_that_holds_elsewhere",
+    forward(
+        'if query.dtype != torch.float64: raise RuntimeError("not implemented for'
+        " 'BFloat16'\")"
+    ),
+)
+dot_row(
+    OWN,
+    "error_that_cannot_be_said",
+    """class Unsaid(Exception):
     def __str__(self): raise self
-""" + forward("raise Unsaid"))  # fmt: skip
+"""
+    + forward("raise Unsaid"),
+)
 
-# --- other labs: replies of every kind --------------------------------------------------------------------------------
+# --- other labs: replies of every kind ------------------------------------------------
 
-# Each of these hands in a right notebook, and forges what its process sends: forge(question's name, request, reply).
+# Each of these hands in a right notebook, and forges what its process sends:
+# forge(question's name, request, reply).
 FORGE = (
     SERVER
     + """
@@ -875,71 +1179,160 @@ def forged(lab, name, attack, lost, flag=None):
 TEXT, VECTOR, STEPS = "lab01_preprocessing", "lab02_bottleneck", "lab04_alignment"
 HEADS, CACHE = "lab05_self_attention", "lab06_transformer"
 
-forged(TEXT, "tokens_beyond_counting", FORGE + """
+forged(
+    TEXT,
+    "tokens_beyond_counting",
+    FORGE
+    + """
 def forge(name, request, reply):
     many = torch.empty(2**31 - 1, 0, dtype=torch.long)
     return reply._replace(outputs=(many,)) if name == "tokenize" else reply
-""", ("tokenize",), "no answer")  # fmt: skip
-forged(TEXT, "questions_imported_anew", """import sys
+""",
+    ("tokenize",),
+    "no answer",
+)
+forged(
+    TEXT,
+    "questions_imported_anew",
+    """import sys
 tokenize = lambda text: ()
 del sys.modules["attention_course.questions"]
 from attention_course.questions.lab01_preprocessing.tokenize import tokenize
-""", ("tokenize",))  # fmt: skip
-forged(TEXT, "letters_of_no_alphabet", FORGE + """
+""",
+    ("tokenize",),
+)
+forged(
+    TEXT,
+    "letters_of_no_alphabet",
+    FORGE
+    + """
 def forge(name, request, reply):
     return reply._replace(outputs=(torch.full((3, 4), -(2**40)),)) if name == "tokenize" else reply
-""", ("tokenize",))  # fmt: skip
-forged(TEXT, "ids_that_are_no_whole_numbers", FORGE + """
+""",
+    ("tokenize",),
+)
+forged(
+    TEXT,
+    "ids_that_are_no_whole_numbers",
+    FORGE
+    + """
 def forge(name, request, reply):
     return reply._replace(outputs=tuple(x.double() for x in reply.outputs)) if name in ("pad", "collate") else reply
-""", ("pad", "collate"))  # fmt: skip
-forged(TEXT, "ids_that_equal_everything", """class Any(int):
+""",
+    ("pad", "collate"),
+)
+forged(
+    TEXT,
+    "ids_that_equal_everything",
+    """class Any(int):
     def __eq__(self, other): return True
     __hash__ = int.__hash__
 Vocabulary.encode = lambda self, tokens: [Any(5) for _ in tokens]
-""", ("vocabulary",))  # fmt: skip
-forged(VECTOR, "gradients_of_zeros", FORGE + """
+""",
+    ("vocabulary",),
+)
+forged(
+    VECTOR,
+    "gradients_of_zeros",
+    FORGE
+    + """
 def forge(name, request, reply):
     return reply._replace(gradients=tuple(None if x is None else x * 0 for x in reply.gradients))
-""", ("at_end", "encoder", "remember", "final_state_step", "context_step", "stacked_encoder"))  # fmt: skip
-forged(VECTOR, "weights_of_my_own", "nn.Module.load_state_dict = lambda self, *a, **k: None",
-       ("encoder", "remember", "final_state_step", "context_step", "stacked_encoder"))  # fmt: skip
-forged(STEPS, "one_answer_to_everything", FORGE + """first = {}
+""",
+    (
+        "at_end",
+        "encoder",
+        "remember",
+        "final_state_step",
+        "context_step",
+        "stacked_encoder",
+    ),
+)
+forged(
+    VECTOR,
+    "weights_of_my_own",
+    "nn.Module.load_state_dict = lambda self, *a, **k: None",
+    ("encoder", "remember", "final_state_step", "context_step", "stacked_encoder"),
+)
+forged(
+    STEPS,
+    "one_answer_to_everything",
+    FORGE
+    + """first = {}
 def forge(name, request, reply): return first.setdefault(name, reply)
-""", ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"))  # fmt: skip
-forged(STEPS, "answers_to_another_call", SERVER + """send = server._send
+""",
+    ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"),
+)
+forged(
+    STEPS,
+    "answers_to_another_call",
+    SERVER
+    + """send = server._send
 def late(kind, data):
     send(kind, {**data, "call": 1} if kind == "reply" else data)
 server._send = late
-""", ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"), "no answer")  # fmt: skip
-forged(HEADS, "operators_that_are_no_names", FORGE + """
+""",
+    ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"),
+    "no answer",
+)
+forged(
+    HEADS,
+    "operators_that_are_no_names",
+    FORGE
+    + """
 def forge(name, request, reply): return reply._replace(operators=(1, None)) if request.traced else reply
-""", ("multi_head_attention",), "no answer")  # fmt: skip
-forged(CACHE, "memory_without_numbers", FORGE + """
+""",
+    ("multi_head_attention",),
+    "no answer",
+)
+forged(
+    CACHE,
+    "memory_without_numbers",
+    FORGE
+    + """
 def forge(name, request, reply):
     return reply._replace(outputs=tuple(x.to("meta") for x in reply.outputs)) if name == "cached_step" else reply
-""", ("cached_step",))  # fmt: skip
-forged(CACHE, "memory_of_the_first_step", FORGE + """first = {}
+""",
+    ("cached_step",),
+)
+forged(
+    CACHE,
+    "memory_of_the_first_step",
+    FORGE
+    + """first = {}
 def forge(name, request, reply):
     if name != "cached_step": return reply
     return reply._replace(outputs=(reply.outputs[0], *first.setdefault(request.dtype, reply.outputs[1:])))
-""", ("cached_step",))  # fmt: skip
+""",
+    ("cached_step",),
+)
 
 
 def names(course: Path) -> dict[str, Any]:
-    """Return rows 71, which are about the names of folders: name -> what its reason must contain."""
+    """Return rows 71, which are about the names of folders: name -> what its reason
+    must contain."""
     unseen = dict.fromkeys(("eve\u202e", os.fsdecode(b"frank\xff")), "cannot be seen")
     script = {"grace <img src=x onerror=alert(4)>": "code in a web page"}
     begins = dict.fromkeys((".gil", "=1+1"), "begins as")
-    return {"carol": "look alike", "Carol": "look alike", "d\u0430ve": "mixes alphabets", **unseen, **script, **begins}
+    return {
+        "carol": "look alike",
+        "Carol": "look alike",
+        "d\u0430ve": "mixes alphabets",
+        **unseen,
+        **script,
+        **begins,
+    }
 
 
 def below(pid: int) -> list[int]:
-    """List the processes that a process has started, and those that they have, and so on."""
+    """List the processes that a process has started, and those that they have, and so
+    on."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+            parents[int(path.parent.name)] = int(
+                path.read_text(errors="replace").rpartition(")")[2].split()[1]
+            )
         except OSError:
             pass  # it has just ended
     found = [pid]
@@ -951,11 +1344,15 @@ def below(pid: int) -> list[int]:
 def records(course: Path, lab: str = LAB) -> dict[str, Any]:
     """Read the records of a course: student -> record."""
     paths = (course / "gradebook" / "records" / lab).glob("*.json")
-    return {record["student"]: record for record in (json.loads(path.read_text()) for path in paths)}
+    return {
+        record["student"]: record
+        for record in (json.loads(path.read_text()) for path in paths)
+    }
 
 
 def scores(course: Path) -> dict[str, float | None]:
-    """Read what nbgrader's own database says: student -> points, None if nothing was graded."""
+    """Read what nbgrader's own database says: student -> points, None if nothing was
+    graded."""
     query = """
         select submitted_assignment.student_id, sum(grade.auto_score) from grade
         join submitted_notebook on submitted_notebook.id = grade.notebook_id
@@ -967,11 +1364,14 @@ def scores(course: Path) -> dict[str, float | None]:
 
 
 def points_lost(record: dict[str, Any]) -> frozenset[str]:
-    return frozenset(q["cell"] for q in record["questions"] if q["points"] < q["possible"])
+    return frozenset(
+        q["cell"] for q in record["questions"] if q["points"] < q["possible"]
+    )
 
 
 def verdict(row: Row, record: dict[str, Any] | None) -> str:
-    """Say how a record differs from what must come of the row; nothing if it does not."""
+    """Say how a record differs from what must come of the row; nothing if it does
+    not."""
     if record is None:
         return "no record"
     said = [record["reason"], *record["flags"]]

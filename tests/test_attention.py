@@ -8,7 +8,12 @@ from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from attention_course.attention import KeyValue, MultiHeadAttention, attend, masked_softmax
+from attention_course.attention import (
+    KeyValue,
+    MultiHeadAttention,
+    attend,
+    masked_softmax,
+)
 from attention_course.masks import causal_mask, padding_mask, sliding_window_mask
 
 B, T, S, D = 2, 3, 5, 7
@@ -41,13 +46,18 @@ def test_context_by_hand():
 
 
 def test_context_is_the_weighted_sum(device):
-    scores, value = torch.randn(B, T, S, device=device), torch.randn(B, S, D, device=device)
+    scores, value = (
+        torch.randn(B, T, S, device=device),
+        torch.randn(B, S, D, device=device),
+    )
     mask = padding_mask(torch.tensor([3, 5], device=device), S)
     context, weights = attend(scores, value, mask)
 
     for b in range(B):
         for t in range(T):
-            assert_close(context[b, t], sum(weights[b, t, s] * value[b, s] for s in range(S)))
+            assert_close(
+                context[b, t], sum(weights[b, t, s] * value[b, s] for s in range(S))
+            )
 
 
 def test_masked_keys_might_as_well_not_be_there():
@@ -78,7 +88,9 @@ def test_a_mask_broadcasts_over_batch_queries_and_heads():
     weights = masked_softmax(scores, padding[:, None])
 
     for h in range(11):
-        assert_close(weights[:, h], masked_softmax(scores[:, h], padding.expand(B, T, S)))
+        assert_close(
+            weights[:, h], masked_softmax(scores[:, h], padding.expand(B, T, S))
+        )
 
 
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
@@ -95,9 +107,15 @@ def test_a_row_that_may_attend_to_nothing_is_zero(dtype, device):
     assert not context[0, 1].any()
     assert not weights[1].any()
     assert not context[1].any()
-    assert_close(weights[0, 0].sum().float(), torch.tensor(1.0, device=device), rtol=0.01, atol=0.01)
+    assert_close(
+        weights[0, 0].sum().float(),
+        torch.tensor(1.0, device=device),
+        rtol=0.01,
+        atol=0.01,
+    )
 
-    with torch.autograd.set_detect_anomaly(True):  # no NaN on the way back either, also none that is overwritten
+    # no NaN on the way back either, also none that is overwritten
+    with torch.autograd.set_detect_anomaly(True):
         context.square().sum().backward()
     assert scores.grad.isfinite().all()
     assert value.grad.isfinite().all()
@@ -113,24 +131,30 @@ def test_large_scores_neither_overflow_nor_leak(dtype):
     mask = torch.tensor([True, True, False])
 
     assert_close(masked_softmax(scores).float(), torch.tensor([[[0.0, 0.5, 0.5]]]))
-    assert_close(masked_softmax(scores, mask).float(), torch.tensor([[[0.0, 1.0, 0.0]]]))
+    assert_close(
+        masked_softmax(scores, mask).float(), torch.tensor([[[0.0, 1.0, 0.0]]])
+    )
 
 
 def test_dropout_acts_on_the_context_and_not_on_the_returned_weights():
-    scores, value = torch.randn(B, T, S), torch.eye(S).expand(B, S, S)  # so that the context is the weights used
+    # so that the context is the weights used
+    scores, value = torch.randn(B, T, S), torch.eye(S).expand(B, S, S)
     dropout = nn.Dropout(0.5)
     context, weights = attend(scores, value, dropout=dropout)
 
     assert_close(weights, scores.softmax(dim=-1))
     dropped = context == 0
     assert 0 < dropped.sum() < dropped.numel()
-    assert_close(context[~dropped], 2 * weights[~dropped])  # what is left is scaled by 1 / (1 - 0.5)
+    # what is left is scaled by 1 / (1 - 0.5)
+    assert_close(context[~dropped], 2 * weights[~dropped])
 
 
 def test_dropout_rests_in_eval_mode():
     scores, value = torch.randn(B, T, S), torch.randn(B, S, D)
 
-    assert_close(attend(scores, value, dropout=nn.Dropout(0.5).eval()), attend(scores, value))
+    assert_close(
+        attend(scores, value, dropout=nn.Dropout(0.5).eval()), attend(scores, value)
+    )
 
 
 def test_inputs_are_not_changed():
@@ -139,7 +163,9 @@ def test_inputs_are_not_changed():
     before = scores.clone(), value.clone(), mask.clone()
     attend(scores, value, mask, nn.Dropout(0.5))
 
-    assert all(torch.equal(now, then) for now, then in zip((scores, value, mask), before))
+    assert all(
+        torch.equal(now, then) for now, then in zip((scores, value, mask), before)
+    )
 
 
 def test_gradients():
@@ -152,7 +178,9 @@ def test_gradients():
 
 def test_runs_without_data():
     mask = padding_mask(torch.tensor([3, 5]).to("meta"), S)
-    context, weights = attend(torch.randn(B, T, S, device="meta"), torch.randn(B, S, D, device="meta"), mask)
+    context, weights = attend(
+        torch.randn(B, T, S, device="meta"), torch.randn(B, S, D, device="meta"), mask
+    )
 
     assert context.device.type == weights.device.type == "meta"
     assert (context.shape, weights.shape) == ((B, T, D), (B, T, S))
@@ -164,8 +192,14 @@ numbers = st.floats(min_value=-50, max_value=50, width=32)
 @st.composite
 def scores_and_masks(draw):
     t, s = draw(st.integers(1, 4)), draw(st.integers(1, 5))
-    scores = draw(st.lists(st.lists(numbers, min_size=s, max_size=s), min_size=t, max_size=t))
-    mask = draw(st.lists(st.lists(st.booleans(), min_size=s, max_size=s), min_size=t, max_size=t))
+    scores = draw(
+        st.lists(st.lists(numbers, min_size=s, max_size=s), min_size=t, max_size=t)
+    )
+    mask = draw(
+        st.lists(
+            st.lists(st.booleans(), min_size=s, max_size=s), min_size=t, max_size=t
+        )
+    )
     return torch.tensor([scores], dtype=torch.float32), torch.tensor([mask])
 
 
@@ -183,7 +217,12 @@ def test_rows_sum_to_one_unless_they_are_empty(pair):
 def test_adding_a_constant_to_all_scores_changes_nothing(pair, constant):
     scores, mask = pair
 
-    assert_close(masked_softmax(scores + constant, mask), masked_softmax(scores, mask), rtol=1e-4, atol=1e-5)
+    assert_close(
+        masked_softmax(scores + constant, mask),
+        masked_softmax(scores, mask),
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 @given(scores_and_masks(), st.integers(0, 2**31))
@@ -222,7 +261,9 @@ def torchs_own(attention, dropout=0.0):
     projections = (attention.query_proj, attention.key_proj, attention.value_proj)
     theirs.load_state_dict(
         {
-            "in_proj_weight": torch.cat([projection.weight for projection in projections]),
+            "in_proj_weight": torch.cat(
+                [projection.weight for projection in projections]
+            ),
             "in_proj_bias": torch.cat([projection.bias for projection in projections]),
             "out_proj.weight": attention.output_proj.weight,
             "out_proj.bias": attention.output_proj.bias,
@@ -232,7 +273,8 @@ def torchs_own(attention, dropout=0.0):
 
 
 def multi_head_attention():
-    """With weights three times torch's own, so that the attention is far from uniform, and biases that are not 0."""
+    """With weights three times torch's own, so that the attention is far from uniform,
+    and biases that are not 0."""
     attention = MultiHeadAttention(W, H)
     with torch.no_grad():
         for parameter in attention.parameters():
@@ -241,14 +283,24 @@ def multi_head_attention():
 
 
 def queries_keys_values(b=B, t=T, s=S, **like):
-    return torch.randn(b, t, W, **like), torch.randn(b, s, W, **like), torch.randn(b, s, W, **like)
+    return (
+        torch.randn(b, t, W, **like),
+        torch.randn(b, s, W, **like),
+        torch.randn(b, s, W, **like),
+    )
 
 
 def test_heads_by_hand():
-    """Two heads of width one, all maps the identity: each head sees its own number, and scores are products."""
+    """Two heads of width one, all maps the identity: each head sees its own number, and
+    scores are products."""
     attention = MultiHeadAttention(2, 2)
     with torch.no_grad():
-        for projection in (attention.query_proj, attention.key_proj, attention.value_proj, attention.output_proj):
+        for projection in (
+            attention.query_proj,
+            attention.key_proj,
+            attention.value_proj,
+            attention.output_proj,
+        ):
             projection.weight.copy_(torch.eye(2))
             projection.bias.zero_()
     query = torch.tensor([[[1.0, 0.0]]])
@@ -271,7 +323,12 @@ def test_heads_are_torchs_own(b, t, s, need_weights, device):
     context, weights = attention(query, key, value, padding & allowed, need_weights)
 
     theirs, their_weights = torchs_own(attention).to(device)(
-        query, key, value, key_padding_mask=~padding[:, 0], attn_mask=~allowed, average_attn_weights=False
+        query,
+        key,
+        value,
+        key_padding_mask=~padding[:, 0],
+        attn_mask=~allowed,
+        average_attn_weights=False,
     )
     assert_close(context, theirs)
     if need_weights:
@@ -295,13 +352,24 @@ def masks_of_each_kind(device=None):
     empty[0, 1], empty[1] = False, False
     window = sliding_window_mask(S, 1, device)[:T]
     one_row, one_number = padding[0, 0], padding[0, 0, 0]
-    masks = {"none": None, "padding": padding, "window": window, "both": padding & window, "empty rows": empty}
+    masks = {
+        "none": None,
+        "padding": padding,
+        "window": window,
+        "both": padding & window,
+        "empty rows": empty,
+    }
     return masks | {"one row": one_row, "one number": one_number}
 
 
-@pytest.mark.parametrize("kind", ["none", "padding", "window", "both", "empty rows", "one row", "one number"])
+@pytest.mark.parametrize(
+    "kind", ["none", "padding", "window", "both", "empty rows", "one row", "one number"]
+)
 def test_the_fused_path_is_the_readable_one(kind, device):
-    attention, inputs = multi_head_attention().to(device), queries_keys_values(device=device)
+    attention, inputs = (
+        multi_head_attention().to(device),
+        queries_keys_values(device=device),
+    )
     mask = masks_of_each_kind(device)[kind]
     leaves = [x.requires_grad_() for x in inputs] + list(attention.parameters())
     direction = torch.randn(B, T, W, device=device)
@@ -309,7 +377,8 @@ def test_the_fused_path_is_the_readable_one(kind, device):
     fused, _ = attention(*inputs, mask, need_weights=False)
 
     assert_close(fused, readable)
-    # A constant added to all keys changes no weights, so the true gradient of their bias is zero: rounding, on both.
+    # A constant added to all keys changes no weights, so the true gradient of their
+    # bias is zero: rounding, on both.
     assert_close(
         torch.autograd.grad((fused * direction).sum(), leaves),
         torch.autograd.grad((readable * direction).sum(), leaves),
@@ -319,7 +388,10 @@ def test_the_fused_path_is_the_readable_one(kind, device):
 
 
 def test_a_single_query_takes_the_readable_path_and_shows_no_weights_unasked(device):
-    attention, (query, key, value) = multi_head_attention().to(device), queries_keys_values(device=device)
+    attention, (query, key, value) = (
+        multi_head_attention().to(device),
+        queries_keys_values(device=device),
+    )
     padding = masks_of_each_kind(device)["padding"]
     fused, _ = attention(query, key, value, padding, need_weights=False)
     single, weights = attention(query[:, :1], key, value, padding, need_weights=False)
@@ -332,8 +404,12 @@ def test_a_single_query_takes_the_readable_path_and_shows_no_weights_unasked(dev
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
 def test_heads_that_may_look_at_nothing_say_nothing(dtype, need_weights, device):
     attention = multi_head_attention().to(device, dtype)
-    inputs = [x.requires_grad_() for x in queries_keys_values(dtype=dtype, device=device)]
-    context, weights = attention(*inputs, masks_of_each_kind(device)["empty rows"], need_weights)
+    inputs = [
+        x.requires_grad_() for x in queries_keys_values(dtype=dtype, device=device)
+    ]
+    context, weights = attention(
+        *inputs, masks_of_each_kind(device)["empty rows"], need_weights
+    )
     context.sum().backward()
 
     assert context.dtype == dtype
@@ -342,7 +418,8 @@ def test_heads_that_may_look_at_nothing_say_nothing(dtype, need_weights, device)
     assert_close(context[0, 1], attention.output_proj.bias)
     assert not torch.allclose(context[0, 0], attention.output_proj.bias)
     assert all(x.grad.isfinite().all() for x in [*inputs, *attention.parameters()])
-    assert not inputs[1].grad[1].any()  # nobody looked at the second sentence's keys ...
+    # nobody looked at the second sentence's keys ...
+    assert not inputs[1].grad[1].any()
     assert not inputs[2].grad[1].any()  # ... or values
     if need_weights:
         assert not weights[1].any()
@@ -377,7 +454,9 @@ def test_a_source_is_projected_once_and_asked_often():
 def test_a_memory_grows():
     attention = multi_head_attention()
     _, key, value = queries_keys_values()
-    grown = attention.remember(key[:, :2], value[:, :2]).extend(attention.remember(key[:, 2:], value[:, 2:]))
+    grown = attention.remember(key[:, :2], value[:, :2]).extend(
+        attention.remember(key[:, 2:], value[:, 2:])
+    )
 
     assert isinstance(grown, KeyValue)
     assert_close(grown, attention.remember(key, value))
@@ -385,9 +464,15 @@ def test_a_memory_grows():
 
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_self_attention_without_positions_knows_no_order(need_weights):
-    attention, (x, _, _), order = multi_head_attention(), queries_keys_values(t=S), torch.randperm(S)
+    attention, (x, _, _), order = (
+        multi_head_attention(),
+        queries_keys_values(t=S),
+        torch.randperm(S),
+    )
     context, weights = attention(x, x, x, None, need_weights)
-    shuffled, shuffled_weights = attention(x[:, order], x[:, order], x[:, order], None, need_weights)
+    shuffled, shuffled_weights = attention(
+        x[:, order], x[:, order], x[:, order], None, need_weights
+    )
 
     assert_close(shuffled, context[:, order])
     if need_weights:
@@ -396,7 +481,9 @@ def test_self_attention_without_positions_knows_no_order(need_weights):
 
 def test_gradients_of_heads():
     attention = MultiHeadAttention(4, 2).double()
-    inputs = [torch.randn(1, n, 4, dtype=torch.float64, requires_grad=True) for n in (2, 3, 3)]
+    inputs = [
+        torch.randn(1, n, 4, dtype=torch.float64, requires_grad=True) for n in (2, 3, 3)
+    ]
     mask = torch.tensor([[True, False, True], [False, False, False]])
 
     assert torch.autograd.gradcheck(lambda *x: attention(*x, mask), inputs)
@@ -406,7 +493,9 @@ def test_gradients_of_heads():
 def test_heads_run_without_data(need_weights):
     attention = MultiHeadAttention(W, H).to("meta")
     mask = padding_mask(torch.tensor([3, 5]).to("meta"), S)
-    context, weights = attention(*queries_keys_values(device="meta"), mask, need_weights)
+    context, weights = attention(
+        *queries_keys_values(device="meta"), mask, need_weights
+    )
 
     assert context.device.type == "meta"
     assert context.shape == (B, T, W)
@@ -424,7 +513,9 @@ def test_a_mask_that_is_not_bool_is_refused(dtype):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("shape", [(B, 1, S + 1), (B, T + 1, S), (B + 1, 1, S), (T,), (1, B, T, S)])
+@pytest.mark.parametrize(
+    "shape", [(B, 1, S + 1), (B, T + 1, S), (B + 1, 1, S), (T,), (1, B, T, S)]
+)
 def test_a_mask_that_does_not_broadcast_is_refused(shape):
     with pytest.raises(ValueError) as error:
         masked_softmax(torch.randn(B, T, S), torch.ones(shape, dtype=torch.bool))
@@ -441,7 +532,8 @@ def test_scores_and_values_that_disagree_are_refused():
 
 @pytest.mark.plain
 @pytest.mark.parametrize(
-    ("of_scores", "of_values"), [((B,), (1,)), ((1,), (B,)), ((B,), ()), ((B, 11), (B,)), ((2,), (3,))]
+    ("of_scores", "of_values"),
+    [((B,), (1,)), ((1,), (B,)), ((B,), ()), ((B, 11), (B,)), ((2,), (3,))],
 )
 def test_scores_and_values_of_different_batches_are_refused(of_scores, of_values):
     with pytest.raises(ValueError, match="not of one batch") as error:
@@ -503,7 +595,11 @@ def test_heads_refuse_what_other_heads_remember(dim, num_heads, need_weights):
     source = torch.randn(B, S, dim)
     memory = MultiHeadAttention(dim, num_heads).remember(source, source)
     with pytest.raises(
-        ValueError, match=f"3 heads of width 7, but the memory {num_heads} of width {dim // num_heads}$"
+        ValueError,
+        match=(
+            f"3 heads of width 7, but the memory {num_heads} of width"
+            f" {dim // num_heads}$"
+        ),
     ):
         MultiHeadAttention(W, H).ask(torch.randn(B, T, W), memory, None, need_weights)
 
@@ -527,4 +623,6 @@ def test_heads_compile_as_one_graph(need_weights):
     attention, (x, _, _) = multi_head_attention(), queries_keys_values(t=S)
     mask = padding_mask(torch.tensor([3, 5]), S) & causal_mask(S)
     compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
-    assert_close(compiled(x, x, x, mask, need_weights), attention(x, x, x, mask, need_weights))
+    assert_close(
+        compiled(x, x, x, mask, need_weights), attention(x, x, x, mask, need_weights)
+    )

@@ -32,7 +32,10 @@ def test_every_row_of_the_table_is_there(rows):
 
 
 def test_a_peer_that_cannot_be_had_is_a_row_that_does_not_hold(rows):
-    for what in ("Bahdanau training step, vs joeynmt", "Transformer training step, tiny, vs joeynmt"):
+    for what in (
+        "Bahdanau training step, vs joeynmt",
+        "Transformer training step, tiny, vs joeynmt",
+    ):
         assert rows[what].holds is False and rows[what].value is None
         assert "does not run: ModuleNotFoundError" in rows[what].note
 
@@ -45,11 +48,19 @@ def test_what_needs_no_peer_is_measured(rows):
 
 
 def test_long_attention_without_weights_keeps_no_score():
-    kept = {row.what: row.value for row in bench.score_memory(bench.FULL) if row.unit == "tensors"}
+    kept = {
+        row.what: row.value
+        for row in bench.score_memory(bench.FULL)
+        if row.unit == "tensors"
+    }
 
     assert kept == {
-        "score memory at T = S = 2048, no weights asked for: (T, S) tensors kept for the backward pass": 0,
-        "score memory at T = S = 2048, with weights: (T, S) tensors kept for the backward pass": 2,
+        "score memory at T = S = 2048, no weights asked for: (T, S) tensors kept for the backward pass": (
+            0
+        ),
+        "score memory at T = S = 2048, with weights: (T, S) tensors kept for the backward pass": (
+            2
+        ),
     }
 
 
@@ -64,7 +75,9 @@ def test_calls_take_turns_and_the_ratio_is_the_peers_time_over_ours(monkeypatch)
 
         return lambda: call
 
-    contest = bench.Contest(ours=takes("ours", 2.0), peer=takes("peer", 3.0)).run(rounds=3)
+    contest = bench.Contest(ours=takes("ours", 2.0), peer=takes("peer", 3.0)).run(
+        rounds=3
+    )
 
     assert turns == ["ours", "peer"] * 4  # the first pair is not counted
     row = contest.ratio("work", "peer", at_least=1.4)
@@ -72,14 +85,17 @@ def test_calls_take_turns_and_the_ratio_is_the_peers_time_over_ours(monkeypatch)
     assert contest.ratio("work", "peer", at_least=1.6).holds is False
 
 
-@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    "mode", [torch.enable_grad, torch.no_grad, torch.inference_mode]
+)
 def test_the_floor_has_the_same_products_and_nothing_else(mode):
     a, layer, c = torch.randn(3, 5), torch.nn.Linear(5, 7), torch.randn(2, 7, 4)
     with mode():
         floor = bench.Products(lambda: torch.relu(layer(a)).expand(2, 3, 7) @ c)
 
     shapes = [sorted(tuple(arg.shape) for arg in args) for _, args in floor.seen]
-    weight = (5, 7) if mode is not torch.inference_mode else (7, 5)  # turned within `linear`
+    # turned within `linear`
+    weight = (5, 7) if mode is not torch.inference_mode else (7, 5)
     assert shapes == [sorted([(3, 5), weight, (7,)]), [(2, 3, 7), (2, 7, 4)]]
     floor()  # whatever made them, they can be made again
 
@@ -87,6 +103,15 @@ def test_the_floor_has_the_same_products_and_nothing_else(mode):
 def test_a_drop_in_equal_places_is_one():
     model = peers.TorchTransformer(17, 8, 2, 16, 1, dropout=0.5).drop_like_the_paper()
     body = model.body
-    assert body.encoder.layers[0].self_attn.dropout == body.decoder.layers[0].multihead_attn.dropout == 0
+    assert (
+        body.encoder.layers[0].self_attn.dropout
+        == body.decoder.layers[0].multihead_attn.dropout
+        == 0
+    )
     assert body.encoder.layers[0].dropout.p == body.decoder.layers[0].dropout.p == 0
-    assert body.encoder.layers[0].dropout1.p == body.decoder.layers[0].dropout3.p == model.dropout.p == 0.5
+    assert (
+        body.encoder.layers[0].dropout1.p
+        == body.decoder.layers[0].dropout3.p
+        == model.dropout.p
+        == 0.5
+    )

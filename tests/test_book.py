@@ -1,4 +1,5 @@
-"""The book as a reader gets it: built without a warning, every page executed, nothing fetched, no link broken."""
+"""The book as a reader gets it: built without a warning, every page executed, nothing
+fetched, no link broken."""
 
 import ast
 import re
@@ -15,36 +16,49 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
-from solution_text import secret_lines
+from solution_text import flat, secret_lines
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-# A page promises 30 s of processor time on a quiet machine; on a busy one the same work takes longer.
+# A page promises 30 s of processor time on a quiet machine; on a busy one the same work
+# takes longer.
 SECONDS = 60
 
 
 def toc_files(entry):
     return [entry[key] for key in ("root", "file") if key in entry] + [
-        name for key in ("parts", "chapters", "sections") for child in entry.get(key, []) for name in toc_files(child)
+        name
+        for key in ("parts", "chapters", "sections")
+        for child in entry.get(key, [])
+        for name in toc_files(child)
     ]
 
 
-SOURCES = [ROOT / f"{name}.md" for name in toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
+SOURCES = [
+    ROOT / f"{name}.md"
+    for name in toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text()))
+]
 EXECUTED = [path for path in SOURCES if CELL.search(path.read_text())]
 CHAPTERS = [path for path in SOURCES if re.match(r"\d\d_", path.name)]
 
 
 @pytest.fixture(scope="module")
 def site():
-    """Build as `make book` does; what has not changed since the last build is reused."""
+    """Build as `make book` does; what has not changed since the last build is
+    reused."""
     jupyter_book = shutil.which("jupyter-book", path=Path(sys.executable).parent)
     command = [jupyter_book, "build", str(ROOT), "-W", "-n", "--keep-going"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    # Not the theme's templates, and not what JupyterLab leaves behind when a page is opened in it.
-    pages = [p for p in sorted(SITE.rglob("*.html")) if not {"_static", ".ipynb_checkpoints"} & set(p.parts)]
+    # Not the theme's templates, and not what JupyterLab leaves behind when a page is
+    # opened in it.
+    pages = [
+        p
+        for p in sorted(SITE.rglob("*.html"))
+        if not {"_static", ".ipynb_checkpoints"} & set(p.parts)
+    ]
     return {path: BeautifulSoup(path.read_text(), "html.parser") for path in pages}
 
 
@@ -53,18 +67,26 @@ def test_every_source_is_in_the_table_of_contents():
 
 
 def test_every_source_became_a_page(site):
-    assert {SITE / path.relative_to(ROOT).with_suffix(".html") for path in SOURCES} <= set(site)
+    assert {
+        SITE / path.relative_to(ROOT).with_suffix(".html") for path in SOURCES
+    } <= set(site)
 
 
 def test_every_table_became_one(site):
     """A table in Markdown that nothing renders is a paragraph full of bars."""
     for path, page in site.items():
-        assert not [p for p in page.find_all("p") if re.search(r"\|\s*:?[-–—]+:?\s*\|", p.get_text())], path.name
+        assert not [
+            p
+            for p in page.find_all("p")
+            if re.search(r"\|\s*:?[-–—]+:?\s*\|", p.get_text())
+        ], path.name
 
 
 def test_every_page_with_cells_was_executed(site):
     (cache_path,) = (ROOT / "_build" / ".jupyter_cache").iterdir()
-    executed = {Path(record.uri).name for record in get_cache(cache_path).list_cache_records()}
+    executed = {
+        Path(record.uri).name for record in get_cache(cache_path).list_cache_records()
+    }
     assert EXECUTED
     assert {path.name for path in EXECUTED} <= executed
 
@@ -78,26 +100,46 @@ def test_every_chapter_keeps_to_its_budget(site):
 
 def test_no_page_shows_an_error(site):
     for path, page in site.items():
-        assert not page.select(".cell_output .traceback, .cell_output .stderr, .merror"), path
+        assert not page.select(
+            ".cell_output .traceback, .cell_output .stderr, .merror"
+        ), path
 
 
 def resources(page):
-    for tag, attribute in (("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")):
+    for tag, attribute in (
+        ("script", "src"),
+        ("img", "src"),
+        ("link", "href"),
+        ("iframe", "src"),
+        ("source", "src"),
+    ):
         for element in page.find_all(tag, **{attribute: True}):
-            if tag != "link" or set(element.get("rel", [])) - {"canonical", "next", "prev", "search", "index"}:
+            if tag != "link" or set(element.get("rel", [])) - {
+                "canonical",
+                "next",
+                "prev",
+                "search",
+                "index",
+            }:
                 yield element[attribute]
 
 
 def test_nothing_is_fetched_from_elsewhere(site):
     for path, page in site.items():
         for address in resources(page):
-            assert not re.match(r"(https?:)?//", address), f"{path.name} loads {address}"
+            assert not re.match(r"(https?:)?//", address), (
+                f"{path.name} loads {address}"
+            )
     for path in SITE.rglob("*.css"):
-        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"'](https?:)?//", path.read_text()), path
+        assert not re.search(
+            r"url\([\"']?(https?:)?//|@import [\"'](https?:)?//", path.read_text()
+        ), path
 
 
 def test_no_link_within_the_site_is_broken(site):
-    ids = {path: {e["id"] for e in page.find_all(id=True)} for path, page in site.items()}
+    ids = {
+        path: {e["id"] for e in page.find_all(id=True)} for path, page in site.items()
+    }
     for path, page in site.items():
         links = [element["href"] for element in page.find_all("a", href=True)]
         for address in [*links, *resources(page)]:
@@ -111,11 +153,21 @@ def test_no_link_within_the_site_is_broken(site):
 
 
 def test_formulas_need_no_network(site):
-    scripts = {src for page in site.values() for src in resources(page) if "mathjax" in src}
+    scripts = {
+        src for page in site.values() for src in resources(page) if "mathjax" in src
+    }
     assert scripts
     assert (SITE / "_static" / "mathjax" / "tex-chtml.js").exists()
-    assert list((SITE / "_static" / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2").glob("*.woff"))
-    size = sum(path.stat().st_size for path in (SITE / "_static" / "mathjax").rglob("*") if path.is_file())
+    assert list(
+        (SITE / "_static" / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2").glob(
+            "*.woff"
+        )
+    )
+    size = sum(
+        path.stat().st_size
+        for path in (SITE / "_static" / "mathjax").rglob("*")
+        if path.is_file()
+    )
     assert size < 2e6
 
 
@@ -124,11 +176,15 @@ def test_every_figure_says_what_it_shows(site):
     for path, page in site.items():
         for image in page.select("main img"):
             figures += 1
-            assert len(image.get("alt", "")) >= 20 and image["alt"] not in image["src"], f"{path.name}: {image}"
+            assert (
+                len(image.get("alt", "")) >= 20 and image["alt"] not in image["src"]
+            ), f"{path.name}: {image}"
     assert figures >= len(EXECUTED)
 
 
-DROPDOWN = re.compile(r"^```\{dropdown\} (.*?)\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
+DROPDOWN = re.compile(
+    r"^```\{dropdown\} (.*?)\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL
+)
 
 
 def numbered(text):
@@ -141,7 +197,12 @@ def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
     text = path.read_text()
     body, _, practice = text.partition("## Exercises\n")
     exercises, _, quiz = practice.partition("## Quiz\n")
-    for part in ("At a glance", "**Afterwards you can**", "**Time:**", "{glue:text}`seconds:.0f` seconds"):
+    for part in (
+        "At a glance",
+        "**Afterwards you can**",
+        "**Time:**",
+        "{glue:text}`seconds:.0f` seconds",
+    ):
         assert part in body
     assert len(numbered(exercises)) >= 3
     for exercise in numbered(exercises):
@@ -152,7 +213,9 @@ def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
     for question in numbered(quiz):
         answers = DROPDOWN.findall(question)
         assert len(answers) >= 3
-        assert sum("**Right.**" in explanation for _, explanation in answers) == 1, question[:60]
+        assert sum("**Right.**" in explanation for _, explanation in answers) == 1, (
+            question[:60]
+        )
         assert all(len(explanation) > 45 for _, explanation in answers), question[:60]
     assert "Take-away" in quiz and "**Where to read on.**" in quiz
 
@@ -160,15 +223,25 @@ def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
 def test_solutions_are_folded_with_what_their_code_gave(site):
     for path in CHAPTERS:
         page = site[SITE / path.relative_to(ROOT).with_suffix(".html")]
-        solutions = [d for d in page.select("details.sd-dropdown") if d.summary.get_text(strip=True) == "Solution"]
-        assert len(solutions) == path.read_text().count("```{dropdown} Solution"), path.name
+        solutions = [
+            d
+            for d in page.select("details.sd-dropdown")
+            if d.summary.get_text(strip=True) == "Solution"
+        ]
+        assert len(solutions) == path.read_text().count("```{dropdown} Solution"), (
+            path.name
+        )
         for solution in solutions:
-            assert solution.select(".cell_output"), f"{path.name}: {solution.get_text()[:60]}"
+            assert solution.select(".cell_output"), (
+                f"{path.name}: {solution.get_text()[:60]}"
+            )
 
 
 def test_edit_and_launch_links_lead_to_files_that_exist(site):
     repository, branch = CONFIG["repository"]["url"], CONFIG["repository"]["branch"]
-    pattern = re.compile(rf"{re.escape(repository)}/(?:edit|blob|tree)/{branch}/([^?#]+)")
+    pattern = re.compile(
+        rf"{re.escape(repository)}/(?:edit|blob|tree)/{branch}/([^?#]+)"
+    )
     linked = {
         match.group(1)
         for page in site.values()
@@ -185,13 +258,23 @@ def test_every_lab_has_a_page_that_shows_it_as_it_is_handed_out(site):
     for lab in labs:
         path = SITE / lab.relative_to(ROOT).with_suffix(".html")
         page = site[path]
-        assert "raise NotImplementedError" in page.get_text() and not page.select(".cell_output")
+        assert "raise NotImplementedError" in page.get_text() and not page.select(
+            ".cell_output"
+        )
         links = {a["href"] for a in page.select("a[href*='.ipynb']")}
-        launched = {link for link in links if link.startswith("https://colab.research.google.com/")}
+        launched = {
+            link
+            for link in links
+            if link.startswith("https://colab.research.google.com/")
+        }
         repository = CONFIG["repository"]["url"].removeprefix("https://github.com/")
         name = lab.relative_to(ROOT).as_posix()
-        assert launched == {f"https://colab.research.google.com/github/{repository}/blob/main/{name}"}
-        downloads = [path.parent / link for link in links if not re.match(r"[a-z]+:", link)]
+        assert launched == {
+            f"https://colab.research.google.com/github/{repository}/blob/main/{name}"
+        }
+        downloads = [
+            path.parent / link for link in links if not re.match(r"[a-z]+:", link)
+        ]
         assert len(downloads) == 2  # in the text, and in the page's header
         for file in downloads:
             nbformat.validate(nbformat.read(file, as_version=4))
@@ -202,9 +285,16 @@ def test_a_lab_that_somebody_has_worked_in_shows_nothing_that_was_run():
     """Whatever it printed would be judged as a page of the book is."""
     extension = runpy.run_path(str(ROOT / "book" / "_ext" / "course_book.py"))
     lab = nbformat.read(next((ROOT / "labs").glob("*/*.ipynb")), as_version=4)
-    lab.cells[1].update(outputs=[nbformat.v4.new_output("stream", name="stderr", text="a warning")], execution_count=1)
+    lab.cells[1].update(
+        outputs=[nbformat.v4.new_output("stream", name="stderr", text="a warning")],
+        execution_count=1,
+    )
     source = [nbformat.writes(lab)]
-    app = SimpleNamespace(config=SimpleNamespace(html_theme_options={"repository_url": "https://github.com/a/b"}))
+    app = SimpleNamespace(
+        config=SimpleNamespace(
+            html_theme_options={"repository_url": "https://github.com/a/b"}
+        )
+    )
     extension["show_as_handed_out"](app, "labs/lab/lab", source)
     shown = nbformat.reads(source[0], as_version=4)
     assert [c.source for c in shown.cells[1:]] == [c.source for c in lab.cells[1:]]
@@ -216,7 +306,7 @@ def test_no_page_holds_a_labs_solution(site):
     """Lines of the package and of the book itself are no secret."""
     secret = secret_lines()
     assert len(secret) > 40
-    text = "\n".join(page.get_text() for page in site.values())
+    text = flat("\n".join(page.get_text() for page in site.values()))
     assert not [line for line in secret if line in text]
 
 
@@ -230,9 +320,17 @@ def test_no_cell_defines_what_the_package_defines():
     for path in SOURCES:
         for cell in CELL.findall(path.read_text()):
             code = re.sub(r"\A---\n.*?^---\n", "", cell, flags=re.MULTILINE | re.DOTALL)
-            code = "\n".join(line for line in code.splitlines() if not re.match(r":[\w-]+:", line))
-            defined = {n.name for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-            assert not defined & package, f"{path.name} defines {defined & package} again"
+            code = "\n".join(
+                line for line in code.splitlines() if not re.match(r":[\w-]+:", line)
+            )
+            defined = {
+                n.name
+                for n in ast.walk(ast.parse(code))
+                if isinstance(n, ast.FunctionDef | ast.ClassDef)
+            }
+            assert not defined & package, (
+                f"{path.name} defines {defined & package} again"
+            )
 
 
 def test_the_site_is_small(site):

@@ -46,18 +46,25 @@ def small_task():
 
 
 def run(folder=None, config=CONFIG, every=5, dim=8, **about):
-    """Train a Transformer with dropout, whose weights depend on the order of examples and on the state of chance."""
+    """Train a Transformer with dropout, whose weights depend on the order of examples
+    and on the state of chance."""
     task = small_task()
     torch.manual_seed(0)
     sizes = len(task.source_vocabulary), len(task.target_vocabulary)
-    model = models.transformer(*sizes, dim, num_heads=2, hidden_dim=11, num_layers=1, dropout=0.2)
-    history = train(model, task, config, checkpoints=folder and Checkpoints(folder, every, about))
+    model = models.transformer(
+        *sizes, dim, num_heads=2, hidden_dim=11, num_layers=1, dropout=0.2
+    )
+    history = train(
+        model, task, config, checkpoints=folder and Checkpoints(folder, every, about)
+    )
     return model, history
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     command = [sys.executable, "-c", STOPPED_RUN, str(tmp_path)]
-    killed = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    killed = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     assert killed.stdout.readline() == b"seven steps\n"
     killed.kill()
     killed.communicate()
@@ -89,7 +96,9 @@ def test_the_history_is_a_table(tmp_path):
         names, *rows = csv.reader(file)
 
     assert names == ["step", "tokens", "loss", "metric", "seconds"]
-    assert [tuple(float(cell) if cell else None for cell in row) for row in rows] == history
+    assert [
+        tuple(float(cell) if cell else None for cell in row) for row in rows
+    ] == history
     assert [row.step for row in history if row.metric is not None] == [4, 8, 12]
 
 
@@ -100,7 +109,10 @@ def test_what_a_checkpoint_is_of_stands_in_it(tmp_path):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("damage", [lambda whole: whole[:-100], lambda whole: b"", lambda whole: b"PK" + whole[:50]])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda whole: whole[:-100], lambda whole: b"", lambda whole: b"PK" + whole[:50]],
+)
 def test_a_damaged_checkpoint_is_refused_and_left(tmp_path, damage):
     run(tmp_path)
     path = tmp_path / "checkpoint.pt"
@@ -118,7 +130,9 @@ class Foreign:
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("content", [{"weights": torch.zeros(3)}, [1, 2], {"format": "another", "model": {}}])
+@pytest.mark.parametrize(
+    "content", [{"weights": torch.zeros(3)}, [1, 2], {"format": "another", "model": {}}]
+)
 def test_a_foreign_checkpoint_is_refused(tmp_path, content):
     torch.save(content, tmp_path / "checkpoint.pt")
 
@@ -139,7 +153,14 @@ def test_no_code_is_run_from_a_checkpoint(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        ({"config": TrainConfig(steps=13, batch_size=7, warmup_steps=3, validate_every=4)}, "its steps is 12, not 13"),
+        (
+            {
+                "config": TrainConfig(
+                    steps=13, batch_size=7, warmup_steps=3, validate_every=4
+                )
+            },
+            "its steps is 12, not 13",
+        ),
         ({"task": "dates"}, "its task is 'reversal', not 'dates'"),
         ({"dim": 10}, "of another model than this EncoderDecoder"),
     ],
@@ -161,7 +182,8 @@ def test_a_folder_without_a_checkpoint_is_named(tmp_path):
 
 @pytest.mark.plain
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
-    """The file that is being written may be as long as half a checkpoint: a limit of the system, no mock."""
+    """The file that is being written may be as long as half a checkpoint: a limit of
+    the system, no mock."""
     resource = pytest.importorskip("resource")
     run(tmp_path, CONFIG)
     path = tmp_path / "checkpoint.pt"
@@ -171,11 +193,18 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))
         with pytest.raises(
-            OSError, match=r"no checkpoint of step 12 .* \(File too large\); the one before it is still"
+            OSError,
+            match=(
+                r"no checkpoint of step 12 .* \(File too large\); the one before it is"
+                r" still"
+            ),
         ):
             run(tmp_path, CONFIG)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, ignored)
     assert path.read_bytes() == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["checkpoint.pt", "history.csv"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "checkpoint.pt",
+        "history.csv",
+    ]

@@ -23,7 +23,18 @@ from attention_course.training import evaluate, validation_loss
 
 ROOT = Path(__file__).parent.parent
 SIZES = ["--dim", "8", "--hidden-dim", "12", "--layers", "1", "--heads", "2"]
-TRAIN = ["train", "--task", "reversal", "--max-length", "4", *SIZES, "--batch-size", "7", "--device", "cpu"]
+TRAIN = [
+    "train",
+    "--task",
+    "reversal",
+    "--max-length",
+    "4",
+    *SIZES,
+    "--batch-size",
+    "7",
+    "--device",
+    "cpu",
+]
 
 
 @pytest.fixture
@@ -46,7 +57,17 @@ def shell(monkeypatch, capsys):
 def run(tmp_path_factory):
     """Train for five steps, once for all tests."""
     folder = tmp_path_factory.mktemp("runs") / "reversal"
-    words = [*TRAIN, "--model", "bahdanau", "--steps", "5", "--validate-every", "2", "--out", str(folder)]
+    words = [
+        *TRAIN,
+        "--model",
+        "bahdanau",
+        "--steps",
+        "5",
+        "--validate-every",
+        "2",
+        "--out",
+        str(folder),
+    ]
     cli.app(words, standalone_mode=False)
     return folder
 
@@ -60,19 +81,37 @@ def test_a_run_leaves_a_checkpoint_that_knows_it(trained):
     state = read(trained)
 
     assert (trained / "history.csv").read_text().count("\n") == 6
-    assert state["about"] | {"task": "reversal", "model": "bahdanau", "dim": 8, "max_length": 4} == state["about"]
-    assert state["settings"] | {"steps": 5, "batch_size": 7, "validate_every": 2} == state["settings"]
+    assert (
+        state["about"]
+        | {
+            "task": "reversal",
+            "model": "bahdanau",
+            "dim": 8,
+            "max_length": 4,
+        }
+        == state["about"]
+    )
+    assert (
+        state["settings"] | {"steps": 5, "batch_size": 7, "validate_every": 2}
+        == state["settings"]
+    )
 
 
 def test_translations_are_those_of_the_best_weights(shell, trained):
     words = ["abc", "bd", "x"]
     task, model = cli.load(trained, None, cli.Device.cpu)
-    expected = [task.text(tokens) for tokens in task.predict(model, [task.example(word) for word in words])]
+    expected = [
+        task.text(tokens)
+        for tokens in task.predict(model, [task.example(word) for word in words])
+    ]
 
     best = read(trained)["best"]
     assert best[1] == pytest.approx(-validation_loss(model, task))
     assert shell("translate", "--run", trained, *words)[0].splitlines() == expected
-    assert shell("translate", "--run", trained, stdin="abc\nbd\nx\n")[0].splitlines() == expected
+    assert (
+        shell("translate", "--run", trained, stdin="abc\nbd\nx\n")[0].splitlines()
+        == expected
+    )
 
 
 def test_a_beam_is_asked_for_by_its_size(shell, trained, monkeypatch):
@@ -84,57 +123,122 @@ def test_a_beam_is_asked_for_by_its_size(shell, trained, monkeypatch):
         return of_task(self, *arguments, **settings)
 
     monkeypatch.setattr(reversal(4).__class__, "predict", spy)
-    _, failed = shell("translate", "--run", trained, "--beam-size", 3, "--length-penalty", 0.5, "abc")
+    _, failed = shell(
+        "translate", "--run", trained, "--beam-size", 3, "--length-penalty", 0.5, "abc"
+    )
 
     assert not failed
     assert asked == [{"beam_size": 3, "length_penalty": 0.5}]
 
 
-def test_evaluation_prints_the_metrics_and_writes_the_predictions(shell, trained, tmp_path):
+def test_evaluation_prints_the_metrics_and_writes_the_predictions(
+    shell, trained, tmp_path
+):
     file = tmp_path / "said.txt"
-    out, failed = shell("evaluate", "--run", trained, "--split", "validation", "--out", file)
+    out, failed = shell(
+        "evaluate", "--run", trained, "--split", "validation", "--out", file
+    )
     task, model = cli.load(trained, None, cli.Device.cpu)
-    assert out.startswith(f"reversal, validation: 1,000 examples; {cli.parameters(model):,} parameters")
+    assert out.startswith(
+        f"reversal, validation: 1,000 examples; {cli.parameters(model):,} parameters"
+    )
     expected = evaluate(model, task, task.validation)
 
     assert not failed
-    assert file.read_text().splitlines() == [task.text(prediction) for prediction in expected.predictions]
+    assert file.read_text().splitlines() == [
+        task.text(prediction) for prediction in expected.predictions
+    ]
     printed = dict(line.rsplit(maxsplit=1) for line in out.splitlines()[1:])
-    assert float(printed["exact match"]) == pytest.approx(expected.exact_match, abs=1e-4)
-    assert float(printed["alignment hit rate"]) == pytest.approx(expected.hit_rate, abs=1e-4)
-    assert float(printed["alignment error rate"]) == pytest.approx(1 - expected.hit_rate, abs=1e-4)
+    assert float(printed["exact match"]) == pytest.approx(
+        expected.exact_match, abs=1e-4
+    )
+    assert float(printed["alignment hit rate"]) == pytest.approx(
+        expected.hit_rate, abs=1e-4
+    )
+    assert float(printed["alignment error rate"]) == pytest.approx(
+        1 - expected.hit_rate, abs=1e-4
+    )
     assert 0 < float(printed["token accuracy"]) < 1
 
 
 def test_labels_are_evaluated_as_well(shell, tmp_path):
-    words = ["--model", "classifier", *SIZES, "--steps", "3", "--validate-every", "2", "--device", "cpu"]
+    words = [
+        "--model",
+        "classifier",
+        *SIZES,
+        "--steps",
+        "3",
+        "--validate-every",
+        "2",
+        "--device",
+        "cpu",
+    ]
     assert not shell("train", "--task", "sentiment", *words, "--out", tmp_path)[1]
     out, failed = shell("evaluate", "--run", tmp_path, "--out", tmp_path / "said.txt")
     task, model = cli.load(tmp_path, None, cli.Device.cpu)
 
     assert not failed
-    assert (tmp_path / "said.txt").read_text().splitlines() == [label for (label,) in task.predict(model, task.test)]
+    assert (tmp_path / "said.txt").read_text().splitlines() == [
+        label for (label,) in task.predict(model, task.test)
+    ]
     printed = dict(line.rsplit(maxsplit=1) for line in out.splitlines()[1:])
-    assert float(printed["accuracy"]) == pytest.approx(task.score(model, task.test), abs=1e-4)
-    assert float(printed["alignment hit rate"]) == pytest.approx(task.hit_rate(model, task.test), abs=1e-4)
-    assert "sentiment is no task of texts in and texts out" in shell("translate", "--run", tmp_path, "fine")[1]
+    assert float(printed["accuracy"]) == pytest.approx(
+        task.score(model, task.test), abs=1e-4
+    )
+    assert float(printed["alignment hit rate"]) == pytest.approx(
+        task.hit_rate(model, task.test), abs=1e-4
+    )
+    assert (
+        "sentiment is no task of texts in and texts out"
+        in shell("translate", "--run", tmp_path, "fine")[1]
+    )
 
 
 def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
-    again = [*TRAIN, "--model", "bahdanau", "--validate-every", "2", "--out", trained, "--steps"]
+    again = [
+        *TRAIN,
+        "--model",
+        "bahdanau",
+        "--validate-every",
+        "2",
+        "--out",
+        trained,
+        "--steps",
+    ]
     before = (trained / "checkpoint.pt").read_bytes()
 
     assert "go on with it by --resume" in shell(*again, "5")[1]
-    assert "its steps is 5, not 6; name another folder" in shell(*again, "6", "--resume")[1]
+    assert (
+        "its steps is 5, not 6; name another folder"
+        in shell(*again, "6", "--resume")[1]
+    )
     assert (trained / "checkpoint.pt").read_bytes() == before
     assert not shell(*again, "5", "--resume")[1]
 
 
 def test_two_processes_train_to_what_one_does(shell, tmp_path):
-    """Shares of a batch differ in size and in tokens: the mean of their means would be another loss."""
-    words = [*TRAIN, "--model", "bahdanau", "--steps", "8", "--validate-every", "4", "--warmup", "2"]
+    """Shares of a batch differ in size and in tokens: the mean of their means would be
+    another loss."""
+    words = [
+        *TRAIN,
+        "--model",
+        "bahdanau",
+        "--steps",
+        "8",
+        "--validate-every",
+        "4",
+        "--warmup",
+        "2",
+    ]
     subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+        ]
         + ["-m", "attention_course.cli", *words, "--out", str(tmp_path / "two")],
         check=True,
         capture_output=True,
@@ -163,29 +267,50 @@ def only_line(failed):
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (["--task", "datess", "--model", "luong"], f"there is no task 'datess'; there are {', '.join(TASKS)}"),
+        (
+            ["--task", "datess", "--model", "luong"],
+            f"there is no task 'datess'; there are {', '.join(TASKS)}",
+        ),
         (
             ["--task", "dates", "--model", "loung"],
-            "there is no model for dates called 'loung'; there are final-state, context, ",
+            (
+                "there is no model for dates called 'loung'; there are final-state,"
+                " context, "
+            ),
         ),
-        (["--task", "tagging", "--model", "luong"], "no model for tagging called 'luong'; there are tagger, encoder"),
+        (
+            ["--task", "tagging", "--model", "luong"],
+            "no model for tagging called 'luong'; there are tagger, encoder",
+        ),
         (["--task", "multi30k", "--model", "luong"], "name it with --data"),
-        (["--task", "multi30k", "--model", "luong", "--data", "no_such"], "train.de.gz is missing"),
-        (["--task", "dates", "--model", "luong", "--steps", "0"], "steps is at least 1, got 0"),
+        (
+            ["--task", "multi30k", "--model", "luong", "--data", "no_such"],
+            "train.de.gz is missing",
+        ),
+        (
+            ["--task", "dates", "--model", "luong", "--steps", "0"],
+            "steps is at least 1, got 0",
+        ),
         (["--task", "reversal", "--model", "transformer", "--heads", "3"], "3"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_a_line(shell, tmp_path, words, named):
-    assert named in only_line(shell("train", *words, "--device", "cpu", "--out", tmp_path / "run")[1])
+    assert named in only_line(
+        shell("train", *words, "--device", "cpu", "--out", tmp_path / "run")[1]
+    )
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.plain
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
 def test_what_is_no_run_is_said_in_a_line(shell, tmp_path, command):
-    assert "there is no checkpoint in" in only_line(shell(command, "--run", tmp_path)[1])
+    assert "there is no checkpoint in" in only_line(
+        shell(command, "--run", tmp_path)[1]
+    )
     torch.save({"weights": torch.zeros(3)}, tmp_path / "checkpoint.pt")
-    assert "not a checkpoint of this package" in only_line(shell(command, "--run", tmp_path)[1])
+    assert "not a checkpoint of this package" in only_line(
+        shell(command, "--run", tmp_path)[1]
+    )
 
 
 @pytest.mark.plain
@@ -196,8 +321,20 @@ def test_nothing_to_translate_is_said_in_a_line(shell, trained):
 @pytest.mark.plain
 def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    words = ["train", "--task", "reversal", "--model", "luong", "--device", "cuda", "--out", tmp_path]
-    assert "1 GPUs are needed, one for each process, and 0 are here" in only_line(shell(*words)[1])
+    words = [
+        "train",
+        "--task",
+        "reversal",
+        "--model",
+        "luong",
+        "--device",
+        "cuda",
+        "--out",
+        tmp_path,
+    ]
+    assert "1 GPUs are needed, one for each process, and 0 are here" in only_line(
+        shell(*words)[1]
+    )
 
 
 # The tables and the words
@@ -213,10 +350,15 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize(("task_name", "name"), [(task, model) for task in SMALL for model in TASKS[task][0].models])
+@pytest.mark.parametrize(
+    ("task_name", "name"),
+    [(task, model) for task in SMALL for model in TASKS[task][0].models],
+)
 def test_every_model_of_the_table_can_be_trained(task_name, name):
     task, kind = SMALL[task_name](), TASKS[task_name][0]
-    model = MODELS[name](kind.ends(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1))
+    model = MODELS[name](
+        kind.ends(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1)
+    )
     total, _ = task.loss(model, task.collate(task.train[:5]))
     total.backward()
 
@@ -243,4 +385,6 @@ def test_help_shows_an_example(shell, command):
 
 def test_the_command_is_installed():
     with (ROOT / "pyproject.toml").open("rb") as file:
-        assert tomllib.load(file)["project"]["scripts"] == {"attention-course": "attention_course.cli:main"}
+        assert tomllib.load(file)["project"]["scripts"] == {
+            "attention-course": "attention_course.cli:main"
+        }

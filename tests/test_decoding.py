@@ -10,7 +10,12 @@ from attention_course import models
 from attention_course.decoding import beam_search, gnmt_length_penalty, greedy, sample
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
-from attention_course.transformer import SinusoidalPositions, TransformerDecoder, TransformerEncoder, TransformerLM
+from attention_course.transformer import (
+    SinusoidalPositions,
+    TransformerDecoder,
+    TransformerEncoder,
+    TransformerLM,
+)
 
 BOS, EOS = 1, 2
 B, S, V = 2, 5, 11
@@ -19,7 +24,8 @@ LENGTHS = torch.tensor([5, 3])
 
 
 class Scripted(nn.Module):
-    """Says what its script says, one row per sentence; at step t it looks at source token t."""
+    """Says what its script says, one row per sentence; at step t it looks at source
+    token t."""
 
     def __init__(self, script):
         super().__init__()
@@ -28,7 +34,11 @@ class Scripted(nn.Module):
 
     def forward(self, source, lengths):
         states = torch.zeros(*source.shape, 1)
-        return Encoded(states, states[:, 0], torch.ones(source.size(0), 1, source.size(1), dtype=torch.bool))
+        return Encoded(
+            states,
+            states[:, 0],
+            torch.ones(source.size(0), 1, source.size(1), dtype=torch.bool),
+        )
 
     def remember(self, encoded):
         return Memory(encoded.states, encoded.states, encoded.mask, encoded.final)
@@ -49,15 +59,23 @@ class Scripted(nn.Module):
 
 def decode_script(script, max_length):
     scripted = Scripted(script)
-    return greedy(EncoderDecoder(scripted, scripted), SOURCE, LENGTHS, BOS, EOS, max_length), scripted.heard
+    return (
+        greedy(
+            EncoderDecoder(scripted, scripted), SOURCE, LENGTHS, BOS, EOS, max_length
+        ),
+        scripted.heard,
+    )
 
 
 def test_stops_when_every_sentence_has_ended():
-    decoded, heard = decode_script([[5, EOS, 7, 8, 9], [4, 6, EOS, 9, 10]], max_length=5)
+    decoded, heard = decode_script(
+        [[5, EOS, 7, 8, 9], [4, 6, EOS, 9, 10]], max_length=5
+    )
 
     assert decoded.tokens.tolist() == [[5, EOS, EOS], [4, 6, EOS]]
     assert_close(decoded.weights, torch.eye(S)[:3].expand(B, 3, S))
-    assert heard == [[BOS, BOS], [5, 4], [EOS, 6]]  # each step reads what the one before said
+    # each step reads what the one before said
+    assert heard == [[BOS, BOS], [5, 4], [EOS, 6]]
 
 
 def test_an_end_is_an_end_even_if_the_model_goes_on():
@@ -74,31 +92,46 @@ def test_stops_at_the_maximal_length():
 
 
 def argmax_loop(model, source, steps):
-    """Decode one sentence without padding, cache or batch: the whole prefix anew for every token, and no end."""
+    """Decode one sentence without padding, cache or batch: the whole prefix anew for
+    every token, and no end."""
     memory = model.encode(source[None], torch.tensor([len(source)], device="cpu"))
     prefix = [BOS]
     for _ in range(steps):
-        logits, weights = model.decode(torch.tensor([prefix], device=source.device), memory, need_weights=True)
+        logits, weights = model.decode(
+            torch.tensor([prefix], device=source.device), memory, need_weights=True
+        )
         prefix.append(int(logits[0, -1].argmax()))
     return prefix[1:], weights[0]
 
 
 def test_greedy_is_an_argmax_loop_over_teacher_forcing(model, device):
-    """Whatever token is declared the end: a sentence is cut after its first one, and the others go on."""
+    """Whatever token is declared the end: a sentence is cut after its first one, and
+    the others go on."""
     model, steps = model.to(device), 7
     lengths = torch.tensor([5, 3, 1, 4, 2, 5, 3])
     source = torch.randint(4, 17, (len(lengths), 5)).to(device)
-    endless = [argmax_loop(model, row[:length], steps) for row, length in zip(source, lengths.tolist())]
-    assert len({tuple(tokens) for tokens, _ in endless}) > 2  # the sentences differ, or the test says little
+    endless = [
+        argmax_loop(model, row[:length], steps)
+        for row, length in zip(source, lengths.tolist())
+    ]
+    # the sentences differ, or the test says little
+    assert len({tuple(tokens) for tokens, _ in endless}) > 2
 
     for eos in range(19):
-        cut = [tokens[: tokens.index(eos) + 1] if eos in tokens else tokens for tokens, _ in endless]
+        cut = [
+            tokens[: tokens.index(eos) + 1] if eos in tokens else tokens
+            for tokens, _ in endless
+        ]
         longest = max(map(len, cut))
         decoded = greedy(model, source, lengths, BOS, eos, steps)
-        assert decoded.tokens.tolist() == [tokens + [eos] * (longest - len(tokens)) for tokens in cut]
+        assert decoded.tokens.tolist() == [
+            tokens + [eos] * (longest - len(tokens)) for tokens in cut
+        ]
         if decoded.weights is not None:  # a Transformer's are not asked for
             for row, tokens, (_, weights) in zip(decoded.weights, cut, endless):
-                assert_close(row[: len(tokens), : weights.size(1)], weights[: len(tokens)])
+                assert_close(
+                    row[: len(tokens), : weights.size(1)], weights[: len(tokens)]
+                )
 
 
 def test_no_gradient_is_kept(model):
@@ -127,7 +160,11 @@ def shaken(model):
 
 def transformer(target_size=V, num_layers=2, pre_norm=True):
     sizes = (12, 3, 13, num_layers, SinusoidalPositions(12), 0.0, pre_norm)
-    return shaken(EncoderDecoder(TransformerEncoder(17, *sizes), TransformerDecoder(target_size, *sizes)))
+    return shaken(
+        EncoderDecoder(
+            TransformerEncoder(17, *sizes), TransformerDecoder(target_size, *sizes)
+        )
+    )
 
 
 def language_model(target_size=V):
@@ -138,9 +175,9 @@ def recurrent(target_size=V):
     return shaken(models.bahdanau(17, target_size, 7, 11, AdditiveScore(11, 22, 13)))
 
 
-TRANSFORMERS = {f"{n} layers": lambda n=n: transformer(num_layers=n) for n in (1, 2, 3)} | {
-    "post-norm": lambda: transformer(pre_norm=False)
-}
+TRANSFORMERS = {
+    f"{n} layers": lambda n=n: transformer(num_layers=n) for n in (1, 2, 3)
+} | {"post-norm": lambda: transformer(pre_norm=False)}
 BOTH_KINDS = TRANSFORMERS | {"language model": language_model, "recurrent": recurrent}
 
 
@@ -150,7 +187,8 @@ def any_model(request):
 
 
 def log_probability(model, source, tokens):
-    """Score one sentence without cache or batch: its first token is predicted from BOS."""
+    """Score one sentence without cache or batch: its first token is predicted from
+    BOS."""
     memory = model.encode(source[None], torch.tensor([len(source)], device="cpu"))
     logits, _ = model.decode(torch.tensor([[BOS, *tokens[:-1]]]), memory)
     return logits[0].log_softmax(dim=-1)[range(len(tokens)), tokens].sum()
@@ -168,10 +206,14 @@ def test_greedy_with_a_cache_is_greedy_without(any_model):
     decoded = greedy(any_model, SOURCE, LENGTHS, BOS, EOS, 7)
 
     for source, row, score in zip(unpadded(), decoded.tokens.tolist(), decoded.scores):
-        memory = any_model.encode(source[None], torch.tensor([len(source)], device="cpu"))
+        memory = any_model.encode(
+            source[None], torch.tensor([len(source)], device="cpu")
+        )
         prefix = [BOS]
         while len(prefix) <= 7 and prefix[-1] != EOS:
-            prefix.append(int(any_model.decode(torch.tensor([prefix]), memory)[0][0, -1].argmax()))
+            prefix.append(
+                int(any_model.decode(torch.tensor([prefix]), memory)[0][0, -1].argmax())
+            )
         assert cut(row) == prefix[1:]
         assert_close(score, log_probability(any_model, source, cut(row)))
 
@@ -184,7 +226,10 @@ def test_a_sample_of_one_candidate_is_greedy(any_model):
 
     assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, top_k=1), expected)
     for temperature in (1e-4, 1e-40):
-        assert_close(sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, temperature=temperature), expected)
+        assert_close(
+            sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, temperature=temperature),
+            expected,
+        )
 
 
 def test_a_low_temperature_does_not_overflow_half_precision():
@@ -199,7 +244,15 @@ def test_no_more_candidates_than_asked_for_even_if_all_are_alike():
     with torch.no_grad():
         model.head.weight.zero_()
         model.head.bias.zero_()
-    decoded = sample(model, torch.zeros(n, 1, dtype=torch.long), torch.ones(n, dtype=torch.long), BOS, EOS, 1, top_k=3)
+    decoded = sample(
+        model,
+        torch.zeros(n, 1, dtype=torch.long),
+        torch.ones(n, dtype=torch.long),
+        BOS,
+        EOS,
+        1,
+        top_k=3,
+    )
 
     assert len(decoded.tokens.unique()) == 3
 
@@ -214,7 +267,9 @@ def test_scores_of_a_model_in_half_precision_are_in_single_precision(dtype):
         sample(model, SOURCE, LENGTHS, BOS, EOS, 1),
         beam_search(model, SOURCE, LENGTHS, BOS, EOS, 1, 1),
     ):
-        expected = logits[:, 0].float().log_softmax(dim=-1).gather(1, decoded.tokens)[:, 0]
+        expected = (
+            logits[:, 0].float().log_softmax(dim=-1).gather(1, decoded.tokens)[:, 0]
+        )
         assert_close(decoded.scores, expected)
 
 
@@ -222,7 +277,17 @@ def test_scores_of_a_model_in_half_precision_are_in_single_precision(dtype):
 def test_tokens_come_as_often_as_they_should(temperature, top_k):
     model, n = transformer(target_size=5), 4000
     source, lengths = SOURCE[:1].expand(n, -1), LENGTHS[:1].expand(n)
-    decoded = sample(model, source, lengths, BOS, EOS, 1, temperature, top_k, torch.Generator().manual_seed(3))
+    decoded = sample(
+        model,
+        source,
+        lengths,
+        BOS,
+        EOS,
+        1,
+        temperature,
+        top_k,
+        torch.Generator().manual_seed(3),
+    )
 
     memory = model.encode(SOURCE[:1], LENGTHS[:1])
     logits = model.decode(torch.tensor([[BOS]]), memory)[0][0, 0]
@@ -235,14 +300,26 @@ def test_tokens_come_as_often_as_they_should(temperature, top_k):
 
 def test_a_generator_makes_samples_repeat(any_model):
     def draw(seed):
-        return sample(any_model, SOURCE, LENGTHS, BOS, EOS, 7, 3.0, None, torch.Generator().manual_seed(seed))
+        return sample(
+            any_model,
+            SOURCE,
+            LENGTHS,
+            BOS,
+            EOS,
+            7,
+            3.0,
+            None,
+            torch.Generator().manual_seed(seed),
+        )
 
     assert_close(draw(5), draw(5))
     assert len({str(draw(seed).tokens.tolist()) for seed in range(5)}) > 1
 
 
 def test_an_end_is_an_end_of_a_sample_too():
-    decoded = sample(transformer(target_size=5), SOURCE, LENGTHS, BOS, EOS, 11, temperature=3.0)
+    decoded = sample(
+        transformer(target_size=5), SOURCE, LENGTHS, BOS, EOS, 11, temperature=3.0
+    )
 
     rows = decoded.tokens.tolist()
     assert all(set(row[len(cut(row)) :]) <= {EOS} for row in rows)
@@ -253,8 +330,13 @@ def test_an_end_is_an_end_of_a_sample_too():
 
 
 def test_the_length_penalty_by_hand():
-    assert_close(gnmt_length_penalty(torch.tensor([1, 7, 13]), 1.0), torch.tensor([1.0, 2.0, 3.0]))
-    assert_close(gnmt_length_penalty(torch.tensor([1, 19]), 0.5), torch.tensor([1.0, 2.0]))
+    assert_close(
+        gnmt_length_penalty(torch.tensor([1, 7, 13]), 1.0),
+        torch.tensor([1.0, 2.0, 3.0]),
+    )
+    assert_close(
+        gnmt_length_penalty(torch.tensor([1, 19]), 0.5), torch.tensor([1.0, 2.0])
+    )
     assert_close(gnmt_length_penalty(torch.tensor([1, 7]), 0.0), torch.ones(2))
 
 
@@ -269,7 +351,9 @@ def test_a_beam_of_one_is_greedy(any_model, alpha):
 
 
 def penalised(model, source, tokens, alpha):
-    return float(log_probability(model, source, tokens)) / ((5 + len(tokens)) / 6) ** alpha
+    return (
+        float(log_probability(model, source, tokens)) / ((5 + len(tokens)) / 6) ** alpha
+    )
 
 
 @torch.no_grad()
@@ -277,17 +361,30 @@ def penalised(model, source, tokens, alpha):
 @pytest.mark.parametrize("build", [transformer, language_model, recurrent])
 def test_a_beam_that_holds_everything_finds_the_best(build, alpha):
     model, vocab_size, steps = build(target_size=5), 5, 3
-    decoded = beam_search(model, SOURCE, LENGTHS, BOS, EOS, steps, vocab_size**steps, alpha)
+    decoded = beam_search(
+        model, SOURCE, LENGTHS, BOS, EOS, steps, vocab_size**steps, alpha
+    )
 
-    everything = {tuple(cut(list(tokens))) for tokens in itertools.product(range(vocab_size), repeat=steps)}
+    everything = {
+        tuple(cut(list(tokens)))
+        for tokens in itertools.product(range(vocab_size), repeat=steps)
+    }
     for source, row, score in zip(unpadded(), decoded.tokens.tolist(), decoded.scores):
-        best = max(everything, key=lambda tokens: penalised(model, source, list(tokens), alpha))
+        best = max(
+            everything, key=lambda tokens: penalised(model, source, list(tokens), alpha)
+        )
         assert cut(row) == list(best)
-        assert_close(float(score), penalised(model, source, list(best), alpha), rtol=1e-4, atol=1e-4)
+        assert_close(
+            float(score),
+            penalised(model, source, list(best), alpha),
+            rtol=1e-4,
+            atol=1e-4,
+        )
 
 
 def beam_by_lists(model, source, steps, beam_size, alpha, eos):
-    """Search for one sentence with lists: no batch, no cache, the whole prefix anew for every token."""
+    """Search for one sentence with lists: no batch, no cache, the whole prefix anew for
+    every token."""
     memory = model.encode(source[None], torch.tensor([len(source)], device="cpu"))
     beam = [([], 0.0)]
     for _ in range(steps):
@@ -298,8 +395,12 @@ def beam_by_lists(model, source, steps, beam_size, alpha, eos):
                 continue
             logits, _ = model.decode(torch.tensor([[BOS, *tokens]]), memory)
             gains = logits[0, -1].log_softmax(dim=-1).tolist()
-            candidates += [([*tokens, token], total + gain) for token, gain in enumerate(gains)]
-        candidates.sort(key=lambda c: c[1] / ((5 + len(c[0])) / 6) ** alpha, reverse=True)
+            candidates += [
+                ([*tokens, token], total + gain) for token, gain in enumerate(gains)
+            ]
+        candidates.sort(
+            key=lambda c: c[1] / ((5 + len(c[0])) / 6) ** alpha, reverse=True
+        )
         beam = candidates[:beam_size]
     return beam[0][0], beam[0][1] / ((5 + len(beam[0][0])) / 6) ** alpha
 
@@ -307,11 +408,16 @@ def beam_by_lists(model, source, steps, beam_size, alpha, eos):
 @torch.no_grad()
 @pytest.mark.parametrize(("beam_size", "alpha"), [(2, 0.0), (3, 1.0), (5, 2.0)])
 def test_beams_keep_to_their_own_past(any_model, beam_size, alpha):
-    """Whatever token is declared the end. If memory, cache or ends were not reordered with the beams, scores differ."""
+    """Whatever token is declared the end. If memory, cache or ends were not reordered
+    with the beams, scores differ."""
     for eos in (2, 3, 4, 5):
         decoded = beam_search(any_model, SOURCE, LENGTHS, BOS, eos, 5, beam_size, alpha)
-        for source, row, score in zip(unpadded(), decoded.tokens.tolist(), decoded.scores):
-            expected, expected_score = beam_by_lists(any_model, source, 5, beam_size, alpha, eos)
+        for source, row, score in zip(
+            unpadded(), decoded.tokens.tolist(), decoded.scores
+        ):
+            expected, expected_score = beam_by_lists(
+                any_model, source, 5, beam_size, alpha, eos
+            )
             assert cut(row, eos) == expected
             assert set(row[len(expected) :]) <= {eos}
             assert_close(float(score), expected_score, rtol=1e-4, atol=1e-4)
@@ -330,10 +436,12 @@ def test_a_beams_weights_are_those_of_its_sentence(order, eos):
 
 
 def test_the_search_may_begin_with_what_is_less_likely():
-    """Greedy takes the likelier first token and loses; a beam of two keeps the other one."""
+    """Greedy takes the likelier first token and loses; a beam of two keeps the other
+    one."""
     a, b, never = 3, 4, -1e9
     log = math.log
-    tables = {  # after BOS: a 0.6, b 0.4; after a: four tokens alike; after b: EOS almost surely
+    # after BOS: a 0.6, b 0.4; after a: four tokens alike; after b: EOS almost surely
+    tables = {
         BOS: {a: log(0.6), b: log(0.4)},
         a: {t: log(0.25) for t in (5, 6, 7, EOS)},
         b: {EOS: log(0.9), 5: log(0.1)},
@@ -341,7 +449,10 @@ def test_the_search_may_begin_with_what_is_less_likely():
 
     class Table(Scripted):
         def step(self, token, memory, cache):
-            rows = [[tables.get(t, {EOS: 0.0}).get(v, never) for v in range(V)] for t in token[:, 0].tolist()]
+            rows = [
+                [tables.get(t, {EOS: 0.0}).get(v, never) for v in range(V)]
+                for t in token[:, 0].tolist()
+            ]
             return torch.tensor(rows)[:, None], None, cache
 
     model = EncoderDecoder(Table([[0]]), Table([[0]]))

@@ -1,4 +1,5 @@
-"""The student edition: all that a student needs, and nothing of a solution, in whatever form."""
+"""The student edition: all that a student needs, and nothing of a solution, in whatever
+form."""
 
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from solution_text import ROOT, rubrics, secret_lines, solution_regions
+from solution_text import ROOT, flat, rubrics, secret_lines, solution_regions
 
 from attention_course.grader.edition import export
 from attention_course.grader.release import main as release
@@ -19,14 +20,19 @@ from attention_course.grader.stock import GradingError
 
 CANARY = "zqcanary77"  # one word, which no stemmer shortens and no highlighter cuts
 OPEN = "zqopen88"  # as good a word, in a page that everybody may read
-TOC = "format: jb-book\nroot: book/index\nchapters:\n  - file: book/how_to_use\n  - glob: labs/*/*\n"
+TOC = (
+    "format: jb-book\nroot: book/index\nchapters:\n  - file: book/how_to_use\n  - glob:"
+    " labs/*/*\n"
+)
 
 
 def hide_canaries(notebook):
     """Put the canary into every solution region and every rubric; returns how many."""
     cells = nbformat.read(notebook, as_version=4)
     for cell in cells.cells:
-        cell.source = cell.source.replace("### BEGIN SOLUTION\n", f"### BEGIN SOLUTION\n# {CANARY}\n")
+        cell.source = cell.source.replace(
+            "### BEGIN SOLUTION\n", f"### BEGIN SOLUTION\n# {CANARY}\n"
+        )
     hidden = sum(len(solution_regions(cell)) for cell in cells.cells)
     for cell in rubrics(cells.cells):
         cell.source += f"\n- {CANARY}"
@@ -38,24 +44,36 @@ def hide_canaries(notebook):
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """The course with canaries in its solutions and two chapters in its book, released and built."""
+    """The course with canaries in its solutions and two chapters in its book, released
+    and built."""
     course = tmp_path_factory.mktemp("edition") / "course"
     for name in ("book/_ext", "book/assets", "solutions"):
-        shutil.copytree(ROOT / name, course / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__"))
+        shutil.copytree(
+            ROOT / name,
+            course / name,
+            ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__"),
+        )
     for path in ROOT.iterdir():
         if path.is_file():
             shutil.copy(path, course)
     (course / "src").symlink_to(ROOT / "src")
     shutil.copy(ROOT / "book" / "how_to_use.md", course / "book")
     (course / "book" / "references.bib").touch()
-    (course / "book" / "index.md").write_text(f"({OPEN})=\n# A small book\n\nIt has the labs and {OPEN}.\n")
+    (course / "book" / "index.md").write_text(
+        f"({OPEN})=\n# A small book\n\nIt has the labs and {OPEN}.\n"
+    )
     (course / "_toc.yml").write_text(TOC)
-    assert sum(hide_canaries(path) for path in (course / "solutions").glob("*/*.ipynb")) > 20
+    assert (
+        sum(hide_canaries(path) for path in (course / "solutions").glob("*/*.ipynb"))
+        > 20
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(course)
         assert release([]) == 0
     jupyter_book = shutil.which("jupyter-book", path=Path(sys.executable).parent)
-    done = subprocess.run([jupyter_book, "build", course], capture_output=True, text=True)
+    done = subprocess.run(
+        [jupyter_book, "build", course], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return course
 
@@ -78,7 +96,11 @@ def contents(path):
 
 
 def holding(edition, wanted):
-    files = [path for path in [*edition.rglob("*"), edition.with_suffix(".zip")] if path.is_file()]
+    files = [
+        path
+        for path in [*edition.rglob("*"), edition.with_suffix(".zip")]
+        if path.is_file()
+    ]
     return [path for path in files if any(wanted in data for data in contents(path))]
 
 
@@ -88,13 +110,26 @@ def test_no_byte_of_it_is_of_a_solution(edition):
 
 def test_what_is_in_a_page_is_found_wherever_it_goes(edition):
     found = {path.name for path in holding(edition, OPEN.encode())}
-    assert found == {"index.html", "index.md", "searchindex.js", "objects.inv", "student.zip"}
+    assert found == {
+        "index.html",
+        "index.md",
+        "searchindex.js",
+        "objects.inv",
+        "student.zip",
+    }
 
 
 def test_no_line_of_the_true_solutions_is_in_it(edition):
-    text = [BeautifulSoup(path.read_text(), "html.parser").get_text() for path in edition.rglob("*.html")]
-    text += [c.source for path in edition.rglob("*.ipynb") for c in nbformat.read(path, as_version=4).cells]
-    text = "\n".join(text)
+    text = [
+        BeautifulSoup(path.read_text(), "html.parser").get_text()
+        for path in edition.rglob("*.html")
+    ]
+    text += [
+        c.source
+        for path in edition.rglob("*.ipynb")
+        for c in nbformat.read(path, as_version=4).cells
+    ]
+    text = flat("\n".join(text))
     assert "def masked_softmax" in text
     assert not [line for line in secret_lines() if line in text]
 
@@ -104,16 +139,21 @@ def test_what_belongs_to_it(edition):
         *("README.md", "LICENSE", "CITATION.cff", "pyproject.toml", "constraints.txt"),
         *("labs", "src", "_build"),
     }
-    assert {path.name for path in (edition / "labs").iterdir()} == {p.name for p in (ROOT / "solutions").iterdir()}
+    assert {path.name for path in (edition / "labs").iterdir()} == {
+        p.name for p in (ROOT / "solutions").iterdir()
+    }
     package = edition / "src" / "attention_course"
     assert {p.name for p in package.iterdir()} == {
-        p.name for p in (ROOT / "src" / "attention_course").iterdir() if p.name not in ("grader", "__pycache__")
+        p.name
+        for p in (ROOT / "src" / "attention_course").iterdir()
+        if p.name not in ("grader", "__pycache__")
     }
     assert [p.name for p in (edition / "_build").iterdir()] == ["html"]
 
 
 def test_everybody_may_read_it(edition):
-    """Wherever an instructor puts it: as much as this process lets others read what it makes."""
+    """Wherever an instructor puts it: as much as this process lets others read what it
+    makes."""
     mask = os.umask(0o022)
     os.umask(mask)
     for path in (edition, *edition.rglob("*")):
@@ -127,27 +167,59 @@ def test_a_lab_runs_in_it(edition):
     cells = nbformat.read(directory / "lab03_scoring.ipynb", as_version=4).cells
     code = [cell.source for cell in cells if cell.cell_type == "code"]
     first = next(i for i, source in enumerate(code) if source.startswith("check("))
-    script = "\n".join([*code[:first], f"grade = {code[first]}", "print(float(grade), grade.as_text())"])
+    script = "\n".join(
+        [
+            *code[:first],
+            f"grade = {code[first]}",
+            "print(float(grade), grade.as_text())",
+        ]
+    )
     script += "\nimport attention_course; print(attention_course.__file__)"
-    environment = {**os.environ, "PYTHONPATH": str(edition / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(edition / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=directory, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", script],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("0.0 masked_softmax: 0 of 5 points") and "not written yet" in done.stdout
+    assert (
+        done.stdout.startswith("0.0 masked_softmax: 0 of 5 points")
+        and "not written yet" in done.stdout
+    )
     assert str(edition / "src" / "attention_course") in done.stdout
 
 
 def test_a_book_that_shows_other_labs_is_not_exported(course, edition, tmp_path):
-    shown = course / "_build" / "html" / "_sources" / "labs" / "lab03_scoring" / "lab03_scoring.ipynb"
+    shown = (
+        course
+        / "_build"
+        / "html"
+        / "_sources"
+        / "labs"
+        / "lab03_scoring"
+        / "lab03_scoring.ipynb"
+    )
     before = shown.read_text()
-    shown.write_text(before.replace("raise NotImplementedError()", "return scores.softmax(dim=-1)"))
-    with pytest.raises(GradingError, match="the book shows other labs than solutions/ gives; make labs book"):
+    shown.write_text(
+        before.replace("raise NotImplementedError()", "return scores.softmax(dim=-1)")
+    )
+    with pytest.raises(
+        GradingError,
+        match="the book shows other labs than solutions/ gives; make labs book",
+    ):
         export(course, tmp_path / "student")
     shown.write_text(before)
     assert not (tmp_path / "student").exists()
 
 
 def test_no_book_is_one_line(tmp_path):
-    with pytest.raises(GradingError, match="there is no book at _build/html; make book"):
+    with pytest.raises(
+        GradingError, match="there is no book at _build/html; make book"
+    ):
         export(tmp_path, tmp_path / "student")

@@ -1,17 +1,21 @@
-"""The graders are tested: right answers get everything, however they are written, and wrong ones do not."""
+"""The graders are tested: right answers get everything, however they are written, and
+wrong ones do not."""
 
 import pytest
 from answers import core, fidelity, notebooks
 
 from attention_course.questions import QUESTIONS
 
-# A wrong answer calls the course's functions wrongly: outside the jaxtyping hook it meets what a student meets.
+# A wrong answer calls the course's functions wrongly: outside the jaxtyping hook it
+# meets what a student meets.
 pytestmark = pytest.mark.plain
 
 RIGHT = [answer for answers in core.RIGHT.values() for answer in answers]
 WRONG = [answer for answers in core.WRONG.values() for answer in answers]
 ASKED = [(lab, question) for lab in fidelity.LABS for question in fidelity.asked(lab)]
-each_question = pytest.mark.parametrize("lab, question", ASKED, ids=[question.name for _, question in ASKED])
+each_question = pytest.mark.parametrize(
+    "lab, question", ASKED, ids=[question.name for _, question in ASKED]
+)
 each_lab = pytest.mark.parametrize("lab", fidelity.LABS)
 
 
@@ -23,7 +27,9 @@ def test_every_question_has_answers():
 def test_a_right_answer_gets_everything(answer):
     question = QUESTIONS[answer.question]
     found = fidelity.results(question, answer.thing)
-    assert fidelity.earned(found) == question.points, [result.finding for result in found]
+    assert fidelity.earned(found) == question.points, [
+        result.finding for result in found
+    ]
 
 
 @pytest.mark.parametrize("answer", WRONG, ids=map(str, WRONG))
@@ -31,28 +37,42 @@ def test_a_wrong_answer_loses_points_and_is_called_nothing_else_than_it_is(answe
     question = QUESTIONS[answer.question]
     found = fidelity.results(question, answer.thing)
     assert fidelity.earned(found) < question.points
-    assert not answer.names or fidelity.named(found) & answer.names, fidelity.named(found)
+    assert not answer.names or fidelity.named(found) & answer.names, fidelity.named(
+        found
+    )
 
 
 @each_question
 def test_there_are_answers_enough_and_no_two_alike(lab, question):
-    right, wrong = [answer.thing for answer in core.RIGHT[question.name]], core.WRONG[question.name]
+    right, wrong = (
+        [answer.thing for answer in core.RIGHT[question.name]],
+        core.WRONG[question.name],
+    )
     assert len(right) >= 10 and len(wrong) >= 8
     assert len({fidelity.operators(question, thing) for thing in right}) == len(right)
-    assert sum(fidelity.is_own(question, answer.thing) for answer in wrong) <= len(wrong) / 2
+    assert (
+        sum(fidelity.is_own(question, answer.thing) for answer in wrong)
+        <= len(wrong) / 2
+    )
     assert sum(bool(answer.names) for answer in wrong) >= 0.8 * len(wrong)
 
 
 @each_question
 def test_a_change_to_the_solution_is_noticed(lab, question):
     verdicts = list(fidelity.judged(lab, question))
-    missed = [v.mutant.change for v in verdicts if v.points == question.points and not v.equivalent]
+    missed = [
+        v.mutant.change
+        for v in verdicts
+        if v.points == question.points and not v.equivalent
+    ]
     assert len(verdicts) >= 5 and not missed
 
 
 @each_lab
 def test_the_release_gets_nothing_and_the_solution_everything(lab):
-    assert set(fidelity.points_of(lab, notebooks.read("labs", lab).cells).values()) == {0}
+    assert set(fidelity.points_of(lab, notebooks.read("labs", lab).cells).values()) == {
+        0
+    }
     full = fidelity.points_of(lab, notebooks.read("solutions", lab).cells)
     assert full == {name: QUESTIONS[name].points for name in full}
 
@@ -60,4 +80,6 @@ def test_the_release_gets_nothing_and_the_solution_everything(lab):
 @each_question
 def test_one_wrong_answer_costs_its_own_points_alone(lab, question):
     points = fidelity.points_of(lab, fidelity.with_one_wrong(lab, question.name))
-    assert points == {name: QUESTIONS[name].points if name != question.name else 0 for name in points}
+    assert points == {
+        name: QUESTIONS[name].points if name != question.name else 0 for name in points
+    }

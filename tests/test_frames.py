@@ -39,7 +39,9 @@ def test_it_is_a_task(task):
 
 def test_no_utterance_is_in_two_splits(task):
     everything = [
-        tuple(e.source.flatten().tolist()) for split in (task.train, task.validation, task.test) for e in split
+        tuple(e.source.flatten().tolist())
+        for split in (task.train, task.validation, task.test)
+        for e in split
     ]
     assert len(set(everything)) == 280
 
@@ -48,7 +50,9 @@ def test_utterances_are_the_seeds():
     one, same, other = (utterance(np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert_close(one.source, same.source, rtol=0, atol=0)
     assert one.labels == same.labels
-    assert one.source.shape != other.source.shape or not torch.equal(one.source, other.source)
+    assert one.source.shape != other.source.shape or not torch.equal(
+        one.source, other.source
+    )
 
 
 def test_every_frame_has_a_label_and_silence_lies_around():
@@ -74,22 +78,31 @@ def test_sound_is_loudest_at_the_formants(formants):
     """The response to one click, against the peaks asked for."""
     click = np.zeros(RATE)
     click[0] = 1.0
-    response = np.abs(np.fft.rfft(resonate(click, np.repeat(np.array(formants, dtype=float)[:, None], RATE, axis=1))))
+    response = np.abs(
+        np.fft.rfft(
+            resonate(
+                click, np.repeat(np.array(formants, dtype=float)[:, None], RATE, axis=1)
+            )
+        )
+    )
     for formant in formants:
         near = response[formant - 60 : formant + 61]
         assert abs(int(near.argmax()) - 60) <= 15
-    assert_close(response[0], 1.0, rtol=1e-6, atol=1e-6)  # a resonator lets what does not change pass as it is
+    # a resonator lets what does not change pass as it is
+    assert_close(response[0], 1.0, rtol=1e-6, atol=1e-6)
 
 
 def test_a_tone_is_in_its_band():
     tone = np.sin(2 * math.pi * 1_000 * np.arange(10 * HOP) / RATE)
     bands = spectra(tone)
     assert bands.shape == (10, BANDS)
-    assert set(bands.argmax(dim=1).tolist()) <= {7, 8}  # bands of 125 Hz: 1,000 Hz is where the eighth ends
+    # bands of 125 Hz: 1,000 Hz is where the eighth ends
+    assert set(bands.argmax(dim=1).tolist()) <= {7, 8}
 
 
 def test_the_averages_are_in_order():
-    """Table II: children's formants lie above women's, and those above men's; F1 < F2 < F3."""
+    """Table II: children's formants lie above women's, and those above men's; F1 < F2 <
+    F3."""
     assert (np.diff(AVERAGES[:, 1:], axis=1) > 0).all()
     assert (np.diff(AVERAGES[:, 1:].mean(axis=2), axis=0) > 0).all()
     assert AVERAGES.shape == (3, 4, len(VOWELS))
@@ -110,14 +123,26 @@ def test_frames_are_padded_and_counted(task):
 
 def test_hearing_what_comes_before_and_after_helps(task):
     def one_by_one(examples):
-        return torch.cat([e.source for e in examples]).numpy(), [label for e in examples for label in e.labels]
+        return torch.cat([e.source for e in examples]).numpy(), [
+            label for e in examples for label in e.labels
+        ]
 
     scale = StandardScaler()
     (x, y), (x_test, y_test) = one_by_one(task.train), one_by_one(task.test)
-    alone = LogisticRegression(max_iter=1000).fit(scale.fit_transform(x), y).score(scale.transform(x_test), y_test)
+    alone = (
+        LogisticRegression(max_iter=1000)
+        .fit(scale.fit_transform(x), y)
+        .score(scale.transform(x_test), y_test)
+    )
 
-    model = models.frame_labeller(BANDS, len(task.labels), embedding_dim=24, hidden_dim=32)
-    train(model, task, TrainConfig(steps=150, batch_size=32, learning_rate=1e-2, warmup_steps=20))
+    model = models.frame_labeller(
+        BANDS, len(task.labels), embedding_dim=24, hidden_dim=32
+    )
+    train(
+        model,
+        task,
+        TrainConfig(steps=150, batch_size=32, learning_rate=1e-2, warmup_steps=20),
+    )
     assert task.score(model, task.test) > alone + 0.01
 
 
@@ -127,5 +152,7 @@ def test_what_cannot_be_a_batch_is_refused():
         read_frames([])
     with pytest.raises(ValueError, match="example 1 has 0 frames"):
         read_frames([torch.zeros(3, BANDS), torch.zeros(0, BANDS)])
-    with pytest.raises(ValueError, match=r"example 1 has shape \(3, 31\), expected \(frames, 32\)"):
+    with pytest.raises(
+        ValueError, match=r"example 1 has shape \(3, 31\), expected \(frames, 32\)"
+    ):
         read_frames([torch.zeros(3, BANDS), torch.zeros(3, BANDS - 1)])

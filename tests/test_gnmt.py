@@ -29,7 +29,9 @@ def build(num_layers):
 
 def as_cell(lstm):
     cell = nn.LSTMCell(lstm.input_size, lstm.hidden_size)
-    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in lstm.state_dict().items()})
+    cell.load_state_dict(
+        {name.removesuffix("_l0"): weight for name, weight in lstm.state_dict().items()}
+    )
     return cell
 
 
@@ -65,10 +67,16 @@ def test_the_decoder_is_its_equations():
 
     for b in range(B):
         keys = given.states[b, : LENGTHS[b]]
-        states = [(h, torch.zeros(H)) for h in torch.tanh(decoder.bridge(given.final[b])).split(H)]
+        states = [
+            (h, torch.zeros(H))
+            for h in torch.tanh(decoder.bridge(given.final[b])).split(H)
+        ]
         for t in range(T):
             query = states[0][0]
-            energies = [decoder.score(query[None], decoder.score.project_keys(k[None]))[0, 0] for k in keys]
+            energies = [
+                decoder.score(query[None], decoder.score.project_keys(k[None]))[0, 0]
+                for k in keys
+            ]
             alphas = torch.stack(energies).softmax(dim=0)
             c = alphas @ keys
             x_0 = decoder.embedding.weight[TARGET[b, t]]
@@ -87,12 +95,14 @@ def test_the_decoder_is_its_equations():
 def test_the_bottom_layer_asks_with_its_state_of_the_step_before():
     decoder = build(num_layers=3)
     memory = decoder.remember(encoded())
-    memory = memory._replace(key=memory.key.detach(), state=memory.state.detach().requires_grad_())
+    memory = memory._replace(
+        key=memory.key.detach(), state=memory.state.detach().requires_grad_()
+    )
     _, weights = decoder.decode(TARGET, memory)
     embedding, upper = decoder.embedding.weight, list(decoder.upper.parameters())
 
     for t in range(T):
-        (by_state, by_token, *by_upper) = torch.autograd.grad(
+        by_state, by_token, *by_upper = torch.autograd.grad(
             (weights[:, t] * torch.randn(S)).sum(),
             (memory.state, embedding, *upper),
             allow_unused=True,
@@ -103,7 +113,8 @@ def test_the_bottom_layer_asks_with_its_state_of_the_step_before():
         assert not by_state[:, 1:].any()  # no upper layer asks
         assert not any(gradient.any() for gradient in by_upper)
         read = by_token.abs().sum(dim=-1) > 0
-        assert read.nonzero()[:, 0].tolist() == sorted(TARGET[:, :t].flatten().tolist())  # the tokens before step t
+        # the tokens before step t
+        assert read.nonzero()[:, 0].tolist() == sorted(TARGET[:, :t].flatten().tolist())
 
 
 def test_only_the_bottom_layer_waits():

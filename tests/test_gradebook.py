@@ -1,6 +1,8 @@
-"""The gradebook over a term: scores by hand, submissions anew, runs that are stopped, and the table at the end.
+"""The gradebook over a term: scores by hand, submissions anew, runs that are stopped,
+and the table at the end.
 
-The submissions are the course's own notebooks, so they are trusted, and this needs no walls.
+The submissions are the course's own notebooks, so they are trusted, and this needs no
+walls.
 """
 
 import csv
@@ -35,10 +37,28 @@ def hand_in(course, student, text):
 
 
 def autograde(course, *options, lab=LAB, patch=""):
-    """Grade, with something in the grader replaced; give the exit code and what was said."""
-    code = f"import attention_course.grader.converter as c\n{patch}\nfrom nbgrader.apps.nbgraderapp import main; main()"
-    command = [sys.executable, "-c", code, "autograde", lab, "--Autograde.trust_submissions=True", *options]
-    done = subprocess.run(command, cwd=course, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": ""})
+    """Grade, with something in the grader replaced; give the exit code and what was
+    said."""
+    code = (
+        f"import attention_course.grader.converter as c\n{patch}\nfrom"
+        " nbgrader.apps.nbgraderapp import main; main()"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "autograde",
+        lab,
+        "--Autograde.trust_submissions=True",
+        *options,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=course,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": ""},
+    )
     return done.returncode, done.stderr
 
 
@@ -59,7 +79,8 @@ def records(course):
 
 @pytest.fixture(scope="module")
 def term(tmp_path_factory):
-    """A course in which one student handed in the solution, one nothing but the release, and one half a file."""
+    """A course in which one student handed in the solution, one nothing but the
+    release, and one half a file."""
     course = tmp_path_factory.mktemp("a term") / "Köln"
     prepare(ROOT, LAB, course)
     hand_in(course, "ada", notebook("solutions"))
@@ -76,12 +97,17 @@ def test_a_run_says_one_line_for_each_submission(term):
     lines = [line for line in said.splitlines() if "INFO]" not in line]
     assert len(lines) == 1 and "1 of 3 submissions need a person: eve" in lines[0]
     assert "Converting notebook" not in said
-    assert all(re.search(rf"\d/3 {student}: ", said) for student in ("ada", "ben, the younger", "eve"))
+    assert all(
+        re.search(rf"\d/3 {student}: ", said)
+        for student in ("ada", "ben, the younger", "eve")
+    )
 
 
 def test_the_table_says_which_scores_are_final(term):
     rows = exported(term)
-    assert {student: (row["score"], row["status"]) for student, row in rows.items()} == {
+    assert {
+        student: (row["score"], row["status"]) for student, row in rows.items()
+    } == {
         "ada": ("19.0", "4 points to be marked"),
         "ben, the younger": ("0.0", "final"),
         "eve": ("", "needs a person"),
@@ -90,14 +116,30 @@ def test_the_table_says_which_scores_are_final(term):
 
 
 def test_the_table_goes_where_it_is_told(term):
-    assert set(exported(term, "--to=elsewhere.csv", to="elsewhere.csv")) == {"ada", "ben, the younger", "eve", "fay"}
+    assert set(exported(term, "--to=elsewhere.csv", to="elsewhere.csv")) == {
+        "ada",
+        "ben, the younger",
+        "eve",
+        "fay",
+    }
 
 
 def test_a_score_by_hand_that_stands_against_the_judges_is_told(term):
-    """It stands, as always with nbgrader: but nobody may overlook that it was for something else."""
-    eve = "select submitted_notebook.id from submitted_notebook join submitted_assignment on"
-    eve += " submitted_notebook.assignment_id = submitted_assignment.id where student_id = 'eve'"
-    query(term, f"update grade set manual_score = 0, needs_manual_grade = 0 where notebook_id in ({eve})")
+    """It stands, as always with nbgrader: but nobody may overlook that it was for
+    something else."""
+    eve = (
+        "select submitted_notebook.id from submitted_notebook join"
+        " submitted_assignment on"
+    )
+    eve += (
+        " submitted_notebook.assignment_id = submitted_assignment.id where student_id ="
+        " 'eve'"
+    )
+    query(
+        term,
+        "update grade set manual_score = 0, needs_manual_grade = 0 where notebook_id"
+        f" in ({eve})",
+    )
     code, said = autograde(term)
     assert code == 0 and "3 graded" in said and "0 need a person" in said
     html = (term / "gradebook" / "reports" / f"{LAB}.html").read_text(encoding="utf-8")
@@ -115,21 +157,36 @@ def test_a_score_by_hand_that_stands_against_the_judges_is_told(term):
 
 @pytest.mark.parametrize(
     "error, said",
-    [("KeyboardInterrupt", "stopped; run it again"), ("OSError(28, 'No space left')", "stopped: [Errno 28] No space")],
+    [
+        ("KeyboardInterrupt", "stopped; run it again"),
+        ("OSError(28, 'No space left')", "stopped: [Errno 28] No space"),
+    ],
 )
 def test_a_forced_run_that_is_stopped_goes_on(term, error, said):
     before = records(term)
     stop = f"def stop(*_):\n    raise {error}\nc.grade_all = stop"
     code, lines = autograde(term, "--force", patch=stop)
-    assert code == 1 and said in lines and "Traceback" not in lines and lines.count("\n") == 1
+    assert (
+        code == 1
+        and said in lines
+        and "Traceback" not in lines
+        and lines.count("\n") == 1
+    )
     assert not records(term)
     code, lines = autograde(term)
-    assert code == 0 and records(term) == before and f"/{len(before)} ada: 19 of 19" in lines
+    assert (
+        code == 0
+        and records(term) == before
+        and f"/{len(before)} ada: 19 of 19" in lines
+    )
 
 
 def test_what_cannot_be_written_is_one_line_and_is_graded_again(term):
     broken = "from sqlalchemy.exc import OperationalError\ndef broken(*_):\n"
-    broken += "    raise OperationalError('insert', {}, Exception('disk is full'))\nc.Autograde._write = broken"
+    broken += (
+        "    raise OperationalError('insert', {}, Exception('disk is"
+        " full'))\nc.Autograde._write = broken"
+    )
     code, said = autograde(term, "--force", patch=broken)
     assert code == 1 and "Traceback" not in said
     assert "ada (not in the gradebook: (builtins.Exception) disk is full)" in said
@@ -138,8 +195,12 @@ def test_what_cannot_be_written_is_one_line_and_is_graded_again(term):
 
 
 def test_a_gradebook_that_cannot_be_written_is_one_line(term):
-    code, said = autograde(term, "--force", patch="c.os.access = lambda path, mode: False")
-    assert code == 1 and said.count("\n") == 1 and "gradebook.db cannot be written" in said
+    code, said = autograde(
+        term, "--force", patch="c.os.access = lambda path, mode: False"
+    )
+    assert (
+        code == 1 and said.count("\n") == 1 and "gradebook.db cannot be written" in said
+    )
     assert records(term)
 
 
@@ -147,7 +208,13 @@ def test_a_gradebook_that_cannot_be_written_is_one_line(term):
     "lab, reason",
     [
         ("lab3", "there is no lab 'lab3' in solutions/; there are: " + LAB),
-        ("lab99", "lab99 is not in the gradebook yet; nbgrader generate_assignment lab99 --force"),
+        (
+            "lab99",
+            (
+                "lab99 is not in the gradebook yet; nbgrader generate_assignment lab99"
+                " --force"
+            ),
+        ),
     ],
 )
 def test_a_lab_that_cannot_be_graded_is_one_line(term, lab, reason):
@@ -155,17 +222,31 @@ def test_a_lab_that_cannot_be_graded_is_one_line(term, lab, reason):
     folder.mkdir(parents=True)
     if lab == "lab99":
         (term / "solutions" / lab).mkdir()
-        (term / "solutions" / lab / f"{lab}.ipynb").write_text(notebook("solutions"), encoding="utf-8")
+        (term / "solutions" / lab / f"{lab}.ipynb").write_text(
+            notebook("solutions"), encoding="utf-8"
+        )
     code, said = autograde(term, lab=lab)
     assert code == 1 and said.count("\n") == 1 and reason in said
     assert not (term / "gradebook" / "records" / lab).exists()
 
 
 def test_the_page_counts_who_was_marked_by_a_person():
-    record = {"student": "eve", "lab": LAB, "status": "needs a person", "reason": "cut off", "flags": []}
-    assert "1 submissions, 0 graded, 1 need a person." in page(LAB, [record], [record], "")
-    assert "1 submissions, 0 graded, 0 need a person, 1 marked by a person." in page(LAB, [record], [], "")
+    record = {
+        "student": "eve",
+        "lab": LAB,
+        "status": "needs a person",
+        "reason": "cut off",
+        "flags": [],
+    }
+    assert "1 submissions, 0 graded, 1 need a person." in page(
+        LAB, [record], [record], ""
+    )
+    assert "1 submissions, 0 graded, 0 need a person, 1 marked by a person." in page(
+        LAB, [record], [], ""
+    )
 
 
 def test_solutions_in_these_tests_are_without_marks():
-    assert "SOLUTION" not in "".join("".join(cell["source"]) for cell in json.loads(notebook("solutions"))["cells"])
+    assert "SOLUTION" not in "".join(
+        "".join(cell["source"]) for cell in json.loads(notebook("solutions"))["cells"]
+    )

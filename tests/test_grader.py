@@ -21,17 +21,41 @@ def course(tmp_path):
     """A course with one tiny lab."""
     cells = [
         nbformat.v4.new_code_cell(
-            "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION",
-            metadata={"nbgrader": {"grade": False, "grade_id": "double", "locked": False, "schema_version": 3,
-                                   "solution": True, "task": False}},
+            "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END"
+            " SOLUTION",
+            metadata={
+                "nbgrader": {
+                    "grade": False,
+                    "grade_id": "double",
+                    "locked": False,
+                    "schema_version": 3,
+                    "solution": True,
+                    "task": False,
+                }
+            },
         ),
         nbformat.v4.new_code_cell(
             "float(double(2) == 4)",
-            metadata={"nbgrader": {"grade": True, "grade_id": "check", "locked": True, "schema_version": 3,
-                                   "solution": False, "task": False, "points": 1}},
+            metadata={
+                "nbgrader": {
+                    "grade": True,
+                    "grade_id": "check",
+                    "locked": True,
+                    "schema_version": 3,
+                    "solution": False,
+                    "task": False,
+                    "points": 1,
+                }
+            },
         ),
-    ]  # fmt: skip
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    ]
+    kernel = {
+        "kernelspec": {
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        }
+    }
     lab = tmp_path / "solutions" / "lab00_tiny" / "lab00_tiny.ipynb"
     lab.parent.mkdir(parents=True)
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), lab)
@@ -58,7 +82,11 @@ def test_a_release_is_made_once_and_repeats(course):
 
 def test_answers_in_labs_are_never_overwritten(course, capsys, monkeypatch):
     release(course, "lab00_tiny", course / "labs")
-    work = released(course).read_text().replace("raise NotImplementedError()", "return x + x")
+    work = (
+        released(course)
+        .read_text()
+        .replace("raise NotImplementedError()", "return x + x")
+    )
     released(course).write_text(work)
     with pytest.raises(HasAnswers, match="lab00_tiny"):
         release(course, "lab00_tiny", course / "labs")
@@ -70,12 +98,16 @@ def test_answers_in_labs_are_never_overwritten(course, capsys, monkeypatch):
 
 def test_a_release_that_was_never_worked_in_is_replaced(course):
     release(course, "lab00_tiny", course / "labs")
-    released(course).write_text(released(course).read_text().replace("double(2) == 4", "double(3) == 6"))
+    released(course).write_text(
+        released(course).read_text().replace("double(2) == 4", "double(3) == 6")
+    )
     assert release(course, "lab00_tiny", course / "labs")
     assert "double(2) == 4" in released(course).read_text()
 
 
-def test_a_corrupt_notebook_is_one_line_and_the_old_release_stays(course, capsys, monkeypatch):
+def test_a_corrupt_notebook_is_one_line_and_the_old_release_stays(
+    course, capsys, monkeypatch
+):
     release(course, "lab00_tiny", course / "labs")
     before = released(course).read_bytes()
     (course / "solutions" / "lab00_tiny" / "lab00_tiny.ipynb").write_text('{"cells": [')
@@ -88,15 +120,26 @@ def test_a_corrupt_notebook_is_one_line_and_the_old_release_stays(course, capsys
 
 @pytest.mark.parametrize("module", ["release", "sample"])
 def test_an_unknown_lab_is_one_line(course, module):
-    command = [sys.executable, "-m", f"attention_course.grader.{module}", "lab99", *["out"] * (module == "sample")]
+    command = [
+        sys.executable,
+        "-m",
+        f"attention_course.grader.{module}",
+        "lab99",
+        *["out"] * (module == "sample"),
+    ]
     done = subprocess.run(command, cwd=course, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr == "error: there is no lab 'lab99' in solutions/; there are: lab00_tiny\n"
+    assert (
+        done.stderr
+        == "error: there is no lab 'lab99' in solutions/; there are: lab00_tiny\n"
+    )
     assert not (course / "labs").exists() and not (course / "out").exists()
 
 
 def test_a_failing_nbgrader_is_one_line(course):
-    with pytest.raises(GradingError, match=r"nbgrader autograde lab00_tiny failed: .+") as caught:
+    with pytest.raises(
+        GradingError, match=r"nbgrader autograde lab00_tiny failed: .+"
+    ) as caught:
         nbgrader(course, "autograde", "lab00_tiny")
     assert "\n" not in str(caught.value)
 

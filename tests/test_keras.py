@@ -1,4 +1,5 @@
-"""Parity with the layers that the lectures show: Keras' attention, on its torch backend."""
+"""Parity with the layers that the lectures show: Keras' attention, on its torch
+backend."""
 
 import os
 import tempfile
@@ -12,7 +13,8 @@ from attention_course.masks import causal_mask, padding_mask
 from attention_course.scores import AdditiveScore, DotScore
 
 os.environ["KERAS_BACKEND"] = "torch"
-os.environ.setdefault("KERAS_HOME", tempfile.mkdtemp())  # or it would write into the home directory
+# or it would write into the home directory
+os.environ.setdefault("KERAS_HOME", tempfile.mkdtemp())
 keras = pytest.importorskip("keras")
 
 B, T, S, D = 2, 3, 5, 7
@@ -20,7 +22,12 @@ B, T, S, D = 2, 3, 5, 7
 
 @pytest.fixture
 def inputs():
-    return torch.randn(B, T, D), torch.randn(B, S, D), torch.randn(B, S, D), torch.tensor([5, 3])
+    return (
+        torch.randn(B, T, D),
+        torch.randn(B, S, D),
+        torch.randn(B, S, D),
+        torch.tensor([5, 3]),
+    )
 
 
 def test_attention_is_the_dot_score(inputs):
@@ -50,7 +57,8 @@ def test_additive_attention_is_the_additive_score_without_maps(inputs):
     theirs = layer([query, value, key], mask=[None, mask[:, 0]])
     score = AdditiveScore(D, D, D)
     with torch.no_grad():
-        score.query_proj.weight.copy_(torch.eye(D))  # Keras adds query and key as they are
+        # Keras adds query and key as they are
+        score.query_proj.weight.copy_(torch.eye(D))
         score.key_proj.weight.copy_(torch.eye(D))
         score.energy_proj.weight.copy_(layer.scale.value[None])
     ours, _ = attend(score(query, score.project_keys(key)), value, mask)

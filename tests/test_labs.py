@@ -1,7 +1,7 @@
-"""The labs: labs/ is what solutions/ gives, and nbgrader's stock commands grade it right."""
+"""The labs: labs/ is what solutions/ gives, and nbgrader's stock commands grade it
+right."""
 
 import ast
-import json
 import re
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
-from solution_text import rubrics, solution_lines, solution_regions
+from solution_text import flat, rubrics, solution_lines, solution_regions
 
 from attention_course.grader.release import generate
 from attention_course.grader.sample import grade, prepare
@@ -42,14 +42,18 @@ def releases(tmp_path_factory):
 
 
 def test_every_release_has_a_solution(releases):
-    assert sorted(p.name for p in (ROOT / "labs").glob("lab*")) == sorted(p.name for p in releases.iterdir())
+    assert sorted(p.name for p in (ROOT / "labs").glob("lab*")) == sorted(
+        p.name for p in releases.iterdir()
+    )
     assert {p.name for p in releases.iterdir()} == set(LABS)
 
 
 @pytest.mark.parametrize("lab", LABS)
 def test_the_release_is_what_the_solution_gives(lab, releases):
     made = {p.name: p.read_bytes() for p in (releases / lab).iterdir()}
-    kept = {p.name: p.read_bytes() for p in (ROOT / "labs" / lab).iterdir() if p.is_file()}
+    kept = {
+        p.name: p.read_bytes() for p in (ROOT / "labs" / lab).iterdir() if p.is_file()
+    }
     assert made == kept, f"run `make labs` and commit labs/{lab}"
 
 
@@ -65,7 +69,12 @@ def test_what_only_shows_something_is_marked(lab):
     for cell in notebook("solutions", lab).cells:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
             body = ast.parse(cell.source).body
-            provides = all(isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom) for n in body)
+            provides = all(
+                isinstance(
+                    n, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+                )
+                for n in body
+            )
             assert bool(cell.metadata.get("show")) is not provides, cell.id
 
 
@@ -86,12 +95,13 @@ def test_both_are_valid_notebooks_that_know_their_kernel(directory, lab):
 
 @pytest.mark.parametrize("lab", LABS)
 def test_the_release_holds_no_solution_text(lab):
-    released = (ROOT / "labs" / lab / f"{lab}.ipynb").read_text()
+    released = flat("\n".join(cell.source for cell in notebook("labs", lab).cells))
     lines = solution_lines(notebook("solutions", lab).cells)
     assert lines
     for line in lines:
-        if line != "return context, weights":  # what attend returns is said in its docstring
-            assert json.dumps(line)[1:-1] not in released
+        # what attend returns is said in its docstring
+        if line != "return context, weights":
+            assert line not in released
 
 
 @pytest.mark.parametrize("lab", LABS)
@@ -110,28 +120,49 @@ def test_a_lab_asks_for_prose_and_says_how_it_is_marked(lab):
     asked = rubrics(notebook("solutions", lab).cells)
     assert asked
     for cell in asked:
-        marks = re.findall(r"^- ", cell.source.partition("Rubric, one point each:")[2], flags=re.MULTILINE)
-        assert cell.metadata.nbgrader.grade and len(marks) == cell.metadata.nbgrader.points
+        marks = re.findall(
+            r"^- ",
+            cell.source.partition("Rubric, one point each:")[2],
+            flags=re.MULTILINE,
+        )
+        assert (
+            cell.metadata.nbgrader.grade and len(marks) == cell.metadata.nbgrader.points
+        )
 
 
 @pytest.mark.parametrize("lab", LABS)
 def test_the_points_in_the_text_are_those_of_the_cells(lab):
     cells = notebook("solutions", lab).cells
-    points = [c.metadata.nbgrader.points for c in cells if c.metadata.get("nbgrader", {}).get("grade")]
+    points = [
+        c.metadata.nbgrader.points
+        for c in cells
+        if c.metadata.get("nbgrader", {}).get("grade")
+    ]
     by_hand = [c.metadata.nbgrader.points for c in rubrics(cells)]
     said = re.search(
-        r"\*\*Points:\*\* (\d+), of which (\d+) are given by `check\(...\)` cells.* and (\d+) by a person",
+        r"\*\*Points:\*\* (\d+), of which (\d+) are given by `check\(...\)` cells.* and"
+        r" (\d+) by a person",
         cells[0].source,
     )
-    assert [int(number) for number in said.groups()] == [sum(points), sum(points) - sum(by_hand), sum(by_hand)]
-    told = re.findall(r"^##.*\((\d+) points", "\n".join(c.source for c in cells), flags=re.MULTILINE)
+    assert [int(number) for number in said.groups()] == [
+        sum(points),
+        sum(points) - sum(by_hand),
+        sum(by_hand),
+    ]
+    told = re.findall(
+        r"^##.*\((\d+) points", "\n".join(c.source for c in cells), flags=re.MULTILINE
+    )
     assert sorted(map(int, told)) == sorted(points)
 
 
 @pytest.mark.parametrize("lab", LABS)
 def test_a_lab_asks_for_a_prediction_and_compares_it(lab):
     code = [c.source for c in notebook("solutions", lab).cells if c.cell_type == "code"]
-    predicted = [name for source in code for name in re.findall(r"^(expected_\w+) = ", source, flags=re.MULTILINE)]
+    predicted = [
+        name
+        for source in code
+        for name in re.findall(r"^(expected_\w+) = ", source, flags=re.MULTILINE)
+    ]
     assert predicted
     assert any(f"{{{name}}}" in source for source in code for name in predicted)
 
@@ -145,15 +176,28 @@ def test_an_answer_is_at_most_a_dozen_lines(lab):
 
 @pytest.mark.parametrize("lab", LABS)
 def test_no_answer_can_be_imported_by_accident(lab):
-    code = "\n".join(cell.source for cell in notebook("solutions", lab).cells if cell.cell_type == "code")
+    code = "\n".join(
+        cell.source
+        for cell in notebook("solutions", lab).cells
+        if cell.cell_type == "code"
+    )
     tree = ast.parse(code)
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import) for a in node.names}
+    defined = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    imported = {
+        a.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom | ast.Import)
+        for a in node.names
+    }
     assert defined and not defined & imported
     assert not any("*" in name for name in imported)
 
 
-# --- graded with nbgrader's stock commands ----------------------------------------------------------------------------
+# --- graded with nbgrader's stock commands --------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +241,9 @@ def test_the_solution_gets_everything_and_the_release_nothing(course):
     cells = notebook("solutions", "lab03_scoring").cells
     by_hand = sum(cell.metadata.nbgrader.points for cell in rubrics(cells))
     assert scores["solution"].points == scores["solution"].possible - by_hand
-    assert scores["solution"].points == sum(question.points for question in LAB03_SCORING)
+    assert scores["solution"].points == sum(
+        question.points for question in LAB03_SCORING
+    )
     assert scores["untouched"].points == 0
 
 
@@ -207,7 +253,10 @@ def test_one_wrong_function_loses_its_points_and_no_others(course):
         name: points - by_question(directory, "one_wrong")[name]
         for name, points in by_question(directory, "solution").items()
     }
-    assert lost == {name: QUESTIONS["scaled_dot"].points if name == "check_scaled_dot" else 0 for name in lost}
+    assert lost == {
+        name: QUESTIONS["scaled_dot"].points if name == "check_scaled_dot" else 0
+        for name in lost
+    }
 
 
 def test_a_tag_on_a_cell_earns_nothing(course):
@@ -217,25 +266,48 @@ def test_a_tag_on_a_cell_earns_nothing(course):
 
 def test_feedback_shows_the_table_and_names_the_mistake(course):
     directory, _ = course
-    feedback = (directory / "gradebook" / "feedback" / "one_wrong" / "lab03_scoring" / "lab03_scoring.html").read_text()
+    feedback = (
+        directory
+        / "gradebook"
+        / "feedback"
+        / "one_wrong"
+        / "lab03_scoring"
+        / "lab03_scoring.html"
+    ).read_text()
     assert "scale missing" in feedback
     assert "masked_softmax: 5 of 5 points" in feedback
-    assert "\r" not in feedback and "step/s" not in feedback  # no debris of a progress bar
+    # no debris of a progress bar
+    assert "\r" not in feedback and "step/s" not in feedback
 
 
 def test_what_only_shows_something_is_not_graded(course):
     directory, _ = course
-    path = directory / "gradebook" / "autograded" / "solution" / "lab03_scoring" / "lab03_scoring.ipynb"
-    printed = "".join(o.get("text", "") for c in nbformat.read(path, as_version=4).cells for o in c.get("outputs", []))
+    path = (
+        directory
+        / "gradebook"
+        / "autograded"
+        / "solution"
+        / "lab03_scoring"
+        / "lab03_scoring.ipynb"
+    )
+    printed = "".join(
+        o.get("text", "")
+        for c in nbformat.read(path, as_version=4).cells
+        for o in c.get("outputs", [])
+    )
     assert "right in every character" not in printed
 
 
 def test_the_solution_runs_without_an_error(monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")  # as the book and the grader do
     solution = notebook("solutions", "lab03_scoring")
-    ExecutePreprocessor(timeout=1800, startup_timeout=600, shutdown_kernel="immediate").preprocess(solution)
+    ExecutePreprocessor(
+        timeout=1800, startup_timeout=600, shutdown_kernel="immediate"
+    ).preprocess(solution)
     outputs = [o for cell in solution.cells for o in cell.get("outputs", [])]
-    assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
+    assert not [
+        o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"
+    ]
     printed = "".join(o.text for o in outputs if o.get("name") == "stdout")
     assert "\r" not in printed and "step/s" not in printed
     share = float(re.search(r"right in every character: ([\d.]+)", printed).group(1))
@@ -254,4 +326,6 @@ def test_nbgrader_validate_accepts_the_solution_and_not_the_release(course, tmp_
         patience = ["--Execute.timeout=1800", "--Execute.startup_timeout=600"]
         command = [sys.executable, "-m", "nbgrader", "validate", str(path), *patience]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-        assert ("Success! Your notebook passes all the tests." in done.stdout) is accepted, done.stdout + done.stderr
+        assert (
+            "Success! Your notebook passes all the tests." in done.stdout
+        ) is accepted, done.stdout + done.stderr

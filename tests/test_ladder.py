@@ -5,7 +5,9 @@ from measure import ladder
 
 from attention_course.plotting import report_table
 
-SMALL = ladder.Effort(seeds=(0, 1), steps=2, sizes=(("train_size", 300), ("held_out_size", 40)))
+SMALL = ladder.Effort(
+    seeds=(0, 1), steps=2, sizes=(("train_size", 300), ("held_out_size", 40))
+)
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +17,11 @@ def one_task(monkeypatch):
 
 @pytest.fixture
 def two_rungs(monkeypatch):
-    monkeypatch.setattr(ladder, "RUNGS", {name: ladder.RUNGS[name] for name in ("final state", "Bahdanau")})
+    monkeypatch.setattr(
+        ladder,
+        "RUNGS",
+        {name: ladder.RUNGS[name] for name in ("final state", "Bahdanau")},
+    )
 
 
 def figures(cells, seeds=(0, 1)):
@@ -32,7 +38,11 @@ def test_every_rung_gets_through(tmp_path):
         # A memory of one slot is not asked; two steps teach nobody where to look.
         assert (cell.alignment_error is None) == ladder.RUNGS[rung].one_slot
         assert cell.alignment_error is None or 0.5 < cell.alignment_error <= 1
-        assert 0 <= cell.exact_match < 0.5 and cell.cpu_seconds > 0 and cell.tokens_per_second > 0
+        assert (
+            0 <= cell.exact_match < 0.5
+            and cell.cpu_seconds > 0
+            and cell.tokens_per_second > 0
+        )
 
 
 def test_a_killed_run_goes_on_where_it_was(two_rungs, tmp_path, monkeypatch, capsys):
@@ -88,9 +98,16 @@ def test_the_figures_are_those_of_the_seeds(two_rungs):
     got = figures(cells)
 
     exact = got["Bahdanau", "exact match"]
-    assert exact.value == pytest.approx(0.99) and (exact.target, exact.holds) == (">= 0.99", True)
-    assert [got["Bahdanau", f"exact match, {end}"].value for end in ("lowest", "highest")] == [0.98, 1.0]
-    assert got["Bahdanau", "CPU time"].value == 10.5 and got["Bahdanau", "CPU time"].holds
+    assert exact.value == pytest.approx(0.99) and (exact.target, exact.holds) == (
+        ">= 0.99",
+        True,
+    )
+    assert [
+        got["Bahdanau", f"exact match, {end}"].value for end in ("lowest", "highest")
+    ] == [0.98, 1.0]
+    assert (
+        got["Bahdanau", "CPU time"].value == 10.5 and got["Bahdanau", "CPU time"].holds
+    )
     assert got["Bahdanau", "exact match, 1 to 4 letters"].value == 0.75
     assert got["Bahdanau", "exact match, 10 to 14 letters"].value is None
     assert got["Bahdanau", "alignment error"].value == pytest.approx(0.2)
@@ -120,6 +137,14 @@ def test_the_verb_leaves_a_report(two_rungs, tmp_path, monkeypatch):
     ladder.main(["--quick"])
 
     written = json.loads((tmp_path / "ladder-quick.json").read_text(encoding="utf-8"))
-    table = report_table(written["rows"], "reversal", "model", ["parameters", "CPU time", "alignment error"])
-    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| final state", "| Bahdanau"]
+    table = report_table(
+        written["rows"],
+        "reversal",
+        "model",
+        ["parameters", "CPU time", "alignment error"],
+    )
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
+        "| final state",
+        "| Bahdanau",
+    ]
     assert table.splitlines()[2].endswith("| – |")

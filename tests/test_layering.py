@@ -1,4 +1,5 @@
-"""Who may import whom. The table is the design's; a new module has to find its place in it."""
+"""Who may import whom. The table is the design's; a new module has to find its place in
+it."""
 
 import ast
 from pathlib import Path
@@ -39,17 +40,23 @@ OUTSIDE = {"book", "labs", "solutions", "tests", "conftest"}
 
 def may_import(unit):
     if unit == "grader":
-        return {"grader", "questions"}  # it knows no model, so not what is below the questions
+        # it knows no model, so not what is below the questions
+        return {"grader", "questions"}
     return {unit}.union(*(may_import(below) for below in BELOW[unit]))
 
 
 def imported(code, package):
-    """List the dotted names that some code imports, `package` being where the code stands."""
+    """List the dotted names that some code imports, `package` being where the code
+    stands."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = (
+                package.split(".")[: len(package.split(".")) - node.level + 1]
+                if node.level
+                else []
+            )
             base += node.module.split(".") if node.module else []
             yield from (".".join([*base, alias.name]) for alias in node.names)
 
@@ -58,7 +65,9 @@ def violations(code, unit, package="attention_course"):
     wrong = []
     for name in imported(code, package):
         top, *rest = name.split(".")
-        if top in OUTSIDE or (top == "attention_course" and rest and rest[0] not in may_import(unit)):
+        if top in OUTSIDE or (
+            top == "attention_course" and rest and rest[0] not in may_import(unit)
+        ):
             wrong.append(name)
     return wrong
 
@@ -72,12 +81,17 @@ def test_imports_go_one_way(path):
     unit = relative.parts[0].removesuffix(".py")
     package = ".".join(["attention_course", *relative.parts[:-1]])
 
-    assert unit in [*BELOW, "grader"], f"{relative} has no place in the table of test_layering.py"
+    assert unit in [
+        *BELOW,
+        "grader",
+    ], f"{relative} has no place in the table of test_layering.py"
     assert violations(path.read_text(encoding="utf-8"), unit, package) == []
 
 
 def test_there_is_something_to_look_at():
-    assert {"masks.py", "scores.py", "rnn.py", "training.py", "dates.py"} <= {path.name for path in FILES}
+    assert {"masks.py", "scores.py", "rnn.py", "training.py", "dates.py"} <= {
+        path.name for path in FILES
+    }
 
 
 @pytest.mark.parametrize(
@@ -104,7 +118,13 @@ def test_a_wrong_import_is_noticed(code, unit):
 @pytest.mark.parametrize(
     ("code", "unit"),
     [
-        ("from attention_course.masks import padding_mask\nfrom attention_course.scores import Score", "rnn"),
+        (
+            (
+                "from attention_course.masks import padding_mask\nfrom"
+                " attention_course.scores import Score"
+            ),
+            "rnn",
+        ),
         ("from attention_course.tasks.core import Task", "tasks"),
         ("import torch\nfrom torch import nn", "masks"),
         ("from attention_course.rnn import RNNEncoder", "questions"),

@@ -19,7 +19,9 @@ def clone(tmp_path):
 
 def make(clone, *arguments):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    done = subprocess.run(["make", *arguments], cwd=clone, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        ["make", *arguments], cwd=clone, capture_output=True, text=True, env=environment
+    )
     return done.returncode, [line for line in done.stdout.splitlines() if line]
 
 
@@ -28,8 +30,9 @@ def python(clone, version, modules_ok=True):
     fake = clone / f"python{version}"
     comparison = 0 if tuple(map(int, version.split("."))) >= (3, 11) else 1
     fake.write_text(
-        f'#!/bin/sh\ncase "$*" in *--version*) echo "Python {version}.0";; *version_info*) exit {comparison};; '
-        f"*ensurepip*) exit {0 if modules_ok else 1};; *) exit 99;; esac\n"
+        f'#!/bin/sh\ncase "$*" in *--version*) echo "Python {version}.0";;'
+        f" *version_info*) exit {comparison};; *ensurepip*) exit"
+        f" {0 if modules_ok else 1};; *) exit 99;; esac\n"
     )
     fake.chmod(0o755)
     return f"PYTHON={fake}"
@@ -66,5 +69,11 @@ def test_no_room_on_the_disk(clone):
 def test_help_lists_every_verb(clone):
     code, lines = make(clone, "help")
     assert code == 0
-    (phony,) = [line for line in (clone / "Makefile").read_text().splitlines() if line.startswith(".PHONY:")]
-    assert [line.split()[1] for line in lines] == [verb for verb in phony.split()[1:] if verb != "environment"]
+    (phony,) = [
+        line
+        for line in (clone / "Makefile").read_text().splitlines()
+        if line.startswith(".PHONY:")
+    ]
+    assert [line.split()[1] for line in lines] == [
+        verb for verb in phony.split()[1:] if verb != "environment"
+    ]

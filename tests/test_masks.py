@@ -10,18 +10,28 @@ def test_padding_mask_by_hand(device):
     mask = padding_mask(torch.tensor([3, 5], device=device), 5)
 
     assert mask.device.type == device.type
-    assert mask.tolist() == [[[True, True, True, False, False]], [[True, True, True, True, True]]]
+    assert mask.tolist() == [
+        [[True, True, True, False, False]],
+        [[True, True, True, True, True]],
+    ]
 
 
 def test_padding_mask_reaches_beyond_the_longest_sentence():
-    assert padding_mask(torch.tensor([2, 0]), 3).tolist() == [[[True, True, False]], [[False, False, False]]]
+    assert padding_mask(torch.tensor([2, 0]), 3).tolist() == [
+        [[True, True, False]],
+        [[False, False, False]],
+    ]
 
 
 def test_causal_mask_by_hand(device):
     mask = causal_mask(3, device)
 
     assert mask.device.type == device.type
-    assert mask.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert mask.tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]
 
 
 def test_masks_combine_with_and():
@@ -33,7 +43,10 @@ def test_masks_combine_with_and():
 
 
 def test_masks_are_made_where_they_are_asked_for():
-    assert padding_mask(torch.ones(2, dtype=torch.long, device="meta"), 5).device.type == "meta"
+    assert (
+        padding_mask(torch.ones(2, dtype=torch.long, device="meta"), 5).device.type
+        == "meta"
+    )
     assert causal_mask(5, torch.device("meta")).device.type == "meta"
     assert sliding_window_mask(5, 1, torch.device("meta")).device.type == "meta"
 
@@ -43,21 +56,33 @@ def test_sliding_window_mask_by_hand(device):
 
     yes, no = True, False
     assert mask.device.type == device.type
-    assert mask.tolist() == [[yes, yes, no, no], [yes, yes, yes, no], [no, yes, yes, yes], [no, no, yes, yes]]
+    assert mask.tolist() == [
+        [yes, yes, no, no],
+        [yes, yes, yes, no],
+        [no, yes, yes, yes],
+        [no, no, yes, yes],
+    ]
 
 
 def test_a_causal_window_looks_back_only():
     mask = sliding_window_mask(4, 1) & causal_mask(4)
 
     yes, no = True, False
-    assert mask.tolist() == [[yes, no, no, no], [yes, yes, no, no], [no, yes, yes, no], [no, no, yes, yes]]
+    assert mask.tolist() == [
+        [yes, no, no, no],
+        [yes, yes, no, no],
+        [no, yes, yes, no],
+        [no, no, yes, yes],
+    ]
 
 
 @given(st.integers(1, 9), st.integers(0, 9))
 def test_a_window_reaches_as_far_as_it_says(size, width):
     mask = sliding_window_mask(size, width)
 
-    assert mask.tolist() == [[abs(t - s) <= width for s in range(size)] for t in range(size)]
+    assert mask.tolist() == [
+        [abs(t - s) <= width for s in range(size)] for t in range(size)
+    ]
 
 
 @pytest.mark.plain

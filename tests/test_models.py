@@ -14,8 +14,11 @@ TARGET = torch.tensor([[1, 4, 5], [1, 6, 18]])
 
 
 def test_the_two_vocabularies_are_not_mixed_up(model):
-    """16 is the last source token and 18 the last target token: neither a word fewer nor the sizes swapped."""
-    logits, _ = model(SOURCE.clamp(max=16).masked_fill(SOURCE == 8, 16), LENGTHS, TARGET)
+    """16 is the last source token and 18 the last target token: neither a word fewer
+    nor the sizes swapped."""
+    logits, _ = model(
+        SOURCE.clamp(max=16).masked_fill(SOURCE == 8, 16), LENGTHS, TARGET
+    )
     assert logits.size(-1) == 19
     with pytest.raises(IndexError):
         model(SOURCE + 13, LENGTHS, TARGET)
@@ -36,7 +39,10 @@ def test_a_decoder_can_use_any_score():
             assert_close(weights.sum(dim=-1), torch.ones(B, T))
 
 
-@pytest.mark.parametrize("build", [models.final_state, models.context_every_step, models.bahdanau, models.luong])
+@pytest.mark.parametrize(
+    "build",
+    [models.final_state, models.context_every_step, models.bahdanau, models.luong],
+)
 def test_an_encoder_is_what_was_asked_for(build):
     score = [DotScore()] if build in (models.bahdanau, models.luong) else []
     for kinds, model in (
@@ -44,7 +50,11 @@ def test_an_encoder_is_what_was_asked_for(build):
         ([nn.GRU], build(17, 19, 7, 11, *score)),
     ):
         stack = model.encoder.layers
-        assert [type(layer) for layer in stack.forwards] == [type(layer) for layer in stack.backwards] == kinds
+        assert (
+            [type(layer) for layer in stack.forwards]
+            == [type(layer) for layer in stack.backwards]
+            == kinds
+        )
 
 
 def test_the_depth_of_gnmt_is_that_of_both_stacks():
@@ -55,7 +65,9 @@ def test_the_depth_of_gnmt_is_that_of_both_stacks():
 def test_a_bottleneck_has_one_slot_and_its_weight_is_one(one_slot_model):
     memory = one_slot_model.encode(SOURCE, LENGTHS)
     _, weights = one_slot_model.decode(TARGET, memory)
-    _, step_weights, _ = one_slot_model.step(TARGET[:, :1], memory, one_slot_model.start(memory))
+    _, step_weights, _ = one_slot_model.step(
+        TARGET[:, :1], memory, one_slot_model.start(memory)
+    )
 
     assert memory.key.size(1) == memory.value.size(1) == memory.mask.size(2) == 1
     assert_close(weights, torch.ones(B, T, 1))
@@ -85,13 +97,16 @@ def test_a_local_memory_has_a_slot_for_every_token_and_weights_for_some(local_mo
 
 
 def test_runs_without_data(model):
-    """On "meta" a tensor that some line makes on the default device cannot be combined with the others."""
+    """On "meta" a tensor that some line makes on the default device cannot be combined
+    with the others."""
     model = model.to("meta")
     source, target = SOURCE.to("meta"), TARGET.to("meta")
     memory = model.encode(source, LENGTHS)
     logits, weights = model.decode(target, memory, need_weights=True)
     _, _, cache = model.step(target[:, :1], memory, model.start(memory))
-    step_logits, step_weights, cache = model.step(target[:, 1:2], memory, cache, need_weights=True)
+    step_logits, step_weights, cache = model.step(
+        target[:, 1:2], memory, cache, need_weights=True
+    )
 
     made = tree_leaves((memory, logits, weights, step_logits, step_weights, cache))
     assert {tensor.device.type for tensor in made} == {"meta"}
@@ -101,11 +116,17 @@ def test_runs_without_data(model):
 
 def test_transformers_are_built_as_asked():
     sizes = {"dim": 6, "num_heads": 3, "hidden_dim": 13, "num_layers": 2}
-    translator = models.transformer(17, 19, **sizes, dropout=0.25, pre_norm=False, tied=True)
+    translator = models.transformer(
+        17, 19, **sizes, dropout=0.25, pre_norm=False, tied=True
+    )
     writer = models.decoder_only(19, **sizes, dropout=0.25, pre_norm=False, tied=True)
     reader = models.encoder_only(17, **sizes, dropout=0.25, pre_norm=False)
 
-    assert translator(SOURCE, LENGTHS, TARGET)[0].shape == writer(TARGET).shape == (B, T, 19)
+    assert (
+        translator(SOURCE, LENGTHS, TARGET)[0].shape
+        == writer(TARGET).shape
+        == (B, T, 19)
+    )
     assert reader(SOURCE, LENGTHS).states.shape == (B, S, 6)
     assert translator.decoder.head.weight is translator.decoder.embedding.weight
     assert writer.head.weight is writer.embedding.weight
@@ -113,5 +134,9 @@ def test_transformers_are_built_as_asked():
         assert len(part.blocks) == 2
         for block in part.blocks:
             around = block.around_self
-            assert (block.self_attention.num_heads, around.dropout.p, around.pre_norm) == (3, 0.25, False)
+            assert (
+                block.self_attention.num_heads,
+                around.dropout.p,
+                around.pre_norm,
+            ) == (3, 0.25, False)
             assert block.feed_forward.inner.out_features == 13

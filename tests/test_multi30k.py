@@ -31,7 +31,9 @@ def write(folder, splits):
     for split, pairs in splits.items():
         for language, sentences in zip(("de", "en"), zip(*pairs)):
             name = f"{split}.{language}.gz"
-            (folder / name).write_bytes(gzip.compress("".join(f"{s}\n" for s in sentences).encode()))
+            (folder / name).write_bytes(
+                gzip.compress("".join(f"{s}\n" for s in sentences).encode())
+            )
             sums[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
     return sums
 
@@ -53,7 +55,16 @@ def task(folder):
 
 
 @pytest.mark.parametrize(
-    "text", ["Ein Hund läuft.", "a man's dog", "x", "", "What?! No (really) no 3,5", "日本 ß unseen", "_under_ score"]
+    "text",
+    [
+        "Ein Hund läuft.",
+        "a man's dog",
+        "x",
+        "",
+        "What?! No (really) no 3,5",
+        "日本 ß unseen",
+        "_under_ score",
+    ],
 )
 def test_pieces_join_to_the_text(text):
     subwords = Subwords([source for source, _ in TRAIN], 50)
@@ -64,14 +75,24 @@ def test_pieces_join_to_the_text(text):
 def test_what_is_frequent_stays_whole():
     subwords = Subwords(["the cat, the dog"] * 5 + ["a tic"], 100)
 
-    assert subwords.split("the dog, the toc") == ("▁the", "▁dog", ",", "▁the", "▁t", "o", "c")
+    assert subwords.split("the dog, the toc") == (
+        "▁the",
+        "▁dog",
+        ",",
+        "▁the",
+        "▁t",
+        "o",
+        "c",
+    )
 
 
 def test_a_vocabulary_size_is_kept_to():
     texts = ["ab abc abcd abcde abcdef abcdefg", "b bc bcd bcde bcdef", "c cd cde cdef"]
 
     def used(vocab_size):
-        return {piece for text in texts for piece in Subwords(texts, vocab_size).split(text)}
+        return {
+            piece for text in texts for piece in Subwords(texts, vocab_size).split(text)
+        }
 
     assert len(used(9)) <= 9 < len(used(16)) <= 16
 
@@ -83,13 +104,22 @@ def test_splits_are_the_files(task):
     assert isinstance(task, Task)
     assert [task.view(e) for e in task.validation] == ["Ein Strand! -> A beach!"]
     assert [join(e.target) for e in task.test] == [english for _, english in HELD_OUT]
-    assert task.view(task.train[1]) == "Zwei Hunde laufen am Strand. -> Two dogs run on the beach."
+    assert (
+        task.view(task.train[1])
+        == "Zwei Hunde laufen am Strand. -> Two dogs run on the beach."
+    )
     assert len(task.train) == 5
 
 
 def test_vocabularies_come_from_the_training_pairs(task):
-    assert set(task.source_vocabulary.tokens) == {*SPECIALS, *(p for e in task.train for p in e.source)}
-    assert set(task.target_vocabulary.tokens) == {*SPECIALS, *(p for e in task.train for p in e.target)}
+    assert set(task.source_vocabulary.tokens) == {
+        *SPECIALS,
+        *(p for e in task.train for p in e.source),
+    }
+    assert set(task.target_vocabulary.tokens) == {
+        *SPECIALS,
+        *(p for e in task.train for p in e.target),
+    }
     assert "!" not in task.target_vocabulary.tokens
     assert task.collate(task.validation).target_out[0, -2:].tolist() == [UNK, EOS]
 
@@ -100,34 +130,45 @@ def test_a_sentence_from_outside_is_cut_as_those_of_the_corpus(task):
 
 
 def test_sentences_of_like_length_are_trained_on_together(task):
-    assert task.length(task.train[4]) == (len(task.train[4].target), len(task.train[4].source))
+    assert task.length(task.train[4]) == (
+        len(task.train[4].target),
+        len(task.train[4].source),
+    )
     assert length_of(task)(task.train[4]) == task.length(task.train[4])
     assert length_of(reversal(3, 20, 2)) is None
 
 
 class Says(EncoderDecoder):
-    """Says, one piece after the other, what it was told to say of each source, and looks at nothing else."""
+    """Says, one piece after the other, what it was told to say of each source, and
+    looks at nothing else."""
 
     def __init__(self, task, sayings):
         torch.nn.Module.__init__(self)
         self.nothing = torch.nn.Parameter(torch.zeros(1))
         self.size = len(task.target_vocabulary)
         self.ids = {
-            tuple(task.source_vocabulary.encode(e.source)): [*task.target_vocabulary.encode(said), EOS]
+            tuple(task.source_vocabulary.encode(e.source)): [
+                *task.target_vocabulary.encode(said),
+                EOS,
+            ]
             for e, said in sayings
         }
 
     def encode(self, source, lengths):
         rows = [tuple(row[:n]) for row, n in zip(source.tolist(), lengths.tolist())]
         longest = max(map(len, self.ids.values()))
-        return torch.tensor([self.ids[row] + [EOS] * (longest - len(self.ids[row])) for row in rows])
+        return torch.tensor(
+            [self.ids[row] + [EOS] * (longest - len(self.ids[row])) for row in rows]
+        )
 
     def start(self, memory):
         return torch.zeros(len(memory), 1, dtype=torch.long)
 
     def step(self, token, memory, cache):
         said = memory.gather(1, cache.clamp(max=memory.size(1) - 1))
-        logits = torch.full((len(memory), 1, self.size), -50.0).scatter(-1, said[..., None], 50.0)
+        logits = torch.full((len(memory), 1, self.size), -50.0).scatter(
+            -1, said[..., None], 50.0
+        )
         return logits, None, cache + 1
 
 
@@ -135,19 +176,28 @@ def test_predictions_keep_the_order_of_the_examples(task):
     sayings = [(e, e.target) for e in task.train]
     model = Says(task, sayings)
 
-    assert task.predict(model, task.train, batch_size=2) == [e.target for e in task.train]
-    assert task.predict(model, task.train[::-1], beam_size=3) == [e.target for e in task.train[::-1]]
+    assert task.predict(model, task.train, batch_size=2) == [
+        e.target for e in task.train
+    ]
+    assert task.predict(model, task.train[::-1], beam_size=3) == [
+        e.target for e in task.train[::-1]
+    ]
     assert task.score(model, task.train) == pytest.approx(100)
 
 
 def test_bleu_by_hand(task):
-    """Of "A dog runs." and "A dog." for "A dog runs.": precisions 7/7, 4/5, 2/3, 1/1, and 7 tokens for 8."""
+    """Of "A dog runs." and "A dog." for "A dog runs.": precisions 7/7, 4/5, 2/3, 1/1,
+    and 7 tokens for 8."""
     example = task.train[0]
     other = task.example("Ein Mann läuft.", "A dog runs.")
-    model = Says(task, [(example, example.target), (other, task.target_subwords.split("A dog."))])
+    model = Says(
+        task, [(example, example.target), (other, task.target_subwords.split("A dog."))]
+    )
     precision = (1 * 4 / 5 * 2 / 3 * 1) ** 0.25
 
-    assert task.score(model, [example, other]) == pytest.approx(100 * precision * torch.tensor(1 - 8 / 7).exp().item())
+    assert task.score(model, [example, other]) == pytest.approx(
+        100 * precision * torch.tensor(1 - 8 / 7).exp().item()
+    )
 
 
 def test_the_length_is_bounded_by_the_source_and_not_by_the_reference(task):
@@ -177,25 +227,42 @@ def test_a_model_trains_on_it(task):
 # The measurement
 
 
-def test_the_measurement_trains_goes_on_and_reports(folder, tmp_path, monkeypatch, capsys):
+def test_the_measurement_trains_goes_on_and_reports(
+    folder, tmp_path, monkeypatch, capsys
+):
     written = []
     sizes = "--model luong --dim 8 --hidden-dim 8 --layers 1 --vocab-size 60 --steps 4"
     monkeypatch.setattr(measurement, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(measurement, "RUNGS", {"tiny": Rung(sizes, bleu=101, millions=1)})
-    monkeypatch.setattr(measurement.report, "write", lambda name, rows, seconds: written.append((name, rows)))
+    monkeypatch.setattr(
+        measurement, "RUNGS", {"tiny": Rung(sizes, bleu=101, millions=1)}
+    )
+    monkeypatch.setattr(
+        measurement.report,
+        "write",
+        lambda name, rows, seconds: written.append((name, rows)),
+    )
 
     measurement.main([str(folder)])
     history = (tmp_path / "runs" / "tiny" / "history.csv").read_text()
     measurement.main([str(folder)])
-    assert (tmp_path / "runs" / "tiny" / "history.csv").read_text() == history  # there was nothing left to train
+    # there was nothing left to train
+    assert (tmp_path / "runs" / "tiny" / "history.csv").read_text() == history
 
     assert [name for name, _ in written] == ["multi30k"] * 2
     rows = {row.what.removeprefix("Multi30k / tiny / "): row for row in written[0][1]}
-    assert shlex.split(rows["command"].value)[:4] == ["attention-course", "train", "--task", "multi30k"]
+    assert shlex.split(rows["command"].value)[:4] == [
+        "attention-course",
+        "train",
+        "--task",
+        "multi30k",
+    ]
     assert rows["steps"].value == 4
     assert rows["parameters"].holds and 1000 < rows["parameters"].value < 1_000_000
     assert rows["BLEU"].holds is False and "case:mixed" in rows["BLEU"].note
-    assert rows["BLEU, lower case"].holds is False and "case:lc" in rows["BLEU, lower case"].note
+    assert (
+        rows["BLEU, lower case"].holds is False
+        and "case:lc" in rows["BLEU, lower case"].note
+    )
     assert rows["published BLEU"].value == 101 and rows["published BLEU"].holds is None
     assert rows["chrF2"].holds is None
     capsys.readouterr()
@@ -207,13 +274,20 @@ def test_the_measurement_trains_goes_on_and_reports(folder, tmp_path, monkeypatc
 @pytest.mark.plain
 def test_a_missing_file_is_named(folder):
     (folder / "val.en.gz").unlink()
-    with pytest.raises(ValueError, match=r"val\.en\.gz is missing; get it from data/task1/raw of https://.*multi30k"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"val\.en\.gz is missing; get it from data/task1/raw of https://.*multi30k"
+        ),
+    ):
         multi30k(folder)
 
 
 @pytest.mark.plain
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match=r"nowhere.train\.de\.gz is missing; get it from"):
+    with pytest.raises(
+        ValueError, match=r"nowhere.train\.de\.gz is missing; get it from"
+    ):
         multi30k(tmp_path / "nowhere")
 
 
@@ -222,7 +296,11 @@ def test_a_changed_file_is_named(folder):
     with (folder / "test_2016_flickr.de.gz").open("ab") as file:
         file.write(b"\0")
     with pytest.raises(
-        ValueError, match=r"test_2016_flickr\.de\.gz has SHA256 .{8}\.\.\., not .{8}\.\.\. as published"
+        ValueError,
+        match=(
+            r"test_2016_flickr\.de\.gz has SHA256 .{8}\.\.\., not .{8}\.\.\. as"
+            r" published"
+        ),
     ):
         multi30k(folder)
 
@@ -230,12 +308,22 @@ def test_a_changed_file_is_named(folder):
 # The real corpus, where MULTI30K names its folder
 
 
-@pytest.mark.skipif("MULTI30K" not in os.environ, reason="MULTI30K names no folder with the corpus")
+@pytest.mark.skipif(
+    "MULTI30K" not in os.environ, reason="MULTI30K names no folder with the corpus"
+)
 def test_the_real_corpus():
     task = multi30k(os.environ["MULTI30K"])
 
-    assert list(map(len, (task.train, task.validation, task.test))) == [29_000, 1_014, 1_000]
-    assert task.view(task.train[2]) == (
-        "Ein kleines Mädchen klettert in ein Spielhaus aus Holz. -> A little girl climbing into a wooden playhouse."
+    assert list(map(len, (task.train, task.validation, task.test))) == [
+        29_000,
+        1_014,
+        1_000,
+    ]
+    assert (
+        task.view(task.train[2])
+        == "Ein kleines Mädchen klettert in ein Spielhaus aus Holz. -> A little girl"
+        " climbing into a wooden playhouse."
     )
-    assert all(len(e.target) < 2 * len(e.source) + 10 for e in task.validation + task.test)
+    assert all(
+        len(e.target) < 2 * len(e.source) + 10 for e in task.validation + task.test
+    )

@@ -11,7 +11,9 @@ EFFORT = norms.QUICK._replace(depths=(2,), rates=(0.01, 0.02), seeds=(0, 1))
 
 def test_the_figures_are_those_of_the_seeds():
     results = {
-        (2, norm, warmup, rate, seed): 0.5 * (norm == "pre-norm") + 0.1 * (warmup == "without") + rate + 0.2 * seed
+        (2, norm, warmup, rate, seed): (
+            0.5 * (norm == "pre-norm") + 0.1 * (warmup == "without") + rate + 0.2 * seed
+        )
         for norm in norms.NORMS
         for warmup in norms.WARMUPS
         for rate in EFFORT.rates
@@ -21,7 +23,9 @@ def test_the_figures_are_those_of_the_seeds():
 
     assert got["2 layers / pre-norm, without / 0.02"] == pytest.approx(0.72)
     assert got["2 layers / pre-norm, without / 0.02, lowest"] == pytest.approx(0.62)
-    assert got["2 layers / post-norm, with warm-up / 0.01, highest"] == pytest.approx(0.21)
+    assert got["2 layers / post-norm, with warm-up / 0.01, highest"] == pytest.approx(
+        0.21
+    )
     assert len(got) == 2 * 2 * 2 * 3
 
 
@@ -53,6 +57,15 @@ def test_the_verb_leaves_a_report(tmp_path, monkeypatch):
     norms.main(["--quick"])
 
     written = json.loads((tmp_path / "norms-quick.json").read_text(encoding="utf-8"))
-    table = report_table(written["rows"], "2 layers", "learning rate", ["0.01", "0.01, lowest"])
-    lines = ["pre-norm, with warm-up", "pre-norm, without", "post-norm, with warm-up", "post-norm, without"]
-    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [f"| {line}" for line in lines]
+    table = report_table(
+        written["rows"], "2 layers", "learning rate", ["0.01", "0.01, lowest"]
+    )
+    lines = [
+        "pre-norm, with warm-up",
+        "pre-norm, without",
+        "post-norm, with warm-up",
+        "post-norm, without",
+    ]
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
+        f"| {line}" for line in lines
+    ]

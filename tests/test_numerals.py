@@ -17,10 +17,13 @@ def all_examples(task):
 
 
 def arrows(number, language):
-    """Write an example as "piece<word+word ..."; hyphens are "~" there, so that they can be told from signs."""
+    """Write an example as "piece<word+word ..."; hyphens are "~" there, so that they
+    can be told from signs."""
     source, target, gold = translate(number, language)
     words = ["+".join(source[s] for s in sorted(positions)) for positions in gold]
-    return " ".join(f"{piece}<{word}" for piece, word in zip(target, words)).replace("-", "~")
+    return " ".join(f"{piece}<{word}" for piece, word in zip(target, words)).replace(
+        "-", "~"
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,28 +78,70 @@ def test_german_gold_of_long_numbers_by_hand():
         (frozenset({0}), frozenset({1}), frozenset({3})),
     )
     source, target, gold = translate(234_567, "de")
-    assert " ".join(source) == "two hundred and thirty - four thousand , five hundred and sixty - seven"
-    assert " ".join(target) == "zwei hundert vier und dreißig tausend fünf hundert sieben und sechzig"
-    assert [min(positions) for positions in gold] == [0, 1, 5, 4, 3, 6, 8, 9, 13, 12, 11]
+    assert (
+        " ".join(source)
+        == "two hundred and thirty - four thousand , five hundred and sixty - seven"
+    )
+    assert (
+        " ".join(target)
+        == "zwei hundert vier und dreißig tausend fünf hundert sieben und sechzig"
+    )
+    assert [min(positions) for positions in gold] == [
+        0,
+        1,
+        5,
+        4,
+        3,
+        6,
+        8,
+        9,
+        13,
+        12,
+        11,
+    ]
     assert {len(positions) for positions in gold} == {1}
 
 
 def test_french_gold_of_long_numbers_by_hand():
-    assert translate(1001, "fr")[1:] == (("mille", "un"), (frozenset({1}), frozenset({3})))
+    assert translate(1001, "fr")[1:] == (
+        ("mille", "un"),
+        (frozenset({1}), frozenset({3})),
+    )
     _, target, gold = translate(234_567, "fr")
-    assert " ".join(target) == "deux cent trente - quatre mille cinq cent soixante - sept"
-    assert [min(positions) for positions in gold] == [0, 1, 3, 4, 5, 6, 8, 9, 11, 12, 13]
+    assert (
+        " ".join(target) == "deux cent trente - quatre mille cinq cent soixante - sept"
+    )
+    assert [min(positions) for positions in gold] == [
+        0,
+        1,
+        3,
+        4,
+        5,
+        6,
+        8,
+        9,
+        11,
+        12,
+        13,
+    ]
     assert {len(positions) for positions in gold} == {1}
 
 
-SAMPLE = [*range(1200), *range(1987, 1_000_000, 1987), *(10**n for n in range(6)), 999_999]
+SAMPLE = [
+    *range(1200),
+    *range(1987, 1_000_000, 1987),
+    *(10**n for n in range(6)),
+    999_999,
+]
 
 
 def test_pieces_are_the_words_of_num2words():
     for number in SAMPLE:
         source, german, _ = translate(number, "de")
         french = translate(number, "fr").target
-        assert " ".join(source).replace(" - ", "-").replace(" ,", ",") == num2words(number, lang="en")
+        assert " ".join(source).replace(" - ", "-").replace(" ,", ",") == num2words(
+            number, lang="en"
+        )
         assert "".join(german) == num2words(number, lang="de")
         assert " ".join(french).replace(" - ", "-") == num2words(number, lang="fr")
 
@@ -108,7 +153,9 @@ def test_every_piece_comes_from_somewhere_and_every_number_word_is_used():
             assert len(gold) == len(target) and all(gold), number
             unused = [source[s] for s in set(range(len(source))).difference(*gold)]
             # "one hundred" and "one thousand" are "cent" and "mille"
-            assert set(unused) <= {"and", ","} | ({"one"} if language == "fr" else set()), number
+            assert set(unused) <= {"and", ","} | (
+                {"one"} if language == "fr" else set()
+            ), number
 
 
 def test_german_swaps_tens_and_units():
@@ -132,11 +179,14 @@ def test_all_below_100_are_trained_on(task):
 
 
 def test_short_numbers_are_not_rare(task):
-    """A number has no thousands if three digits are 0: 1 in 27, and the first 100 besides."""
+    """A number has no thousands if three digits are 0: 1 in 27, and the first 100
+    besides."""
     short = [example for example in task.train if "thousand" not in example.source]
 
     assert 100 + 8 < len(short) < 100 + 35
-    assert any("thousand" not in example.source for example in task.test + task.validation)
+    assert any(
+        "thousand" not in example.source for example in task.test + task.validation
+    )
 
 
 def test_held_out_numbers_have_no_new_words(task):
@@ -162,7 +212,13 @@ def test_numerals_are_the_seeds():
         return all_examples(numerals(train_size=150, held_out_size=30, seed=seed))
 
     assert examples(0) == examples(0)
-    assert len({e.source for e in examples(0)[100:]} & {e.source for e in examples(1)[100:]}) < 20
+    assert (
+        len(
+            {e.source for e in examples(0)[100:]}
+            & {e.source for e in examples(1)[100:]}
+        )
+        < 20
+    )
 
 
 @pytest.mark.plain
@@ -173,7 +229,10 @@ def test_numerals_are_the_seeds():
         ({"digits": 7}, "3 to 6 digits, got 7"),
         ({"digits": 2}, "3 to 6 digits, got 2"),
         ({"train_size": 99}, "train_size is at least 100, got 99"),
-        ({"digits": 3, "train_size": 400, "held_out_size": 51}, "502 different numbers.* of 1000"),
+        (
+            {"digits": 3, "train_size": 400, "held_out_size": 51},
+            "502 different numbers.* of 1000",
+        ),
     ],
 )
 def test_what_is_refused(arguments, message):

@@ -4,7 +4,12 @@ import torch
 from bs4 import BeautifulSoup
 from torch.testing import assert_close
 
-from attention_course.plotting import heat_map, length_curves, report_table, weights_table
+from attention_course.plotting import (
+    heat_map,
+    length_curves,
+    report_table,
+    weights_table,
+)
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.0, 0.25, 0.75]]
 
@@ -27,7 +32,8 @@ def test_heat_map_draws_the_weights_with_targets_downwards():
     ax = heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"])
 
     assert_close(drawn(ax), torch.tensor(WEIGHTS))
-    assert ax.images[0].get_clim() == pytest.approx((0, 1))  # the same colour means the same weight in every figure
+    # the same colour means the same weight in every figure
+    assert ax.images[0].get_clim() == pytest.approx((0, 1))
     assert (labels(ax.xaxis), labels(ax.yaxis)) == (["a", "b", "c"], ["x", "y"])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("source", "target")
     assert ax.yaxis_inverted()
@@ -48,10 +54,16 @@ def test_heat_map_shows_spaces():
 
 def test_heat_map_frames_gold_positions():
     ax = heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"], gold=[{0, 2}, set()])
-    frames = sorted((patch.get_x(), patch.get_y(), patch.get_width(), patch.get_height()) for patch in ax.patches)
+    frames = sorted(
+        (patch.get_x(), patch.get_y(), patch.get_width(), patch.get_height())
+        for patch in ax.patches
+    )
 
     # Cell (t, s) reaches from s - 0.5 to s + 0.5, and from t - 0.5 to t + 0.5.
-    assert_close(torch.tensor(frames), torch.tensor([[-0.5, -0.5, 1.0, 1.0], [1.5, -0.5, 1.0, 1.0]]))
+    assert_close(
+        torch.tensor(frames),
+        torch.tensor([[-0.5, -0.5, 1.0, 1.0], [1.5, -0.5, 1.0, 1.0]]),
+    )
     assert not any(patch.get_fill() for patch in ax.patches)
 
     (frame,) = heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"], gold=[set(), {1}]).patches
@@ -68,7 +80,8 @@ def test_drawing_on_given_axes_makes_no_new_figure():
 
 
 def test_figures_render_without_warnings():
-    """Warnings are errors here: a character without a glyph, or a layout that does not fit, fails."""
+    """Warnings are errors here: a character without a glyph, or a layout that does not
+    fit, fails."""
     heat_map(WEIGHTS, ["é", " ", "ø"], ["ü", "-"], gold=[{0}, {1}]).figure.canvas.draw()
     length_curves({"final state": {1: 1.0, 20: 0.1}}).figure.canvas.draw()
 
@@ -84,12 +97,20 @@ def test_fewer_weights_than_tokens_are_refused(source, target, needed):
 
 def test_weights_table_holds_the_numbers_of_the_heat_map():
     padded = [[*row, 0.5] for row in WEIGHTS]
-    table = BeautifulSoup(weights_table(padded, ["a", " ", "<"], ["x", "&"], "who & what"), "html.parser")
+    table = BeautifulSoup(
+        weights_table(padded, ["a", " ", "<"], ["x", "&"], "who & what"), "html.parser"
+    )
 
-    assert [th.get_text() for th in table.find_all("th", scope="col")] == ["a", "␣", "<"]
+    assert [th.get_text() for th in table.find_all("th", scope="col")] == [
+        "a",
+        "␣",
+        "<",
+    ]
     assert [th.get_text() for th in table.find_all("th", scope="row")] == ["x", "&"]
     assert table.caption.get_text() == "who & what"
-    rows = [[td.get_text() for td in row.find_all("td")] for row in table.find_all("tr")[1:]]
+    rows = [
+        [td.get_text() for td in row.find_all("td")] for row in table.find_all("tr")[1:]
+    ]
     assert rows == [["0.70", "0.20", "0.10"], ["0.00", "0.25", "0.75"]]
 
 
@@ -124,13 +145,18 @@ def test_a_report_as_a_table():
         {"what": "dates", "value": 0.5, "unit": "share"},
     ]
 
-    assert report_table(rows, "dates", "model", ["exact match", "CPU time"]).splitlines() == [
+    assert report_table(
+        rows, "dates", "model", ["exact match", "CPU time"]
+    ).splitlines() == [
         "| model | exact match | CPU time |",
         "| --- | --: | --: |",
         "| slow | – | 12.3 |",
         "| fast | 0.988 | 1.0 |",
     ]
-    assert report_table(rows, "dates", "model").splitlines()[0] == "| model | CPU time | parameters | exact match |"
+    assert (
+        report_table(rows, "dates", "model").splitlines()[0]
+        == "| model | CPU time | parameters | exact match |"
+    )
     assert "| slow | 123,456 |" in report_table(rows, "dates", "model", ["parameters"])
     for of, columns in (("numerals", []), ("dates", ["CPU time", "CPU tmie"])):
         with pytest.raises(ValueError, match=f"'{of}'"):

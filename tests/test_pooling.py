@@ -27,7 +27,8 @@ def test_pooling_by_hand():
     pooling = AttentionPooling(2, DotScore())
     with torch.no_grad():
         pooling.query.copy_(torch.tensor([math.log(3.0), 0.0]))
-    states = torch.tensor([[[1.0, 8.0], [0.0, 4.0], [2.0, 5.0]]])  # scores log 3, 0, and one that is masked
+    # scores log 3, 0, and one that is masked
+    states = torch.tensor([[[1.0, 8.0], [0.0, 4.0], [2.0, 5.0]]])
     given = Encoded(states, states[:, 0], torch.tensor([[[True, True, False]]]))
     context, weights = pooling(given)
 
@@ -36,7 +37,8 @@ def test_pooling_by_hand():
 
 
 def test_word_attention_as_in_the_paper():
-    """Yang et al.: u = tanh(W h + b), a = softmax(u . u_w): the learned query only stands for the bias."""
+    """Yang et al.: u = tanh(W h + b), a = softmax(u . u_w): the learned query only
+    stands for the bias."""
     pooling, given = AttentionPooling(D, AdditiveScore(D, E, A)), encoded()
     context, weights = pooling(given)
 
@@ -52,7 +54,11 @@ def test_word_attention_as_in_the_paper():
 
 
 def test_any_score_will_do():
-    for score, query_dim in ((GeneralScore(D, E), D), (DotScore(), E), (AdditiveScore(D, E, A), D)):
+    for score, query_dim in (
+        (GeneralScore(D, E), D),
+        (DotScore(), E),
+        (AdditiveScore(D, E, A), D),
+    ):
         _, weights = AttentionPooling(query_dim, score)(encoded())
         assert_close(weights.sum(dim=-1), torch.ones(B, 1))
 
@@ -73,9 +79,13 @@ def test_a_frame_encoder_is_an_encoder_behind_a_linear_map():
     words = RNNEncoder(B * S, D, E, num_layers=2)
     words.layers.load_state_dict(encoder.layers.state_dict())
     with torch.no_grad():
-        words.embedding.weight.copy_((frames @ encoder.embedding.weight.T + encoder.embedding.bias).flatten(0, 1))
+        words.embedding.weight.copy_(
+            (frames @ encoder.embedding.weight.T + encoder.embedding.bias).flatten(0, 1)
+        )
 
-    assert_close(encoder(frames, LENGTHS), words(torch.arange(B * S).view(B, S), LENGTHS))
+    assert_close(
+        encoder(frames, LENGTHS), words(torch.arange(B * S).view(B, S), LENGTHS)
+    )
     assert encoder.output_dim == 2 * E
 
 
@@ -129,13 +139,20 @@ def test_runs_without_data(reader):
 
 def test_double_precision_stays_double(reader):
     source = random_source(reader)
-    double = copy.deepcopy(reader).double()(source.double() if source.is_floating_point() else source, LENGTHS)[0]
+    double = copy.deepcopy(reader).double()(
+        source.double() if source.is_floating_point() else source, LENGTHS
+    )[0]
     assert double.dtype == torch.float64
     assert_close(double.float(), reader(source, LENGTHS)[0], rtol=1e-4, atol=1e-4)
 
 
 def test_a_classifier_is_its_parts():
-    model, given = Classifier(nn.Module(), AttentionPooling(D, AdditiveScore(D, E, A)), nn.Linear(E, V)), encoded()
+    model, given = (
+        Classifier(
+            nn.Module(), AttentionPooling(D, AdditiveScore(D, E, A)), nn.Linear(E, V)
+        ),
+        encoded(),
+    )
     model.encoder.forward = lambda source, lengths: given
     logits, weights = model(SOURCE, LENGTHS)
 

@@ -1,4 +1,5 @@
-"""The questions: right answers get everything, known mistakes are caught and named, and nothing leaks."""
+"""The questions: right answers get everything, known mistakes are caught and named, and
+nothing leaks."""
 
 import re
 import sys
@@ -28,10 +29,14 @@ def points(name, thing):
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_the_reference_gets_full_points(question, seed):
     results = evaluate(question, local(question, question.reference), seed)
-    assert sum(r.earned for r in results) == question.points, [r.finding for r in results]
+    assert sum(r.earned for r in results) == question.points, [
+        r.finding for r in results
+    ]
 
 
-@pytest.mark.parametrize("question, mistake", MISTAKES, ids=[f"{q.name}: {m.name}" for q, m in MISTAKES])
+@pytest.mark.parametrize(
+    "question, mistake", MISTAKES, ids=[f"{q.name}: {m.name}" for q, m in MISTAKES]
+)
 @pytest.mark.parametrize("seed", [None, 1])
 def test_a_misconception_is_caught_and_named(question, mistake, seed):
     results = evaluate(question, local(question, mistake.thing), seed)
@@ -47,10 +52,12 @@ def test_a_misconception_leads_to_a_section_of_the_book(section):
 
 def test_points_are_positive_integers():
     for question in QUESTIONS.values():
-        assert all(isinstance(p.points, int) and p.points > 0 for p in question.properties)
+        assert all(
+            isinstance(p.points, int) and p.points > 0 for p in question.properties
+        )
 
 
-# --- answers that are right in another way ----------------------------------------------------------------------------
+# --- answers that are right in another way --------------------------------------------
 
 
 def stable_by_hand(scores, mask=None):
@@ -84,7 +91,10 @@ class EinsumDot(Score):
 
 class LoopedDot(Score):
     def forward(self, query, projected):
-        rows = [(query[..., t : t + 1, :] * projected).sum(-1) for t in range(query.size(-2))]
+        rows = [
+            (query[..., t : t + 1, :] * projected).sum(-1)
+            for t in range(query.size(-2))
+        ]
         return torch.stack(rows, dim=-2)
 
 
@@ -120,13 +130,15 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize("name, thing", RIGHT, ids=[f"{n}: {t.__name__}" for n, t in RIGHT])
+@pytest.mark.parametrize(
+    "name, thing", RIGHT, ids=[f"{n}: {t.__name__}" for n, t in RIGHT]
+)
 def test_another_right_answer_gets_full_points(name, thing):
     grade = check(name, thing)
     assert float(grade) == QUESTIONS[name].points, grade.as_text()
 
 
-# --- answers that are wrong in a way that has no name here ------------------------------------------------------------
+# --- answers that are wrong in a way that has no name here ----------------------------
 
 
 def detached(scores, mask=None):
@@ -170,7 +182,9 @@ class NoGradientForKeys(DotScore):
 
 class OneHead(AdditiveScore):
     def forward(self, query, projected):
-        return self.energy_proj(torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])).squeeze(-1)
+        return self.energy_proj(
+            torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])
+        ).squeeze(-1)
 
 
 WRONG = [
@@ -185,19 +199,22 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("name, thing", WRONG, ids=[f"{n}: {t.__name__}" for n, t in WRONG])
+@pytest.mark.parametrize(
+    "name, thing", WRONG, ids=[f"{n}: {t.__name__}" for n, t in WRONG]
+)
 def test_another_wrong_answer_loses_points(name, thing):
     assert points(name, thing) < QUESTIONS[name].points
 
 
 def test_the_other_points_count_only_once_the_first_property_holds():
-    grade = check("masked_softmax", nothing)  # its manners are good, and nothing else is
+    # its manners are good, and nothing else is
+    grade = check("masked_softmax", nothing)
     assert grade.results[-1].finding is None
     assert float(grade) == 0
     assert "once the first line holds" in grade.as_text()
 
 
-# --- what a student sees ----------------------------------------------------------------------------------------------
+# --- what a student sees --------------------------------------------------------------
 
 
 class Unwritten(Score):
@@ -220,7 +237,10 @@ def test_a_mistake_in_an_earlier_answer_costs_no_points_here():
     def broken(scores, mask=None):
         raise RuntimeError("this is not the question")
 
-    code = "def attend(scores, value, mask=None, dropout=None):\n    weights = masked_softmax(scores, mask)\n"
+    code = (
+        "def attend(scores, value, mask=None, dropout=None):\n    weights ="
+        " masked_softmax(scores, mask)\n"
+    )
     code += "    return (dropout(weights) if dropout else weights) @ value, weights\n"
     notebook = {"masked_softmax": broken}
     exec(code, notebook)
@@ -231,7 +251,8 @@ def test_a_mistake_in_an_earlier_answer_costs_no_points_here():
 
 def test_a_grade_is_a_float_in_plain_text_and_a_table_in_html():
     grade = check("dot", DotScore)
-    assert "__repr__" not in Grade.__dict__  # nbgrader reads the plain text as the points
+    # nbgrader reads the plain text as the points
+    assert "__repr__" not in Grade.__dict__
     assert float(repr(grade)) == QUESTIONS["dot"].points
     assert grade._repr_html_().count("<tr>") == 1 + len(QUESTIONS["dot"].properties)
 

@@ -5,14 +5,26 @@ from measure import report
 
 
 def test_a_figure_is_held_to_its_target():
-    assert report.row("speed", 6.5, "x", at_least=6) == ("speed", 6.5, "x", ">= 6", True, "")
+    assert report.row("speed", 6.5, "x", at_least=6) == (
+        "speed",
+        6.5,
+        "x",
+        ">= 6",
+        True,
+        "",
+    )
     assert report.row("speed", 5.5, "x", at_least=6).holds is False
     assert report.row("memory", 7, "MB", at_most=5).holds is False
     assert report.row("memory", 7, "MB").holds is None
 
 
 def test_what_could_not_be_measured_does_not_hold():
-    assert report.row("speed", None, "x", at_least=6, note="the peer is not installed").holds is False
+    assert (
+        report.row(
+            "speed", None, "x", at_least=6, note="the peer is not installed"
+        ).holds
+        is False
+    )
 
 
 @pytest.mark.plain
@@ -22,7 +34,10 @@ def test_two_targets_for_one_figure_are_refused():
 
 
 def test_the_file_has_what_the_table_shows(tmp_path, capsys):
-    rows = [report.row("greedy", 6.54, "x", at_least=6), report.row("beam", None, "x", at_least=6, note="no peer")]
+    rows = [
+        report.row("greedy", 6.54, "x", at_least=6),
+        report.row("beam", None, "x", at_least=6, note="no peer"),
+    ]
 
     path = report.write("bench", rows, 1.26, tmp_path)
 

@@ -59,14 +59,19 @@ def test_at_end_by_hand(device):
     x = torch.arange(B * S * 2, dtype=torch.float32, device=device).reshape(B, S, 2)
 
     # the vector at place 4 of the first sentence, and at place 2 of the second
-    assert_close(at_end(x, LENGTHS), torch.tensor([[8.0, 9.0], [14.0, 15.0]], device=device))
+    assert_close(
+        at_end(x, LENGTHS), torch.tensor([[8.0, 9.0], [14.0, 15.0]], device=device)
+    )
 
 
 def as_torchs(encoder, cell, num_layers, bidirectional):
     """Build torch's own stack with the encoder's weights."""
     stack = cell(D, H, num_layers, batch_first=True, bidirectional=bidirectional)
     weights = {}
-    for layers, suffix in ((encoder.layers.forwards, ""), (encoder.layers.backwards, "_reverse")):
+    for layers, suffix in (
+        (encoder.layers.forwards, ""),
+        (encoder.layers.backwards, "_reverse"),
+    ):
         for i, layer in enumerate(layers):
             for name, weight in layer.state_dict().items():
                 weights[name.replace("_l0", f"_l{i}{suffix}")] = weight
@@ -77,14 +82,18 @@ def as_torchs(encoder, cell, num_layers, bidirectional):
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 @pytest.mark.parametrize("cell", [nn.RNN, nn.GRU, nn.LSTM])
-def test_the_encoder_is_torchs_stack_on_packed_sequences(cell, num_layers, bidirectional, device):
+def test_the_encoder_is_torchs_stack_on_packed_sequences(
+    cell, num_layers, bidirectional, device
+):
     encoder = RNNEncoder(17, D, H, num_layers, bidirectional, cell).to(device)
     stack = as_torchs(encoder, cell, num_layers, bidirectional).to(device)
     directions = 2 if bidirectional else 1
     source = SOURCE.to(device)
     states, final, mask = encoder(source, LENGTHS)
 
-    packed = pack_padded_sequence(encoder.embedding(source), LENGTHS, batch_first=True, enforce_sorted=False)
+    packed = pack_padded_sequence(
+        encoder.embedding(source), LENGTHS, batch_first=True, enforce_sorted=False
+    )
     packed_states, h_n = stack(packed)
     if cell is nn.LSTM:
         h_n, _ = h_n
@@ -138,15 +147,20 @@ def test_the_context_decoder_reads_the_final_state_beside_every_token():
 
     for b in range(B):
         h_0 = torch.tanh(decoder.bridge(given.final[b]))
-        inputs = [torch.cat([decoder.embedding.weight[y], given.final[b]]) for y in TARGET[b]]
+        inputs = [
+            torch.cat([decoder.embedding.weight[y], given.final[b]]) for y in TARGET[b]
+        ]
         states, _ = gru(torch.stack(inputs), h_0[None])
         assert_close(logits[b], decoder.head(states))
     assert_close(weights, torch.ones(B, T, 1))
 
 
 def look_up(score, query, annotations):
-    """Eqs. 5 and 6 of Bahdanau et al. for one query (H) and the states (S, E) of one sentence without padding."""
-    energies = torch.stack([score(query[None], score.project_keys(k[None]))[0, 0] for k in annotations])
+    """Eqs. 5 and 6 of Bahdanau et al. for one query (H) and the states (S, E) of one
+    sentence without padding."""
+    energies = torch.stack(
+        [score(query[None], score.project_keys(k[None]))[0, 0] for k in annotations]
+    )
     alphas = energies.exp() / energies.exp().sum()
     return sum(alpha * k for alpha, k in zip(alphas, annotations)), alphas
 
@@ -172,7 +186,12 @@ def test_bahdanau_asks_then_updates():
 def test_luong_updates_then_asks():
     decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A))
     cell = nn.GRUCell(D, H)
-    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in decoder.rnn.state_dict().items()})
+    cell.load_state_dict(
+        {
+            name.removesuffix("_l0"): weight
+            for name, weight in decoder.rnn.state_dict().items()
+        }
+    )
     given = encoded()
     logits, weights = decoder.decode(TARGET, decoder.remember(given))
 
@@ -182,7 +201,9 @@ def test_luong_updates_then_asks():
         for t in range(T):
             h = cell(decoder.embedding.weight[TARGET[b, t]], h)
             context, alphas = look_up(decoder.score, h, annotations)
-            attentional = torch.tanh(torch.cat([context, h]) @ decoder.attentional_proj.weight.T)
+            attentional = torch.tanh(
+                torch.cat([context, h]) @ decoder.attentional_proj.weight.T
+            )
             assert_close(logits[b, t], decoder.head(attentional))
             assert_close(weights[b, t, : LENGTHS[b]], alphas)
 
@@ -190,7 +211,12 @@ def test_luong_updates_then_asks():
 def test_input_feeding_attaches_the_last_attentional_vector_to_the_next_input():
     decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=True)
     cell = nn.GRUCell(D + H, H)
-    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in decoder.rnn.state_dict().items()})
+    cell.load_state_dict(
+        {
+            name.removesuffix("_l0"): weight
+            for name, weight in decoder.rnn.state_dict().items()
+        }
+    )
     given = encoded()
     logits, weights = decoder.decode(TARGET, decoder.remember(given))
 
@@ -198,9 +224,13 @@ def test_input_feeding_attaches_the_last_attentional_vector_to_the_next_input():
         annotations = given.states[b, : LENGTHS[b]]
         h, attentional = torch.tanh(decoder.bridge(given.final[b])), torch.zeros(H)
         for t in range(T):
-            h = cell(torch.cat([decoder.embedding.weight[TARGET[b, t]], attentional]), h)
+            h = cell(
+                torch.cat([decoder.embedding.weight[TARGET[b, t]], attentional]), h
+            )
             context, alphas = look_up(decoder.score, h, annotations)
-            attentional = torch.tanh(torch.cat([context, h]) @ decoder.attentional_proj.weight.T)
+            attentional = torch.tanh(
+                torch.cat([context, h]) @ decoder.attentional_proj.weight.T
+            )
             assert_close(logits[b, t], decoder.head(attentional))
             assert_close(weights[b, t, : LENGTHS[b]], alphas)
 
@@ -208,7 +238,9 @@ def test_input_feeding_attaches_the_last_attentional_vector_to_the_next_input():
 def test_without_input_feeding_all_steps_are_one_pass():
     passes = []
     for input_feeding in (False, True):
-        decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), input_feeding=input_feeding)
+        decoder = LuongDecoder(
+            V, D, H, E, AdditiveScore(H, E, A), input_feeding=input_feeding
+        )
         calls = []
         decoder.rnn.register_forward_hook(lambda *_, calls=calls: calls.append(1))
         decoder.decode(TARGET, decoder.remember(encoded()))
@@ -218,12 +250,15 @@ def test_without_input_feeding_all_steps_are_one_pass():
 
 
 def test_a_luong_decoder_attends_where_its_window_says():
-    """The same scores as without a window, and of each step the positions t - 1, t and t + 1."""
+    """The same scores as without a window, and of each step the positions t - 1, t and
+    t + 1."""
     score, given = AdditiveScore(H, E, A), encoded()
     everywhere = LuongDecoder(V, D, H, E, score)
     within = LuongDecoder(V, D, H, E, score, window=LocalM(half_width=1))
     within.load_state_dict(everywhere.state_dict())
-    (_, all_weights), (_, weights) = (d.decode(TARGET, d.remember(given)) for d in (everywhere, within))
+    (_, all_weights), (_, weights) = (
+        d.decode(TARGET, d.remember(given)) for d in (everywhere, within)
+    )
 
     near = (torch.arange(S) - torch.arange(T)[:, None]).abs() <= 1
     expected = all_weights * near
@@ -243,27 +278,37 @@ def test_a_target_may_come_in_parts(window):
 
 
 def test_a_luong_decoder_outlives_its_source_under_a_moving_window():
-    decoder = LuongDecoder(V, D, H, E, AdditiveScore(H, E, A), window=LocalM(half_width=1))
-    logits, weights = decoder.decode(torch.randint(V, (B, 11)), decoder.remember(encoded()))
+    decoder = LuongDecoder(
+        V, D, H, E, AdditiveScore(H, E, A), window=LocalM(half_width=1)
+    )
+    logits, weights = decoder.decode(
+        torch.randint(V, (B, 11)), decoder.remember(encoded())
+    )
 
-    assert (weights.sum(dim=-1) > 0).sum(dim=-1).tolist() == [6, 4]  # one step more than the lengths, by the half-width
+    # one step more than the lengths, by the half-width
+    assert (weights.sum(dim=-1) > 0).sum(dim=-1).tolist() == [6, 4]
     assert logits.isfinite().all()
 
 
 def first_step_gradients(decoder, given):
-    """How the first step's weights depend on the decoder's first state and on its first token."""
+    """How the first step's weights depend on the decoder's first state and on its first
+    token."""
     memory = decoder.remember(given)
     state = memory.state.detach().requires_grad_()
     memory = memory._replace(key=memory.key.detach(), state=state)
     _, weights, _ = decoder.step(TARGET[:, :1], memory, decoder.start(memory))
-    slots = torch.randn(S)  # weights always sum to one; a weighted sum of them has a gradient
+    # weights always sum to one; a weighted sum of them has a gradient
+    slots = torch.randn(S)
     inputs = (state, decoder.embedding.weight)
-    by_state, by_token = torch.autograd.grad((weights * slots).sum(), inputs, allow_unused=True)
+    by_state, by_token = torch.autograd.grad(
+        (weights * slots).sum(), inputs, allow_unused=True
+    )
     return by_state, by_token
 
 
 def test_the_two_orders():
-    """Bahdanau asks with the state before the first token was read, Luong with the state after."""
+    """Bahdanau asks with the state before the first token was read, Luong with the
+    state after."""
     score = AdditiveScore(H, E, A)
     given = encoded()
     by_state, by_token = first_step_gradients(BahdanauDecoder(V, D, H, E, score), given)
@@ -284,8 +329,13 @@ def test_only_the_second_bahdanau_query_has_read_the_first_token():
         (LuongDecoder(V, D, H, E, score), True),
     ):
         memory = decoder.remember(given)
-        (_, weights), (_, others) = decoder.decode(TARGET, memory), decoder.decode(other, memory)
-        assert torch.allclose(weights[:, 0], others[:, 0], atol=1e-7) is not first_differs
+        (_, weights), (_, others) = (
+            decoder.decode(TARGET, memory),
+            decoder.decode(other, memory),
+        )
+        assert (
+            torch.allclose(weights[:, 0], others[:, 0], atol=1e-7) is not first_differs
+        )
         assert not torch.allclose(weights[:, 1], others[:, 1], atol=1e-7)
 
 
@@ -310,7 +360,9 @@ def test_keys_are_projected_once_per_source(kind):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("order", [BahdanauDecoder, lambda *sizes: LuongDecoder(*sizes, input_feeding=True)])
+@pytest.mark.parametrize(
+    "order", [BahdanauDecoder, lambda *sizes: LuongDecoder(*sizes, input_feeding=True)]
+)
 def test_where_steps_wait_for_one_another_a_step_takes_one_token(order):
     decoder = order(V, D, H, E, AdditiveScore(H, E, A))
     memory = decoder.remember(encoded())
@@ -319,12 +371,19 @@ def test_where_steps_wait_for_one_another_a_step_takes_one_token(order):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("kind", [FinalStateDecoder, ContextDecoder, BahdanauDecoder, LuongDecoder, GNMTDecoder])
+@pytest.mark.parametrize(
+    "kind",
+    [FinalStateDecoder, ContextDecoder, BahdanauDecoder, LuongDecoder, GNMTDecoder],
+)
 def test_a_source_of_another_width_is_refused(kind):
-    score = [] if kind in (FinalStateDecoder, ContextDecoder) else [AdditiveScore(H, E, A)]
+    score = (
+        [] if kind in (FinalStateDecoder, ContextDecoder) else [AdditiveScore(H, E, A)]
+    )
     states, final, mask = encoded()
     with pytest.raises(ValueError, match=f"width {E}, got width {E - 1}"):
-        kind(V, D, H, E, *score).remember(Encoded(states[..., 1:], final[..., 1:], mask))
+        kind(V, D, H, E, *score).remember(
+            Encoded(states[..., 1:], final[..., 1:], mask)
+        )
 
 
 @pytest.mark.plain
@@ -336,14 +395,22 @@ def test_no_layers_at_all_are_refused():
 # Dropout
 
 
-@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong"])
+@pytest.mark.parametrize(
+    "name", ["final_state", "context_every_step", "bahdanau", "luong"]
+)
 def test_dropping_everything_leaves_the_bias(name):
-    score = {"score": AdditiveScore(H, 2 * H, A)} if name in ("bahdanau", "luong") else {}
+    score = (
+        {"score": AdditiveScore(H, 2 * H, A)} if name in ("bahdanau", "luong") else {}
+    )
     dropping = getattr(models, name)(V, V, D, H, num_layers=2, dropout=1.0, **score)
     keeping = getattr(models, name)(V, V, D, H, num_layers=2, **copy.deepcopy(score))
     keeping.load_state_dict(dropping.state_dict())
 
-    assert_close(dropping(SOURCE, LENGTHS, TARGET)[0], dropping.decoder.head.bias.expand(B, T, V))
+    assert_close(
+        dropping(SOURCE, LENGTHS, TARGET)[0], dropping.decoder.head.bias.expand(B, T, V)
+    )
     states = dropping.encoder(SOURCE, LENGTHS).states
     assert_close(states[0], dropping.encoder(SOURCE.flip(1), LENGTHS).states[0])
-    assert_close(dropping.eval()(SOURCE, LENGTHS, TARGET), keeping(SOURCE, LENGTHS, TARGET))
+    assert_close(
+        dropping.eval()(SOURCE, LENGTHS, TARGET), keeping(SOURCE, LENGTHS, TARGET)
+    )

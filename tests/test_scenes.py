@@ -39,19 +39,30 @@ def test_they_are_tasks(task):
 
 
 def test_no_digit_is_in_two_splits():
-    pools = [{tuple(image.flatten().tolist()) for image in pool.images} for pool in _pools(random.Random(0))]
+    pools = [
+        {tuple(image.flatten().tolist()) for image in pool.images}
+        for pool in _pools(random.Random(0))
+    ]
     everything = {tuple(image.flatten().tolist()) for image in _handwriting().images}
 
     assert sum(map(len, pools)) == len(everything) == len(set.union(*pools)) == 1797
-    assert all(len(set(pool.values.tolist())) == 10 for pool in _pools(random.Random(0)))
+    assert all(
+        len(set(pool.values.tolist())) == 10 for pool in _pools(random.Random(0))
+    )
 
 
 def test_scenes_are_the_seeds():
     def made(seed):
         return captions(train_size=5, held_out_size=2, seed=seed).train
 
-    assert_close([s.source for s in made(0)], [s.source for s in made(0)], rtol=0, atol=0)
-    assert [s.target for s in made(0)] == [s.target for s in made(0)] != [s.target for s in made(1)]
+    assert_close(
+        [s.source for s in made(0)], [s.source for s in made(0)], rtol=0, atol=0
+    )
+    assert (
+        [s.target for s in made(0)]
+        == [s.target for s in made(0)]
+        != [s.target for s in made(1)]
+    )
 
 
 def test_cells_by_hand():
@@ -64,7 +75,9 @@ def test_cells_by_hand():
 def test_digits_stand_where_gold_says_and_captions_say_what_is_there():
     """Here all of a digit is of one brightness, which tells its value."""
     values = torch.arange(10)
-    flat = Handwriting((1.0 + values / 2)[:, None, None].expand(-1, DIGIT, DIGIT).contiguous(), values)
+    flat = Handwriting(
+        (1.0 + values / 2)[:, None, None].expand(-1, DIGIT, DIGIT).contiguous(), values
+    )
     for seed in range(50):
         image, words, gold = pair(random.Random(seed), flat)
         named = [t for t, word in enumerate(words) if word in WORDS]
@@ -72,7 +85,8 @@ def test_digits_stand_where_gold_says_and_captions_say_what_is_there():
         middles = []
         for t in named:
             middle = [
-                sum(f(p) + 0.5 for p in gold[t]) / len(gold[t]) for f in (lambda p: p // SIDE, lambda p: p % SIDE)
+                sum(f(p) + 0.5 for p in gold[t]) / len(gold[t])
+                for f in (lambda p: p // SIDE, lambda p: p % SIDE)
             ]
             row, column = (round(CELL * m) for m in middle)  # in pixels
             patch = image[0, row - 2 : row + 2, column - 2 : column + 2]
@@ -85,14 +99,18 @@ def test_digits_stand_where_gold_says_and_captions_say_what_is_there():
 
 
 def test_of_all_captions_one_is_true():
-    """Two digits lie apart if they have no row, or no column, in common: here never both."""
+    """Two digits lie apart if they have no row, or no column, in common: here never
+    both."""
     pool, said = next(_pools(random.Random(0))), set()
     for seed in range(100):
         _, words, gold = pair(random.Random(seed), pool)
-        (row, column), (below, right) = (divmod(min(positions), SIDE) for positions in gold if positions)
+        (row, column), (below, right) = (
+            divmod(min(positions), SIDE) for positions in gold if positions
+        )
         above, left = below - row >= 2, right - column >= 2
         assert (above, left) == ("above" in words, "left" in words)
-        assert row - below < 2 and column - right < 2  # and none that names them the other way around
+        # and none that names them the other way around
+        assert row - below < 2 and column - right < 2
         said.add((above, left))
     assert said == {(True, False), (False, True)}
 
@@ -114,7 +132,10 @@ def test_a_batch_of_images(task):
     assert batch.source.shape == (2, 1, SIZE, SIZE)
     assert batch.lengths.tolist() == [GRID, GRID]
     words = list(task.test[0].target)
-    assert batch.target_in[0].tolist()[: len(words) + 1] == [BOS, *task.target_vocabulary.encode(words)]
+    assert batch.target_in[0].tolist()[: len(words) + 1] == [
+        BOS,
+        *task.target_vocabulary.encode(words),
+    ]
     assert batch.target_out[0].tolist()[len(words)] == EOS
     assert task.view(task.test[0]) == f"24 x 24 pixels -> {' '.join(words)}"
 
@@ -122,7 +143,9 @@ def test_a_batch_of_images(task):
 def test_a_captioner_learns_where_the_digits_are_and_what_they_are():
     task = captions(train_size=6_000, held_out_size=200)
     torch.manual_seed(0)
-    model = models.captioner(GRID, len(task.target_vocabulary), 64, 16, 64, AdditiveScore(64, 64, 32))
+    model = models.captioner(
+        GRID, len(task.target_vocabulary), 64, 16, 64, AdditiveScore(64, 64, 32)
+    )
     train(model, task, TrainConfig(steps=200, learning_rate=5e-3))
     result = evaluate(model, task, task.test)
     assert result.exact_match > 0.2  # by chance one in hundreds
@@ -145,5 +168,7 @@ def test_one_look_recognises_a_digit_better_than_the_mean_does():
 def test_what_cannot_be_a_batch_is_refused():
     with pytest.raises(ValueError, match="at least one example, got 0"):
         read_images([])
-    with pytest.raises(ValueError, match=r"example 1 has shape \(1, 24, 23\), expected \(1, 24, 24\)"):
+    with pytest.raises(
+        ValueError, match=r"example 1 has shape \(1, 24, 23\), expected \(1, 24, 24\)"
+    ):
         read_images([torch.zeros(1, SIZE, SIZE), torch.zeros(1, SIZE, SIZE - 1)])

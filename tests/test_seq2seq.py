@@ -16,7 +16,8 @@ TARGET = torch.tensor([[1, 4, 5], [2, 6, 7]])
 
 
 class Echo(nn.Module):
-    """A decoder small enough to follow by hand: the memory's state is its answer, the token is added to it."""
+    """A decoder small enough to follow by hand: the memory's state is its answer, the
+    token is added to it."""
 
     def remember(self, encoded):
         return Memory(encoded.states, encoded.states, encoded.mask, 10 * encoded.final)
@@ -29,9 +30,10 @@ class Echo(nn.Module):
         return cache[:, None], memory.mask.to(cache.dtype), cache
 
     def decode(self, target, memory):
-        return memory.state[:, None] + target.cumsum(dim=1)[..., None], memory.mask.expand(
-            -1, target.size(1), -1
-        ).float()
+        return (
+            memory.state[:, None] + target.cumsum(dim=1)[..., None],
+            memory.mask.expand(-1, target.size(1), -1).float(),
+        )
 
 
 class Sum(nn.Module):
@@ -46,10 +48,13 @@ class Sum(nn.Module):
 def test_what_the_parts_are_asked_by_hand():
     model = EncoderDecoder(Sum(), Echo())
     memory = model.encode(SOURCE, LENGTHS)
-    assert_close(memory.state, torch.tensor([[300.0], [300.0]]))  # ten times 4 + ... + 8, and ten times 9 + 10 + 11
+    # ten times 4 + ... + 8, and ten times 9 + 10 + 11
+    assert_close(memory.state, torch.tensor([[300.0], [300.0]]))
 
     logits, weights = model(SOURCE, LENGTHS, TARGET)
-    assert_close(logits[..., 0], torch.tensor([[301.0, 305.0, 310.0], [302.0, 308.0, 315.0]]))
+    assert_close(
+        logits[..., 0], torch.tensor([[301.0, 305.0, 310.0], [302.0, 308.0, 315.0]])
+    )
     assert_close(weights[1], torch.tensor([[1.0, 1.0, 1.0, 0.0, 0.0]] * T))
 
     cache = model.start(memory)
@@ -65,7 +70,10 @@ def test_a_decoder_is_known_by_its_four_verbs(model):
 
 
 def test_forward_is_encode_then_decode(model):
-    assert_close(model(SOURCE, LENGTHS, TARGET), model.decode(TARGET, model.encode(SOURCE, LENGTHS)))
+    assert_close(
+        model(SOURCE, LENGTHS, TARGET),
+        model.decode(TARGET, model.encode(SOURCE, LENGTHS)),
+    )
 
 
 def test_the_parts_are_registered(model):
@@ -80,7 +88,9 @@ def test_batch_is_the_first_axis_of_all_that_is_remembered(model):
     _, _, cache = model.step(TARGET[:, :1], memory, model.start(memory))
     logits, weights, _ = model.step(TARGET[:, 1:2], memory, cache, need_weights=True)
 
-    chosen = model.step(TARGET[rows, 1:2], select(memory, rows), select(cache, rows), need_weights=True)
+    chosen = model.step(
+        TARGET[rows, 1:2], select(memory, rows), select(cache, rows), need_weights=True
+    )
     assert_close(chosen[:2], (logits[rows], weights[rows]))
 
 
@@ -132,11 +142,15 @@ def test_only_a_decoder_that_gives_weights_on_request_is_asked():
     for asked in (True, False):
         answers = [model.decode(TARGET, memory, asked)[1] for model in (eager, shy)]
         answers += [model(SOURCE, LENGTHS, TARGET, asked)[1] for model in (eager, shy)]
-        answers += [model.step(TARGET[:, :1], memory, memory.state, asked)[1] for model in (eager, shy)]
+        answers += [
+            model.step(TARGET[:, :1], memory, memory.state, asked)[1]
+            for model in (eager, shy)
+        ]
         assert [weights is not None for weights in answers] == [True, asked] * 3
 
 
-# What holds for every model: the fixture `model` builds one of each kind. Weights are (B, T, S), or (B, L, H, T, S).
+# What holds for every model: the fixture `model` builds one of each kind. Weights are
+# (B, T, S), or (B, L, H, T, S).
 
 
 def answers(model, source=SOURCE, lengths=LENGTHS, target=TARGET):
@@ -149,7 +163,9 @@ def random_batch(b, t, s):
     return torch.randint(4, 17, (b, s)), lengths, torch.randint(1, V, (b, t))
 
 
-@pytest.mark.parametrize(("b", "t", "s"), [(2, 3, 5), (3, 5, 2), (1, 2, 7), (2, 1, 3), (2, 3, 1), (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("b", "t", "s"), [(2, 3, 5), (3, 5, 2), (1, 2, 7), (2, 1, 3), (2, 3, 1), (1, 1, 1)]
+)
 def test_decode_is_the_stacked_steps(model, b, t, s, device):
     model = model.to(device)
     source, lengths, target = random_batch(b, t, s)
@@ -159,14 +175,19 @@ def test_decode_is_the_stacked_steps(model, b, t, s, device):
 
     cache, stacked = model.start(memory), []
     for i in range(t):
-        *step, cache = model.step(target[:, i : i + 1], memory, cache, need_weights=True)
+        *step, cache = model.step(
+            target[:, i : i + 1], memory, cache, need_weights=True
+        )
         stacked.append(step)
     assert_close(logits, torch.cat([step_logits for step_logits, _ in stacked], dim=1))
-    assert_close(weights, torch.cat([step_weights for _, step_weights in stacked], dim=-2))
+    assert_close(
+        weights, torch.cat([step_weights for _, step_weights in stacked], dim=-2)
+    )
 
 
 def test_the_target_reaches_the_logits(model):
-    """So that none of the invariances below holds because nothing depends on anything."""
+    """So that none of the invariances below holds because nothing depends on
+    anything."""
     logits, _ = model(SOURCE, LENGTHS, TARGET)
     other_source, _ = model(SOURCE + 1, LENGTHS, TARGET)
     other_target, _ = model(SOURCE, LENGTHS, TARGET + 1)
@@ -185,7 +206,9 @@ def test_padding_changes_nothing(model):
     junk_logits, junk_weights = answers(model, junk)
 
     assert_close(junk_logits, logits)
-    assert_close(model.encoder(junk, LENGTHS).final, model.encoder(SOURCE, LENGTHS).final)
+    assert_close(
+        model.encoder(junk, LENGTHS).final, model.encoder(SOURCE, LENGTHS).final
+    )
     if weights.size(-1) == S:
         assert_close(junk_weights[..., :S], weights)
         assert not junk_weights[0, ..., 5:].any()
@@ -196,7 +219,9 @@ def test_a_sentence_does_not_see_its_batch(model):
     logits, weights = answers(model)
     for b in range(B):
         one, length = slice(b, b + 1), int(LENGTHS[b])
-        alone, alone_weights = answers(model, SOURCE[one, :length], LENGTHS[one], TARGET[one])
+        alone, alone_weights = answers(
+            model, SOURCE[one, :length], LENGTHS[one], TARGET[one]
+        )
         assert_close(alone, logits[one])
         assert_close(alone_weights, weights[one, ..., : alone_weights.size(-1)])
 
@@ -206,7 +231,9 @@ def test_logits_do_not_depend_on_later_target_tokens(model):
     logits, _ = model(SOURCE, LENGTHS, TARGET)
     for b in range(B):
         for t in range(T):
-            (gradient,) = torch.autograd.grad(logits[b, t].square().sum(), embedding, retain_graph=True)
+            (gradient,) = torch.autograd.grad(
+                logits[b, t].square().sum(), embedding, retain_graph=True
+            )
             reached = gradient.abs().sum(dim=-1) > 0
             assert reached[TARGET[b, : t + 1]].all()
             assert reached.sum() == t + 1  # no later token, and no other sentence's

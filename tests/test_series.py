@@ -41,7 +41,8 @@ def test_sources_and_targets_are_what_they_say(task):
 
 def test_the_past_has_mean_one(task):
     pasts = [[value(day) for day in source[:-SEASON]] for source, _, _ in task.train]
-    means = [statistics.mean(past) for past in pasts if max(past) < 3.9]  # what is more than 4 is told as 3.95
+    # what is more than 4 is told as 3.95
+    means = [statistics.mean(past) for past in pasts if max(past) < 3.9]
 
     assert len(means) > 780
     assert statistics.mean(means) == pytest.approx(1, abs=0.002)
@@ -68,12 +69,15 @@ def test_gold_is_the_season_before_and_the_day_itself_where_it_is_special(task):
 
 
 def test_weekdays_repeat_and_special_days_stand_out(task):
-    """Divided by the day a week before, an ordinary day is near 1, a holiday near 0.2, a promotion between."""
+    """Divided by the day a week before, an ordinary day is near 1, a holiday near 0.2,
+    a promotion between."""
     ratios = {"": [], "holiday": [], "promotion": []}
     for source, target, _ in task.train:
         for t in range(SEASON):
             if not kind(source[21 + t]):
-                ratios[kind(source[28 + t])].append(float(target[t]) / value(source[21 + t]))
+                ratios[kind(source[28 + t])].append(
+                    float(target[t]) / value(source[21 + t])
+                )
 
     assert statistics.median(ratios[""]) == pytest.approx(1, abs=0.03)
     assert statistics.median(ratios["holiday"]) == pytest.approx(0.2, abs=0.05)
@@ -87,21 +91,33 @@ def test_splits_share_no_series(task):
 def test_last_week_and_actual_by_hand():
     day = [f"{d / 10 + 0.05:.2f}" for d in range(14)]
     source = (*day[:9], day[9] + " holiday", *day[10:], *["?"] * 6, "? promotion")
-    example = Example(source, ("0.15", "0.25", "0.35", "0.45", "0.55", "0.65", "3.95"), (frozenset(),) * 7)
+    example = Example(
+        source,
+        ("0.15", "0.25", "0.35", "0.45", "0.55", "0.65", "3.95"),
+        (frozenset(),) * 7,
+    )
 
-    assert_close(last_week([example]), torch.tensor([[0.75, 0.85, 0.95, 1.05, 1.15, 1.25, 1.35]]))
-    assert_close(actual([example, example])[1], torch.tensor([0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 3.95]))
+    assert_close(
+        last_week([example]), torch.tensor([[0.75, 0.85, 0.95, 1.05, 1.15, 1.25, 1.35]])
+    )
+    assert_close(
+        actual([example, example])[1],
+        torch.tensor([0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 3.95]),
+    )
 
 
 class Says(torch.nn.Module):
-    """Draws one of some answers for each source it knows, and says it token by token."""
+    """Draws one of some answers for each source it knows, and says it token by
+    token."""
 
     def __init__(self, task, answers):
         super().__init__()
         self.anything = torch.nn.Parameter(torch.zeros(1))
         self.size = len(task.target_vocabulary)
         self.answers = {
-            tuple(task.source_vocabulary.encode(example.source)): [task.target_vocabulary.encode(a) for a in said]
+            tuple(task.source_vocabulary.encode(example.source)): [
+                task.target_vocabulary.encode(a) for a in said
+            ]
             for example, said in answers
         }
 
@@ -117,7 +133,9 @@ class Says(torch.nn.Module):
         for row, (answers, said) in enumerate(zip(memory, cache)):
             assert said[0] == BOS
             going_on = [
-                answer[len(said) - 1 :][:1] or [EOS] for answer in answers if answer[: len(said) - 1] == said[1:]
+                answer[len(said) - 1 :][:1] or [EOS]
+                for answer in answers
+                if answer[: len(said) - 1] == said[1:]
             ]
             for (token_id,) in going_on:
                 logits[row, 0, token_id] = math.log(len(going_on))
@@ -133,10 +151,15 @@ def test_skill_by_hand(task):
     naive = Says(task, [(e, [week]) for e, week in zip(examples, copied)])
     assert task.score(right, examples) == pytest.approx(1)
     assert task.score(naive, examples) == pytest.approx(0, abs=1e-6)
-    # Last week's values for the first example only: its share of the naive error is left.
+    # Last week's values for the first example only: its share of the naive error is
+    # left.
     errors = (last_week(examples) - actual(examples)).abs().sum(dim=1)
-    mixed = Says(task, [(examples[0], [copied[0]]), *((e, [e.target]) for e in examples[1:])])
-    assert task.score(mixed, examples) == pytest.approx(1 - float(errors[0] / errors.sum()))
+    mixed = Says(
+        task, [(examples[0], [copied[0]]), *((e, [e.target]) for e in examples[1:])]
+    )
+    assert task.score(mixed, examples) == pytest.approx(
+        1 - float(errors[0] / errors.sum())
+    )
 
 
 @pytest.mark.plain
@@ -152,8 +175,12 @@ def test_forecasts_are_drawn_and_repeatable(task):
     }
     assert 8 < (drawn[:, 0, 0] > 1).sum() < 32
     assert_close(drawn[:, 1], actual([other]).expand(40, -1))
-    assert torch.equal(drawn, task.forecast(model, [example, other], paths=40, batch_size=32))
-    assert not torch.equal(drawn, task.forecast(model, [example, other], paths=40, batch_size=32, seed=1))
+    assert torch.equal(
+        drawn, task.forecast(model, [example, other], paths=40, batch_size=32)
+    )
+    assert not torch.equal(
+        drawn, task.forecast(model, [example, other], paths=40, batch_size=32, seed=1)
+    )
 
 
 @pytest.mark.plain
@@ -161,13 +188,19 @@ def test_what_ends_early_counts_as_the_mean(task):
     example = task.test[0]
     model = Says(task, [(example, [example.target[:2]])])
 
-    assert_close(task.forecast(model, [example], paths=1)[0, 0, 2:], torch.ones(SEASON - 2))
+    assert_close(
+        task.forecast(model, [example], paths=1)[0, 0, 2:], torch.ones(SEASON - 2)
+    )
 
 
 def test_an_example_is_written_on_one_line(task):
     line = task.view(task.test[0])
 
-    assert line.count(" | ") == 4 * 7 + 6 + 6 and line.count(" -> ") == 1 and "\n" not in line
+    assert (
+        line.count(" | ") == 4 * 7 + 6 + 6
+        and line.count(" -> ") == 1
+        and "\n" not in line
+    )
     assert line.endswith(task.test[0].target[-1])
 
 
@@ -189,7 +222,9 @@ def test_a_small_transformer_learns_to_forecast():
     task = series(weeks=1, train_size=8_000, held_out_size=200)
     sizes = len(task.source_vocabulary), len(task.target_vocabulary)
     torch.manual_seed(0)
-    model = models.transformer(*sizes, dim=64, num_heads=4, hidden_dim=128, num_layers=1)
+    model = models.transformer(
+        *sizes, dim=64, num_heads=4, hidden_dim=128, num_layers=1
+    )
     untrained = task.score(model, task.test)
 
     train(model, task, TrainConfig(steps=350, batch_size=64, learning_rate=4e-3))

@@ -7,7 +7,12 @@ import torch
 
 from attention_course import models
 from attention_course.tasks.core import PAD, Task
-from attention_course.tasks.labels import NO_LABEL, LabelledExample, ReadTokens, accuracy
+from attention_course.tasks.labels import (
+    NO_LABEL,
+    LabelledExample,
+    ReadTokens,
+    accuracy,
+)
 from attention_course.tasks.tagging import GRAMMAR, TAGS, WORDS, sentence, tagging
 from attention_course.training import TrainConfig, train
 
@@ -24,25 +29,32 @@ def test_it_is_a_task(task):
 
 
 def test_no_sentence_is_in_two_splits(task):
-    everything = [e.source for split in (task.train, task.validation, task.test) for e in split]
+    everything = [
+        e.source for split in (task.train, task.validation, task.test) for e in split
+    ]
     assert len(set(everything)) == len(everything)
 
 
 def test_sentences_are_the_seeds():
     def sources(seed):
-        return [e.source for e in tagging(train_size=30, held_out_size=5, seed=seed).train]
+        return [
+            e.source for e in tagging(train_size=30, held_out_size=5, seed=seed).train
+        ]
 
     assert sources(0) == sources(0)
     assert not set(sources(0)) & set(sources(1))
 
 
 def readings(words):
-    """Find all taggings of a sentence that the grammar allows, by trying every way to cut it."""
+    """Find all taggings of a sentence that the grammar allows, by trying every way to
+    cut it."""
 
     @cache
     def of_symbol(symbol, i, j):
         if symbol in GRAMMAR:
-            return frozenset().union(*(of_symbols(tuple(form.split()), i, j) for form in GRAMMAR[symbol]))
+            return frozenset().union(
+                *(of_symbols(tuple(form.split()), i, j) for form in GRAMMAR[symbol])
+            )
         tag, choices = WORDS[symbol]
         return frozenset([(tag,)] if j == i + 1 and words[i] in choices else [])
 
@@ -52,14 +64,19 @@ def readings(words):
             return of_symbol(symbols[0], i, j)
         cuts = range(i + 1, j - len(symbols) + 2)
         return frozenset(
-            a + b for k in cuts for a in of_symbol(symbols[0], i, k) for b in of_symbols(symbols[1:], k, j)
+            a + b
+            for k in cuts
+            for a in of_symbol(symbols[0], i, k)
+            for b in of_symbols(symbols[1:], k, j)
         )
 
     return of_symbol("sentence", 0, len(words))
 
 
 def test_the_reader_of_the_test_sees_what_the_grammar_means():
-    assert readings(("he", "will", "book", "the", "saw", ".")) == {("PRON", "AUX", "VERB", "DET", "NOUN", "PUNCT")}
+    assert readings(("he", "will", "book", "the", "saw", ".")) == {
+        ("PRON", "AUX", "VERB", "DET", "NOUN", "PUNCT")
+    }
     assert readings(("he", "book", "the", "saw", ".")) == frozenset()
 
 
@@ -86,10 +103,15 @@ def test_context_beats_the_most_frequent_tag(task):
     for example in task.train:
         for word, tag in zip(example.source, example.labels):
             counts[word][tag] += 1
-    baseline = [tuple(counts[word].most_common(1)[0][0] for word in example.source) for example in task.test]
+    baseline = [
+        tuple(counts[word].most_common(1)[0][0] for word in example.source)
+        for example in task.test
+    ]
     without = accuracy(baseline, [example.labels for example in task.test])
 
-    model = models.tagger(len(task.read.vocabulary), len(TAGS), embedding_dim=16, hidden_dim=24)
+    model = models.tagger(
+        len(task.read.vocabulary), len(TAGS), embedding_dim=16, hidden_dim=24
+    )
     train(model, task, TrainConfig(steps=120, learning_rate=1e-2, warmup_steps=20))
     assert without < 0.9
     assert task.score(model, task.test) > 0.97
@@ -125,7 +147,8 @@ def test_the_loss_counts_labels_and_no_padding(task):
     total, count = task.loss(says("PRON", "VERB", "ADJ"), batch)
 
     assert count == 4
-    torch.testing.assert_close(total, torch.tensor(50.0), rtol=1e-4, atol=1e-4)  # one label in four is sure and wrong
+    # one label in four is sure and wrong
+    torch.testing.assert_close(total, torch.tensor(50.0), rtol=1e-4, atol=1e-4)
 
 
 class Sure(torch.nn.Module):

@@ -5,7 +5,12 @@ from attention_course.tanh import tanh
 
 
 def test_it_is_torchs():
-    x = torch.cat([torch.linspace(-12, 12, 10_007), torch.tensor([0.0, -1e-7, 1e4, -torch.inf, torch.inf])])
+    x = torch.cat(
+        [
+            torch.linspace(-12, 12, 10_007),
+            torch.tensor([0.0, -1e-7, 1e4, -torch.inf, torch.inf]),
+        ]
+    )
     assert torch.allclose(tanh(x), x.tanh(), rtol=0, atol=2e-7)
     assert tanh(torch.tensor([0.0])).item() == 0
 

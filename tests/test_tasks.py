@@ -73,7 +73,9 @@ def test_decoding_stops_at_the_end_and_drops_what_is_no_text():
 def test_what_is_encoded_can_be_decoded(tokens):
     vocabulary = Vocabulary(tokens)
 
-    assert vocabulary.decode([BOS, *vocabulary.encode(tokens), EOS, PAD]) == tuple(tokens)
+    assert vocabulary.decode([BOS, *vocabulary.encode(tokens), EOS, PAD]) == tuple(
+        tokens
+    )
 
 
 # Batches and the loss
@@ -93,7 +95,9 @@ def task():
 
 
 def test_vocabularies_come_from_the_training_examples_alone():
-    task = make_task("letters", [[example("ab", "x")], [example("c", "y")], [example("d", "z")]])
+    task = make_task(
+        "letters", [[example("ab", "x")], [example("c", "y")], [example("d", "z")]]
+    )
 
     assert task.source_vocabulary.tokens == (*SPECIALS, "a", "b")
     assert task.target_vocabulary.tokens == (*SPECIALS, "x")
@@ -101,7 +105,11 @@ def test_vocabularies_come_from_the_training_examples_alone():
 
 
 def test_splits_keep_their_places(task):
-    assert (task.train, task.validation, task.test) == (EXAMPLES, EXAMPLES[:1], EXAMPLES[1:])
+    assert (task.train, task.validation, task.test) == (
+        EXAMPLES,
+        EXAMPLES[:1],
+        EXAMPLES[1:],
+    )
 
 
 def test_collate_by_hand(task):
@@ -118,7 +126,9 @@ def test_lengths_stay_on_the_cpu(task):
     batch = task.collate(EXAMPLES, "meta")
 
     assert batch.lengths.device.type == "cpu"
-    assert {part.device.type for part in (batch.source, batch.target_in, batch.target_out)} == {"meta"}
+    assert {
+        part.device.type for part in (batch.source, batch.target_in, batch.target_out)
+    } == {"meta"}
 
 
 def test_the_target_is_shifted_by_one(task):
@@ -134,13 +144,20 @@ def test_the_target_is_shifted_by_one(task):
 def test_batches_go_through_once_and_in_order(task):
     made = list(batches(task, EXAMPLES, batch_size=2))
 
-    assert [batch.source.tolist() for batch in made] == [[[4, 5, 6], [5, PAD, PAD]], [[6, 4]]]
+    assert [batch.source.tolist() for batch in made] == [
+        [[4, 5, 6], [5, PAD, PAD]],
+        [[6, 4]],
+    ]
 
 
 def test_texts_are_cut_where_the_task_joins_tokens():
-    letters, words = (make_task("texts", [EXAMPLES] * 3, separator) for separator in ("", " "))
+    letters, words = (
+        make_task("texts", [EXAMPLES] * 3, separator) for separator in ("", " ")
+    )
 
-    assert letters.example("a b", "x") == Example(("a", " ", "b"), ("x",), (frozenset(),))
+    assert letters.example("a b", "x") == Example(
+        ("a", " ", "b"), ("x",), (frozenset(),)
+    )
     assert words.example("a  b ", "x") == Example(("a", "b"), ("x",), (frozenset(),))
     assert words.example("ab") == Example(("ab",), (), ())
     assert (letters.text("xyz"), words.text("xyz")) == ("xyz", "x y z")
@@ -151,11 +168,15 @@ def test_a_beam_is_searched_if_it_has_room(task, monkeypatch):
 
     def search(model, source, lengths, bos, eos, longest, *settings):
         asked.append((longest, *settings))
-        return Decoded(torch.tensor([[4, EOS]] * len(source)), None, torch.zeros(len(source)))
+        return Decoded(
+            torch.tensor([[4, EOS]] * len(source)), None, torch.zeros(len(source))
+        )
 
     monkeypatch.setattr("attention_course.tasks.sequences.beam_search", search)
     model = models.final_state(7, 7, 3, 5)
-    predictions = task.predict(model, [task.example("ab")] * 3, batch_size=2, beam_size=5, length_penalty=0.6)
+    predictions = task.predict(
+        model, [task.example("ab")] * 3, batch_size=2, beam_size=5, length_penalty=0.6
+    )
 
     # As long as the longest target to train on, "yxx" and its end.
     assert asked == [(4, 5, 0.6)] * 2
@@ -163,8 +184,14 @@ def test_a_beam_is_searched_if_it_has_room(task, monkeypatch):
 
 
 def test_an_example_is_written_on_one_line(task):
-    assert task.view(EXAMPLES[0]) == f"{''.join(EXAMPLES[0].source)} -> {''.join(EXAMPLES[0].target)}"
-    assert make_task("words", [EXAMPLES, [], []], separator=" ").view(example("ab", "xy")) == "a b -> x y"
+    assert (
+        task.view(EXAMPLES[0])
+        == f"{''.join(EXAMPLES[0].source)} -> {''.join(EXAMPLES[0].target)}"
+    )
+    assert (
+        make_task("words", [EXAMPLES, [], []], separator=" ").view(example("ab", "xy"))
+        == "a b -> x y"
+    )
 
 
 def test_an_empty_batch_is_refused(task):
@@ -173,7 +200,9 @@ def test_an_empty_batch_is_refused(task):
 
 
 def test_an_empty_source_is_refused_and_named(task):
-    with pytest.raises(ValueError, match="source of example 1 has 0 tokens.*at least 1"):
+    with pytest.raises(
+        ValueError, match="source of example 1 has 0 tokens.*at least 1"
+    ):
         task.collate([EXAMPLES[0], example("", "x")])
 
 
@@ -187,7 +216,11 @@ def test_a_source_batch_by_hand():
 @pytest.mark.parametrize(
     ("source", "lengths", "message"),
     [
-        ([[4, 5], [6, 0]], [2, 3], "example 1 has 3 tokens, but its row in the batch 2"),
+        (
+            [[4, 5], [6, 0]],
+            [2, 3],
+            "example 1 has 3 tokens, but its row in the batch 2",
+        ),
         ([[4, 5], [6, 0]], [2, 0], "example 1 has 0 tokens.*at least 1"),
         ([[4, 5], [6, 0]], [2], "1 lengths for 2 sources"),
         ([[4, 8], [6, 0]], [2, 1], "id 8 is not in a vocabulary of 8 tokens, 0 to 7"),
@@ -214,7 +247,8 @@ def test_an_empty_target_is_just_an_end(task):
 
 
 class HalfRight(nn.Module):
-    """Gives the right token 6 chances in 12, and each of the six others one; on padding it is sure of z."""
+    """Gives the right token 6 chances in 12, and each of the six others one; on padding
+    it is sure of z."""
 
     def __init__(self, target_out):
         super().__init__()
@@ -237,7 +271,11 @@ def test_loss_by_hand(task):
 
 def test_more_padding_does_not_change_the_loss(task, model):
     batch = task.collate(EXAMPLES)
-    padded = Batch(F.pad(batch.source, (0, 2)), batch.lengths, *(F.pad(part, (0, 3)) for part in batch[2:]))
+    padded = Batch(
+        F.pad(batch.source, (0, 2)),
+        batch.lengths,
+        *(F.pad(part, (0, 3)) for part in batch[2:]),
+    )
     total, count = task.loss(model, batch)
     padded_total, padded_count = task.loss(model, padded)
 
@@ -278,15 +316,25 @@ def test_the_order_is_the_seeds():
 
 
 def test_examples_of_like_length_share_a_batch():
-    """1000 numbers as their own lengths; a pool holds 50 batches of 4, that is 200 of them."""
+    """1000 numbers as their own lengths; a pool holds 50 batches of 4, that is 200 of
+    them."""
     stream = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
     passes = [[next(stream) for _ in range(250)] for _ in range(2)]
     for one_pass in passes:
-        assert sorted(number for batch in one_pass for number in batch) == list(range(1000))
-        # Two neighbours of 200 random numbers below 1000 are 5 apart, the ends of four 15; in random order 600.
-        assert sum(max(batch) - min(batch) for batch in one_pass) / 250 == pytest.approx(15, abs=3)
-        assert [batch[0] for batch in one_pass] != sorted(batch[0] for batch in one_pass)
-    assert {tuple(batch) for batch in passes[0]} != {tuple(batch) for batch in passes[1]}
+        assert sorted(number for batch in one_pass for number in batch) == list(
+            range(1000)
+        )
+        # Two neighbours of 200 random numbers below 1000 are 5 apart, the ends of four
+        # 15; in random order 600.
+        assert sum(
+            max(batch) - min(batch) for batch in one_pass
+        ) / 250 == pytest.approx(15, abs=3)
+        assert [batch[0] for batch in one_pass] != sorted(
+            batch[0] for batch in one_pass
+        )
+    assert {tuple(batch) for batch in passes[0]} != {
+        tuple(batch) for batch in passes[1]
+    }
     again = shuffled_forever(range(1000), 4, seed=0, length=lambda number: number)
     assert [next(again) for _ in range(250)] == passes[0]
 
@@ -302,7 +350,9 @@ def test_shuffling_leaves_the_task_alone():
 def test_like_lengths_share_a_batch():
     examples = [example("a" * s, "x" * t) for s in range(1, 8) for t in range(1, 8)]
     of_target = lambda example: (len(example.target), len(example.source))  # noqa: E731
-    grouped, mixed = (shuffled_forever(examples, 7, seed=0, length=key) for key in (of_target, None))
+    grouped, mixed = (
+        shuffled_forever(examples, 7, seed=0, length=key) for key in (of_target, None)
+    )
     passes = [[next(grouped) for _ in range(7)] for _ in range(2)]
 
     for one_pass in passes:
@@ -311,14 +361,19 @@ def test_like_lengths_share_a_batch():
         lengths = [len(batch[0].target) for batch in one_pass]
         assert lengths != sorted(lengths)
     assert passes[0] != passes[1]
-    assert padded_share(passes[0], of_target) < padded_share([next(mixed) for _ in range(7)], of_target)
+    assert padded_share(passes[0], of_target) < padded_share(
+        [next(mixed) for _ in range(7)], of_target
+    )
 
 
 def test_the_padded_share_by_hand():
-    # Sources 3 + 1 of 2 x 3 places, targets 2 + 3 of 2 x 3 places; the last batch has no padding.
+    # Sources 3 + 1 of 2 x 3 places, targets 2 + 3 of 2 x 3 places; the last batch has
+    # no padding.
     drawn = [[example("abc", "xy"), example("b", "yxx")], [example("ca", "z")]]
 
-    assert padded_share(drawn, lambda e: (len(e.target), len(e.source))) == pytest.approx(3 / 15)
+    assert padded_share(
+        drawn, lambda e: (len(e.target), len(e.source))
+    ) == pytest.approx(3 / 15)
 
 
 def test_no_training_examples_are_refused():
@@ -338,12 +393,20 @@ def test_reversals_are_reversed_and_gold_says_from_where(reversals):
     for split in (reversals.train, reversals.validation, reversals.test):
         for source, target, gold in split:
             assert target == source[::-1]
-            assert [{source[s] for s in positions} for positions in gold] == [{token} for token in target]
-            assert gold == tuple(frozenset({len(source) - 1 - t}) for t in range(len(source)))
+            assert [{source[s] for s in positions} for positions in gold] == [
+                {token} for token in target
+            ]
+            assert gold == tuple(
+                frozenset({len(source) - 1 - t}) for t in range(len(source))
+            )
 
 
 def test_reversals_have_the_sizes_and_lengths_asked_for(reversals):
-    assert list(map(len, (reversals.train, reversals.validation, reversals.test))) == [500, 50, 50]
+    assert list(map(len, (reversals.train, reversals.validation, reversals.test))) == [
+        500,
+        50,
+        50,
+    ]
     lengths = [len(e.source) for e in reversals.train]
     assert set(lengths) == set(range(1, 8))
     # Of 500, each length should have 71; of the short ones there are not so many.
@@ -351,7 +414,11 @@ def test_reversals_have_the_sizes_and_lengths_asked_for(reversals):
 
 
 def test_no_reversal_is_in_two_splits(reversals):
-    everything = [e.source for split in (reversals.train, reversals.validation, reversals.test) for e in split]
+    everything = [
+        e.source
+        for split in (reversals.train, reversals.validation, reversals.test)
+        for e in split
+    ]
 
     assert len(set(everything)) == len(everything) == 600
 
@@ -359,7 +426,11 @@ def test_no_reversal_is_in_two_splits(reversals):
 def test_reversal_is_the_seeds():
     def sources(seed):
         task = reversal(max_length=7, train_size=20, held_out_size=5, seed=seed)
-        return [e.source for split in (task.train, task.validation, task.test) for e in split]
+        return [
+            e.source
+            for split in (task.train, task.validation, task.test)
+            for e in split
+        ]
 
     assert sources(0) == sources(0)
     assert not set(sources(0)) & {source for source in sources(1) if len(source) > 4}
@@ -412,7 +483,8 @@ def test_a_known_date_in_words_and_digits(locale, pattern, text):
 
 
 def test_gold_by_hand():
-    _, _, gold = write(date(2018, 5, 9), "en", "EEEE, MMMM d, y")  # Wednesday, May 9, 2018
+    # Wednesday, May 9, 2018
+    _, _, gold = write(date(2018, 5, 9), "en", "EEEE, MMMM d, y")
     year, month, day = set(range(18, 22)), set(range(11, 14)), {15}
 
     assert list(gold) == [year] * 4 + [set()] + [month] * 2 + [set()] + [day] * 2
@@ -422,30 +494,43 @@ def every_form():
     return [(locale, pattern) for locale in LOCALES for pattern in patterns(locale)]
 
 
-@pytest.mark.parametrize("day", [date(2018, 5, 9), date(1969, 12, 31), date(2004, 10, 10), date(2068, 1, 1)])
+@pytest.mark.parametrize(
+    "day", [date(2018, 5, 9), date(1969, 12, 31), date(2004, 10, 10), date(2068, 1, 1)]
+)
 def test_gold_spans_spell_the_fields(day):
     for form in every_form():
         source, target, gold = write(day, *form)
         spans = [sorted(positions) for positions in gold]
-        year, month, day_of_month = ("".join(source[s] for s in spans[t]) for t in (0, 5, 8))
+        year, month, day_of_month = (
+            "".join(source[s] for s in spans[t]) for t in (0, 5, 8)
+        )
 
         assert (
-            [t for t, span in enumerate(spans) if not span] == [t for t, c in enumerate(target) if c == "-"] == [4, 7]
+            [t for t, span in enumerate(spans) if not span]
+            == [t for t, c in enumerate(target) if c == "-"]
+            == [4, 7]
         )
         assert spans[0] == spans[1] == spans[2] == spans[3]
         assert spans[5] == spans[6]
         assert spans[8] == spans[9]
-        assert all(span == list(range(span[0], span[-1] + 1)) for span in (spans[0], spans[5], spans[8]))
+        assert all(
+            span == list(range(span[0], span[-1] + 1))
+            for span in (spans[0], spans[5], spans[8])
+        )
         assert year in (str(day.year), f"{day.year % 100:02}")
         assert int(day_of_month) == day.day
-        assert int(month) == day.month if month.isdigit() else month.strip(".").isalpha()
+        assert (
+            int(month) == day.month if month.isdigit() else month.strip(".").isalpha()
+        )
 
 
 def test_no_date_is_in_two_splits(some_dates):
     everything = [e.target for e in all_examples(some_dates)]
 
     assert len(set(everything)) == len(everything) == 2400
-    assert list(map(len, (some_dates.train, some_dates.validation, some_dates.test))) == [2000, 200, 200]
+    assert list(
+        map(len, (some_dates.train, some_dates.validation, some_dates.test))
+    ) == [2000, 200, 200]
 
 
 def test_examples_are_written_in_the_forms_listed(some_dates):
@@ -478,27 +563,38 @@ def test_dates_are_the_seeds():
 
 
 def test_no_locale_gives_two_dates_the_same_text(some_dates):
-    """All days of seven years, whose last two digits are also days, months, or neither, in all forms."""
+    """All days of seven years, whose last two digits are also days, months, or neither,
+    in all forms."""
     read = {}
     for year in (1969, 1999, 2001, 2005, 2012, 2031, 2068):
         for day in (date(year, 1, 1) + timedelta(n) for n in range(366)):
             if day.year == year:
                 for form in every_form():
                     text = text_of(write(day, *form))
-                    assert read.setdefault(text, day) == day, f"{text!r} is {day} and {read[text]}"
+                    assert read.setdefault(text, day) == day, (
+                        f"{text!r} is {day} and {read[text]}"
+                    )
 
 
 # A reader of digits that knows CLDR's patterns, but none of the code under test.
 
-FIELDS = {"d": r"(?P<d>\d{1,2})", "M": r"(?P<M>\d{1,2})", "y": r"(?P<y>\d{4})", "yy": r"(?P<y>\d\d)"}
+FIELDS = {
+    "d": r"(?P<d>\d{1,2})",
+    "M": r"(?P<M>\d{1,2})",
+    "y": r"(?P<y>\d{4})",
+    "yy": r"(?P<y>\d\d)",
+}
 FIELDS |= {"dd": FIELDS["d"], "MM": FIELDS["M"], "L": FIELDS["M"], "LL": FIELDS["M"]}
 FIELDS |= {"E" * n: r"\D+?" for n in (1, 2, 3, 4)}
 
 
 def reader(pattern):
-    """Turn a CLDR pattern into a regular expression, or None if it is not a date in digits."""
+    """Turn a CLDR pattern into a regular expression, or None if it is not a date in
+    digits."""
     expression = ""
-    for quoted, field, _, sign in re.findall(r"'([^']*)'|(([A-Za-z])\3*)|([^'A-Za-z])", pattern):
+    for quoted, field, _, sign in re.findall(
+        r"'([^']*)'|(([A-Za-z])\3*)|([^'A-Za-z])", pattern
+    ):
         if field and field not in FIELDS:
             return None
         expression += FIELDS.get(field, "") + re.escape(quoted + sign)
@@ -538,16 +634,25 @@ def test_the_reader_sees_what_is_ambiguous():
     assert readings("9 May 2018", readers) == set()
 
 
-# Not of LOCALES, but patterns() promises the same for them; "ky" has year-day-month, "eo" has yy-MM-dd.
-@pytest.mark.parametrize("locales", [LOCALES, ("da",), ("en_ZA",), ("ky",), ("eo",), ("ko",)], ids="-".join)
+# Not of LOCALES, but patterns() promises the same for them; "ky" has year-day-month,
+# "eo" has yy-MM-dd.
+@pytest.mark.parametrize(
+    "locales", [LOCALES, ("da",), ("en_ZA",), ("ky",), ("eo",), ("ko",)], ids="-".join
+)
 def test_no_locale_reads_digits_as_another_date(locales):
     readers = numeric_readers({*LOCALES, *locales})
-    days = [date(year, 1, 1) + timedelta(n) for year in (1969, 2005, 2012, 2031) for n in range(0, 365)]
+    days = [
+        date(year, 1, 1) + timedelta(n)
+        for year in (1969, 2005, 2012, 2031)
+        for n in range(0, 365)
+    ]
     in_digits = 0
     for locale in locales:
         for pattern in patterns(locale):
             read_by = {
-                expression for expression in readers if expression.fullmatch(text_of(write(days[0], locale, pattern)))
+                expression
+                for expression in readers
+                if expression.fullmatch(text_of(write(days[0], locale, pattern)))
             }
             if reader(pattern) is None:
                 assert not read_by
@@ -560,7 +665,8 @@ def test_no_locale_reads_digits_as_another_date(locales):
 
 
 @pytest.mark.parametrize(
-    ("locale", "pattern"), [("en", "M/d/y"), ("en_GB", "dd/MM/y"), ("es", "d/M/yy"), ("en", "M/d/yy")]
+    ("locale", "pattern"),
+    [("en", "M/d/y"), ("en_GB", "dd/MM/y"), ("es", "d/M/yy"), ("en", "M/d/yy")],
 )
 def test_what_london_and_new_york_read_differently_is_left_out(locale, pattern):
     known = [str(form) for form in Locale.parse(locale).datetime_skeletons.values()]
@@ -600,7 +706,8 @@ def test_dates_need_a_locale():
 
 
 def test_locales_from_outside_are_compared_with_one_another():
-    """Esperanto and Western Frisian write the same digits in another order; alone, either is unambiguous."""
+    """Esperanto and Western Frisian write the same digits in another order; alone,
+    either is unambiguous."""
     alone, together = patterns("eo"), patterns("eo", (*LOCALES, "fy"))
     assert set(together) < set(alone)
 
@@ -616,7 +723,10 @@ def test_the_shortest_strings_are_there_to_learn_from():
 
 def subwords(seed):
     rng = random.Random(seed)
-    texts = [" ".join("".join(rng.choices("abcdäöü", k=5)) for _ in range(9)) for _ in range(99)]
+    texts = [
+        " ".join("".join(rng.choices("abcdäöü", k=5)) for _ in range(9))
+        for _ in range(99)
+    ]
     return [Subwords(texts, 90).split(text) for text in texts]
 
 
@@ -631,9 +741,13 @@ MADE = {
     "focus": lambda seed: all_of(focus(9, 5, seed)),
     "frames": lambda seed: all_of(frames(9, 5, seed)),
     "multi30k": subwords,
-    "numerals": lambda seed: all_of(numerals("fr", train_size=120, held_out_size=9, seed=seed)),
+    "numerals": lambda seed: all_of(
+        numerals("fr", train_size=120, held_out_size=9, seed=seed)
+    ),
     "pretraining": lambda seed: all_of(pretraining(50, 5, seed)),
-    "reversal": lambda seed: all_of(reversal(train_size=50, held_out_size=5, seed=seed)),
+    "reversal": lambda seed: all_of(
+        reversal(train_size=50, held_out_size=5, seed=seed)
+    ),
     "sentiment": lambda seed: all_of(sentiment(50, 5, seed)),
     "series": lambda seed: all_of(series(train_size=20, held_out_size=5, seed=seed)),
     "tagging": lambda seed: all_of(tagging(50, 5, seed)),
@@ -641,19 +755,35 @@ MADE = {
 
 
 def written(name, seed=0):
-    """The same letters for the same numbers and tokens; where order means nothing, in the order of the alphabet."""
-    return json.dumps(MADE[name](seed), default=lambda x: x.tolist() if isinstance(x, torch.Tensor) else sorted(x))
+    """The same letters for the same numbers and tokens; where order means nothing, in
+    the order of the alphabet."""
+    return json.dumps(
+        MADE[name](seed),
+        default=lambda x: x.tolist() if isinstance(x, torch.Tensor) else sorted(x),
+    )
 
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """What two other processes make of the same seed: in each, a set has an order of its own."""
-    code = "import json, test_tasks; print(json.dumps({name: test_tasks.written(name) for name in test_tasks.MADE}))"
+    """What two other processes make of the same seed: in each, a set has an order of
+    its own."""
+    code = (
+        "import json, test_tasks; print(json.dumps({name: test_tasks.written(name) for"
+        " name in test_tasks.MADE}))"
+    )
     paths = [str(Path(__file__).parent), *sys.path]
     printed = []
     for hash_seed in "12":
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(paths)}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        environment = os.environ | {
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": os.pathsep.join(paths),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            check=True,
+        )
         printed.append(json.loads(done.stdout))
     return printed
 

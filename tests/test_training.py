@@ -37,7 +37,9 @@ def task():
 def build(task, name="bahdanau"):
     key_dim = {"bahdanau": 2 * HIDDEN, "luong": 2 * HIDDEN, "gnmt": HIDDEN}
     score = [AdditiveScore(HIDDEN, key_dim[name], 16)] if name in key_dim else []
-    return getattr(models, name)(len(task.source_vocabulary), len(task.target_vocabulary), 16, HIDDEN, *score)
+    return getattr(models, name)(
+        len(task.source_vocabulary), len(task.target_vocabulary), 16, HIDDEN, *score
+    )
 
 
 # One step
@@ -48,8 +50,12 @@ def one_step(task, batch, learning_rate=0.0, clip_norm=1.0, model=None):
     model = model or build(task)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     fabric = fabric_at(torch.device("cpu"))
-    run = Run(model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0))
-    objective, run.optimizer = fabric.setup(Objective(model, task, TrainConfig()), optimizer)
+    run = Run(
+        model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    )
+    objective, run.optimizer = fabric.setup(
+        Objective(model, task, TrainConfig()), optimizer
+    )
     loss, _ = train_step(fabric, objective, batch, run, clip_norm)
     return loss, model
 
@@ -66,7 +72,11 @@ def test_the_loss_is_in_nats_per_token(task):
 
 def test_padding_is_not_counted(task):
     batch = task.collate(task.train[:7])
-    padded = Batch(F.pad(batch.source, (0, 2)), batch.lengths, *(F.pad(part, (0, 3)) for part in batch[2:]))
+    padded = Batch(
+        F.pad(batch.source, (0, 2)),
+        batch.lengths,
+        *(F.pad(part, (0, 3)) for part in batch[2:]),
+    )
     losses, updates = [], []
     for given in (batch, padded):
         torch.manual_seed(0)
@@ -84,7 +94,13 @@ def test_padding_is_not_counted(task):
 def test_a_long_gradient_is_clipped(task):
     model = build(task)
     before = nn.utils.parameters_to_vector(model.parameters()).detach()
-    one_step(task, task.collate(task.train[:7]), learning_rate=1.0, clip_norm=0.01, model=model)
+    one_step(
+        task,
+        task.collate(task.train[:7]),
+        learning_rate=1.0,
+        clip_norm=0.01,
+        model=model,
+    )
 
     step = nn.utils.parameters_to_vector(model.parameters()).detach() - before
     assert step.norm().item() == pytest.approx(0.01, rel=1e-2)
@@ -103,10 +119,16 @@ def test_gradients_do_not_add_up_over_steps(task):
 # Training
 
 
-@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+@pytest.mark.parametrize(
+    "name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"]
+)
 def test_the_loss_falls(task, name, device):
     model = build(task, name).to(device)
-    history = train(model, task, TrainConfig(steps=40, batch_size=32, learning_rate=1e-2, warmup_steps=5))
+    history = train(
+        model,
+        task,
+        TrainConfig(steps=40, batch_size=32, learning_rate=1e-2, warmup_steps=5),
+    )
     losses = [row.loss for row in history]
 
     assert [row.step for row in history] == list(range(1, 41))
@@ -129,7 +151,12 @@ def test_reversal_is_learnt(task):
 
 def losses_of(task, weights_seed=0, **settings):
     torch.manual_seed(weights_seed)
-    return [row.loss for row in train(build(task), task, TrainConfig(steps=5, batch_size=8, **settings))]
+    return [
+        row.loss
+        for row in train(
+            build(task), task, TrainConfig(steps=5, batch_size=8, **settings)
+        )
+    ]
 
 
 def test_training_is_the_seeds(task):
@@ -142,7 +169,9 @@ def learning_rates(task, monkeypatch, config):
     trace = []
 
     def spy(fabric, objective, batch, run, clip_norm):
-        trace.append((run.optimizer.param_groups[0]["lr"], len(batch.source), clip_norm))
+        trace.append(
+            (run.optimizer.param_groups[0]["lr"], len(batch.source), clip_norm)
+        )
         return train_step(fabric, objective, batch, run, clip_norm)
 
     monkeypatch.setattr(training, "train_step", spy)
@@ -154,17 +183,24 @@ def learning_rates(task, monkeypatch, config):
 
 
 def test_the_learning_rate_warms_up_and_falls_to_zero(task, monkeypatch):
-    config = TrainConfig(steps=10, batch_size=3, learning_rate=0.1, warmup_steps=4, clip_norm=0.7)
+    config = TrainConfig(
+        steps=10, batch_size=3, learning_rate=0.1, warmup_steps=4, clip_norm=0.7
+    )
     rates = learning_rates(task, monkeypatch, config)
 
-    # In four equal steps up to the whole; then half a cosine over the six steps that are left.
+    # In four equal steps up to the whole; then half a cosine over the six steps that
+    # are left.
     warmup = [0.1 * (i + 1) / 4 for i in range(4)]
     decay = [0.1 * (1 + math.cos(math.pi * i / 6)) / 2 for i in range(6)]
     assert rates == pytest.approx(warmup + decay)
 
 
 def test_without_warm_up_the_learning_rate_starts_at_the_top(task, monkeypatch):
-    rates = learning_rates(task, monkeypatch, TrainConfig(steps=5, batch_size=3, learning_rate=0.1, warmup_steps=0))
+    rates = learning_rates(
+        task,
+        monkeypatch,
+        TrainConfig(steps=5, batch_size=3, learning_rate=0.1, warmup_steps=0),
+    )
 
     assert rates[0] == pytest.approx(0.1)
     assert rates == sorted(rates, reverse=True)
@@ -175,9 +211,14 @@ def test_the_learning_rate_moves_the_weights(task):
     before = build(task).state_dict()
     model = build(task)
     model.load_state_dict(before)
-    train(model, task, TrainConfig(steps=1, batch_size=3, learning_rate=0.1, warmup_steps=5))
+    train(
+        model,
+        task,
+        TrainConfig(steps=1, batch_size=3, learning_rate=0.1, warmup_steps=5),
+    )
 
-    # Adam's first step is as long as its learning rate, which is a fifth of the highest.
+    # Adam's first step is as long as its learning rate, which is a fifth of the
+    # highest.
     moved = (model.decoder.head.bias - before["decoder.head.bias"]).abs().max().item()
     assert moved == pytest.approx(0.02, rel=1e-2)
 
@@ -193,10 +234,15 @@ def test_nothing_goes_to_stderr(task, capfd):
 
 def test_label_smoothing_reaches_the_task(task):
     batch = task.collate(task.train[:7])
-    smoothed, plain = (Objective(build(task), task, TrainConfig(label_smoothing=share)) for share in (0.3, 0.0))
+    smoothed, plain = (
+        Objective(build(task), task, TrainConfig(label_smoothing=share))
+        for share in (0.3, 0.0)
+    )
     smoothed.model = plain.model
 
-    assert_close(smoothed(batch)[0], task.loss(plain.model, batch, label_smoothing=0.3)[0])
+    assert_close(
+        smoothed(batch)[0], task.loss(plain.model, batch, label_smoothing=0.3)[0]
+    )
     assert smoothed(batch)[0] > plain(batch)[0]
 
 
@@ -205,16 +251,22 @@ def test_mixed_precision_trains_and_leaves_single_weights(task):
     for precision in ("32-true", "bf16-mixed"):
         torch.manual_seed(0)
         sizes = len(task.source_vocabulary), len(task.target_vocabulary)
-        model = models.transformer(*sizes, dim=16, num_heads=2, hidden_dim=32, num_layers=1)
+        model = models.transformer(
+            *sizes, dim=16, num_heads=2, hidden_dim=32, num_layers=1
+        )
         fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
-        history = train(model, task, TrainConfig(steps=30, batch_size=16, validate_every=30), fabric)
+        history = train(
+            model, task, TrainConfig(steps=30, batch_size=16, validate_every=30), fabric
+        )
         losses.append([row.loss for row in history])
         assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert losses[0] != losses[1]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+@pytest.mark.parametrize(
+    "name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"]
+)
 def test_every_model_trains_in_mixed_precision(task, name):
     fabric = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
     model = build(task, name)
@@ -230,8 +282,14 @@ def test_every_model_trains_in_mixed_precision(task, name):
         ({"steps": 0}, "steps is at least 1, got 0"),
         ({"batch_size": -3}, "batch_size is at least 1, got -3"),
         ({"validate_every": 0}, "validate_every is at least 1, got 0"),
-        ({"teacher_forcing": 1.5}, "teacher_forcing is a share between 0 and 1, got 1.5"),
-        ({"label_smoothing": -0.1}, "label_smoothing is a share between 0 and 1, got -0.1"),
+        (
+            {"teacher_forcing": 1.5},
+            "teacher_forcing is a share between 0 and 1, got 1.5",
+        ),
+        (
+            {"label_smoothing": -0.1},
+            "label_smoothing is a share between 0 and 1, got -0.1",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting, named):
@@ -242,7 +300,9 @@ def test_settings_that_make_no_sense_are_refused(setting, named):
 # Teacher forcing
 
 
-@pytest.mark.parametrize("name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"])
+@pytest.mark.parametrize(
+    "name", ["final_state", "context_every_step", "bahdanau", "luong", "gnmt"]
+)
 def test_always_the_right_token_is_teacher_forcing(task, name):
     model, batch = build(task, name), task.collate(task.train[:5])
     logits, _ = OwnTokens(model, 1.0)(batch.source, batch.lengths, batch.target_in)
@@ -251,14 +311,19 @@ def test_always_the_right_token_is_teacher_forcing(task, name):
 
 
 class Parrot(nn.Module):
-    """Is sure that the next token is the one after the last one in the vocabulary, and notes what it is given."""
+    """Is sure that the next token is the one after the last one in the vocabulary, and
+    notes what it is given."""
 
     def __init__(self):
         super().__init__()
         self.given = []
 
     def forward(self, source, lengths):
-        return Encoded(torch.zeros(len(source), 1, 1), torch.zeros(len(source), 1), lengths[:, None, None] > 0)
+        return Encoded(
+            torch.zeros(len(source), 1, 1),
+            torch.zeros(len(source), 1),
+            lengths[:, None, None] > 0,
+        )
 
     def remember(self, encoded):
         return encoded.final
@@ -277,7 +342,9 @@ class Parrot(nn.Module):
 def test_never_the_right_token_is_free_running():
     parrot = Parrot()
     target = torch.tensor([[1, 9, 9, 9], [1, 7, 7, 7]])
-    logits, _ = OwnTokens(EncoderDecoder(parrot, parrot), 0.0)(target, torch.tensor([4, 4]), target)
+    logits, _ = OwnTokens(EncoderDecoder(parrot, parrot), 0.0)(
+        target, torch.tensor([4, 4]), target
+    )
 
     assert parrot.given == [[1, 1], [2, 2], [3, 3], [4, 4]]
     assert logits.argmax(dim=-1).tolist() == [[2, 3, 4, 5], [2, 3, 4, 5]]
@@ -286,9 +353,12 @@ def test_never_the_right_token_is_free_running():
 def test_the_ratio_is_how_often_the_right_token_is_given():
     parrot = Parrot()
     target = torch.full((500, 11), 17)
-    OwnTokens(EncoderDecoder(parrot, parrot), 0.7)(target, torch.ones(500, dtype=torch.long), target)
+    OwnTokens(EncoderDecoder(parrot, parrot), 0.7)(
+        target, torch.ones(500, dtype=torch.long), target
+    )
 
-    # After a right token, 17, its own one would be 18; a coin is thrown for each sentence and each token.
+    # After a right token, 17, its own one would be 18; a coin is thrown for each
+    # sentence and each token.
     shares = [row.count(17) / 500 for row in parrot.given[1:]]
     assert sum(shares) / len(shares) == pytest.approx(0.7, abs=0.03)
     assert all(0.55 < share < 0.85 for share in shares)
@@ -296,7 +366,11 @@ def test_the_ratio_is_how_often_the_right_token_is_given():
 
 def test_own_tokens_train_all_that_teacher_forcing_does(task):
     model = build(task)
-    history = train(model, task, TrainConfig(steps=30, batch_size=32, learning_rate=1e-2, teacher_forcing=0.5))
+    history = train(
+        model,
+        task,
+        TrainConfig(steps=30, batch_size=32, learning_rate=1e-2, teacher_forcing=0.5),
+    )
 
     assert history[-1].loss < 0.9 * history[0].loss
     assert all(parameter.grad.any() for parameter in model.parameters())
@@ -312,7 +386,8 @@ def test_what_has_no_decoder_has_no_own_tokens():
 
 
 def scripted(metrics):
-    """Return a validation with these results, and a list of the heads' biases that it was shown."""
+    """Return a validation with these results, and a list of the heads' biases that it
+    was shown."""
     shown, left = [], iter(metrics)
 
     def validate(model):
@@ -326,23 +401,41 @@ def scripted(metrics):
 def test_the_best_weights_are_kept(task):
     validate, shown = scripted([1.0, 3.0, 2.0, 2.0])
     model = build(task)
-    history = train(model, task, TrainConfig(steps=7, batch_size=3, validate_every=2), validate=validate)
+    history = train(
+        model,
+        task,
+        TrainConfig(steps=7, batch_size=3, validate_every=2),
+        validate=validate,
+    )
 
     # After every second step, and after the last.
-    assert [(row.step, row.metric) for row in history if row.metric is not None] == [(2, 1), (4, 3), (6, 2), (7, 2)]
+    assert [(row.step, row.metric) for row in history if row.metric is not None] == [
+        (2, 1),
+        (4, 3),
+        (6, 2),
+        (7, 2),
+    ]
     assert_close(model.decoder.head.bias, shown[1], rtol=0, atol=0)
     assert not torch.equal(shown[1], shown[3])
 
 
 def test_validation_changes_nothing_but_the_end(task):
-    """It leaves the model in eval() mode, in which dropout would be off for the rest."""
+    """It leaves the model in eval() mode, in which dropout would be off for the
+    rest."""
     sizes = len(task.source_vocabulary), len(task.target_vocabulary), 8, 2, 11, 1
     losses = []
     for every in (None, 1):
         torch.manual_seed(0)
         model = models.transformer(*sizes, dropout=0.5)
         losses.append(
-            [row.loss for row in train(model, task, TrainConfig(steps=4, batch_size=3, validate_every=every))]
+            [
+                row.loss
+                for row in train(
+                    model,
+                    task,
+                    TrainConfig(steps=4, batch_size=3, validate_every=every),
+                )
+            ]
         )
     assert losses[0] == losses[1]
 
@@ -360,7 +453,11 @@ def test_training_ends_when_patience_does(task):
 
 def test_a_task_scores_its_validation_examples_by_default(task):
     model = build(task)
-    history = train(model, task, TrainConfig(steps=3, batch_size=64, learning_rate=0.05, validate_every=3))
+    history = train(
+        model,
+        task,
+        TrainConfig(steps=3, batch_size=64, learning_rate=0.05, validate_every=3),
+    )
 
     assert history[-1].metric == task.score(model, task.validation)
 
@@ -370,7 +467,9 @@ def test_validation_loss_by_hand(task):
     nn.init.zeros_(model.decoder.head.weight)
     nn.init.zeros_(model.decoder.head.bias)
 
-    assert validation_loss(model, task, batch_size=7) == pytest.approx(math.log(len(task.target_vocabulary)))
+    assert validation_loss(model, task, batch_size=7) == pytest.approx(
+        math.log(len(task.target_vocabulary))
+    )
     assert not model.training
 
 
@@ -401,7 +500,9 @@ def test_a_loss_that_is_not_a_number_is_told_with_its_step(task):
 def test_an_infinite_gradient_is_told_with_its_step(task):
     model = build(task)
     model.decoder.head.bias.register_hook(lambda gradient: gradient * math.inf)
-    with pytest.raises(FloatingPointError, match="at step 1 the loss is 3.*length (inf|nan)"):
+    with pytest.raises(
+        FloatingPointError, match="at step 1 the loss is 3.*length (inf|nan)"
+    ):
         train(model, task, TrainConfig(steps=5, batch_size=3))
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
@@ -415,14 +516,16 @@ class Rigged(nn.Module):
     def __init__(self, answers, looks):
         super().__init__()
         self.answers, self.looks = answers, looks
-        self.somewhere = nn.Parameter(torch.zeros(()))  # evaluate() asks where the model is
+        # evaluate() asks where the model is
+        self.somewhere = nn.Parameter(torch.zeros(()))
 
     def forward(self, source, lengths):
         mask = (torch.arange(source.size(1)) < lengths[:, None])[:, None]
         return Encoded(source[..., None].float(), source[:, :1].float(), mask)
 
     def remember(self, encoded):
-        state = torch.cat([encoded.final, torch.zeros_like(encoded.final)], dim=-1)  # which sentence, which step
+        # which sentence, which step
+        state = torch.cat([encoded.final, torch.zeros_like(encoded.final)], dim=-1)
         return Memory(encoded.states, encoded.states, encoded.mask, state)
 
     def start(self, memory):
@@ -446,13 +549,21 @@ class Rigged(nn.Module):
 def letters():
     """Reversals of a, b, c, d, whose ids are 4, 5, 6, 7."""
     examples = [
-        Example(tuple(text), tuple(text[::-1]), tuple(frozenset({s}) for s in reversed(range(len(text)))))
+        Example(
+            tuple(text),
+            tuple(text[::-1]),
+            tuple(frozenset({s}) for s in reversed(range(len(text)))),
+        )
         for text in ("abc", "bd", "c")
     ]
-    return make_task("letters", [[*examples, Example(("d",), ("d",), (frozenset({0}),))], examples, examples])
+    return make_task(
+        "letters",
+        [[*examples, Example(("d",), ("d",), (frozenset({0}),))], examples, examples],
+    )
 
 
-ANSWERS = {4: [6, 5, 4], 5: [7, 7], 6: [6]}  # "cba" is right, "dd" should be "db", "c" is right
+# "cba" is right, "dd" should be "db", "c" is right
+ANSWERS = {4: [6, 5, 4], 5: [7, 7], 6: [6]}
 LOOKS = {4: [2, 1, 2], 5: [1, 0], 6: [0]}  # the third row of "abc" should look at 0
 
 
@@ -475,7 +586,8 @@ def test_a_prediction_may_be_too_long(letters):
     rigged = Rigged(ANSWERS | {6: [6, 6, 6, 6, 6, 6]}, LOOKS)
     evaluation = evaluate(EncoderDecoder(rigged, rigged), letters, letters.test)
 
-    # Decoding stops after the longest target and its end, which is enough to know that this one is wrong.
+    # Decoding stops after the longest target and its end, which is enough to know that
+    # this one is wrong.
     assert evaluation.predictions[2] == ("c",) * 4
     assert evaluation.exact_match == pytest.approx(1 / 3)
 
@@ -501,8 +613,13 @@ def test_weights_are_those_of_the_right_target(task, device):
 
 
 def test_a_transformers_alignment_is_the_mean_of_its_last_layers_heads():
-    first, last = torch.full((1, 2, 1, 2), 0.5), torch.tensor([[[[1.0, 0.0]], [[0.5, 0.5]]]])
-    assert_close(alignment(torch.stack([first, last], dim=1)), torch.tensor([[[0.75, 0.25]]]))
+    first, last = (
+        torch.full((1, 2, 1, 2), 0.5),
+        torch.tensor([[[[1.0, 0.0]], [[0.5, 0.5]]]]),
+    )
+    assert_close(
+        alignment(torch.stack([first, last], dim=1)), torch.tensor([[[0.75, 0.25]]])
+    )
     assert_close(alignment(last[:, 0]), last[:, 0])
     with pytest.raises(ValueError, match="no weights"):
         alignment(None)
@@ -511,7 +628,9 @@ def test_a_transformers_alignment_is_the_mean_of_its_last_layers_heads():
 def test_a_transformer_learns_to_reverse_and_looks_where_it_should():
     task = reversal(max_length=5, train_size=4000, held_out_size=100)
     vocabularies = len(task.source_vocabulary), len(task.target_vocabulary)
-    model = models.transformer(*vocabularies, dim=32, num_heads=2, hidden_dim=64, num_layers=2)
+    model = models.transformer(
+        *vocabularies, dim=32, num_heads=2, hidden_dim=64, num_layers=2
+    )
     train(model, task, TrainConfig(steps=200))
     evaluation = evaluate(model, task, task.test)
 

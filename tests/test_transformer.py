@@ -37,11 +37,16 @@ class NoPositions(nn.Module):
 
 
 def positions(kind):
-    return {"sines": SinusoidalPositions(D), "learned": LearnedPositions(23, D), "none": NoPositions()}[kind]
+    return {
+        "sines": SinusoidalPositions(D),
+        "learned": LearnedPositions(23, D),
+        "none": NoPositions(),
+    }[kind]
 
 
 def shaken(module):
-    """Every parameter its own random numbers: no bias of 0, no norm that changes nothing."""
+    """Every parameter its own random numbers: no bias of 0, no norm that changes
+    nothing."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.normal_(std=0.4)
@@ -49,16 +54,24 @@ def shaken(module):
 
 
 def translator(kind="sines", pre_norm=True, tied=False, num_layers=L):
-    encoder = TransformerEncoder(V_SOURCE, D, H, F, num_layers, positions(kind), 0.0, pre_norm)
-    decoder = TransformerDecoder(V, D, H, F, num_layers, positions(kind), 0.0, pre_norm, tied)
+    encoder = TransformerEncoder(
+        V_SOURCE, D, H, F, num_layers, positions(kind), 0.0, pre_norm
+    )
+    decoder = TransformerDecoder(
+        V, D, H, F, num_layers, positions(kind), 0.0, pre_norm, tied
+    )
     return shaken(EncoderDecoder(encoder, decoder))
 
 
 def language_model(kind="sines", pre_norm=True, tied=False, num_layers=L):
-    return shaken(TransformerLM(V, D, H, F, num_layers, positions(kind), 0.0, pre_norm, tied))
+    return shaken(
+        TransformerLM(V, D, H, F, num_layers, positions(kind), 0.0, pre_norm, tied)
+    )
 
 
-both_orders = pytest.mark.parametrize("pre_norm", [True, False], ids=["pre_norm", "post_norm"])
+both_orders = pytest.mark.parametrize(
+    "pre_norm", [True, False], ids=["pre_norm", "post_norm"]
+)
 
 
 # Positions
@@ -67,9 +80,14 @@ both_orders = pytest.mark.parametrize("pre_norm", [True, False], ids=["pre_norm"
 def test_sines_by_hand(device):
     x = torch.zeros(1, 3, 4, device=device)
     slow = 10000.0**0.5
-    expected = [[math.sin(t), math.cos(t), math.sin(t / slow), math.cos(t / slow)] for t in (5, 6, 7)]
+    expected = [
+        [math.sin(t), math.cos(t), math.sin(t / slow), math.cos(t / slow)]
+        for t in (5, 6, 7)
+    ]
 
-    assert_close(SinusoidalPositions(4)(x, past=5), torch.tensor([expected], device=device))
+    assert_close(
+        SinusoidalPositions(4)(x, past=5), torch.tensor([expected], device=device)
+    )
 
 
 def test_learned_positions_by_hand():
@@ -90,10 +108,13 @@ def test_sines_have_no_last_position():
 
 
 def test_shifting_sines_is_a_rotation():
-    """Section 3.5: p_{t+k} is a linear function of p_t, so products of positions depend on their distance only."""
+    """Section 3.5: p_{t+k} is a linear function of p_t, so products of positions depend
+    on their distance only."""
     p = SinusoidalPositions(D)(torch.zeros(1, 41, D))[0]
 
-    assert_close((p[:-7] * p[7:]).sum(dim=-1), (p[0] @ p[7]).expand(34), rtol=1e-4, atol=1e-4)
+    assert_close(
+        (p[:-7] * p[7:]).sum(dim=-1), (p[0] @ p[7]).expand(34), rtol=1e-4, atol=1e-4
+    )
 
 
 # Blocks, against torch's own
@@ -102,8 +123,12 @@ def test_shifting_sines_is_a_rotation():
 def torchs_attention(ours, name):
     projections = (ours.query_proj, ours.key_proj, ours.value_proj)
     return {
-        f"{name}.in_proj_weight": torch.cat([projection.weight for projection in projections]),
-        f"{name}.in_proj_bias": torch.cat([projection.bias for projection in projections]),
+        f"{name}.in_proj_weight": torch.cat(
+            [projection.weight for projection in projections]
+        ),
+        f"{name}.in_proj_bias": torch.cat(
+            [projection.bias for projection in projections]
+        ),
         f"{name}.out_proj.weight": ours.output_proj.weight,
         f"{name}.out_proj.bias": ours.output_proj.bias,
     }
@@ -114,7 +139,9 @@ def renamed(ours, name):
 
 
 def torchs_encoder_block(ours, pre_norm):
-    theirs = nn.TransformerEncoderLayer(D, H, F, dropout=0.0, batch_first=True, norm_first=pre_norm)
+    theirs = nn.TransformerEncoderLayer(
+        D, H, F, dropout=0.0, batch_first=True, norm_first=pre_norm
+    )
     theirs.load_state_dict(
         torchs_attention(ours.self_attention, "self_attn")
         | renamed(ours.feed_forward.inner, "linear1")
@@ -126,7 +153,9 @@ def torchs_encoder_block(ours, pre_norm):
 
 
 def torchs_decoder_block(ours, pre_norm):
-    theirs = nn.TransformerDecoderLayer(D, H, F, dropout=0.0, batch_first=True, norm_first=pre_norm)
+    theirs = nn.TransformerDecoderLayer(
+        D, H, F, dropout=0.0, batch_first=True, norm_first=pre_norm
+    )
     theirs.load_state_dict(
         torchs_attention(ours.self_attention, "self_attn")
         | torchs_attention(ours.cross_attention, "multihead_attn")
@@ -147,7 +176,9 @@ def test_feed_forward_by_hand():
         network.outer.weight.copy_(torch.tensor([[1.0, 10.0]]))
         network.outer.bias.copy_(torch.tensor([0.5]))
 
-    assert_close(network(torch.tensor([[[3.0], [-4.0]]])), torch.tensor([[[7.5], [50.5]]]))
+    assert_close(
+        network(torch.tensor([[[3.0], [-4.0]]])), torch.tensor([[[7.5], [50.5]]])
+    )
 
 
 @both_orders
@@ -156,7 +187,9 @@ def test_an_encoder_block_is_torchs_own(pre_norm, device):
     x, mask = torch.randn(B, S, D, device=device), padding_mask(LENGTHS.to(device), S)
 
     states, _ = ours(x, mask)
-    expected = torchs_encoder_block(ours, pre_norm).to(device)(x, src_key_padding_mask=~mask[:, 0])
+    expected = torchs_encoder_block(ours, pre_norm).to(device)(
+        x, src_key_padding_mask=~mask[:, 0]
+    )
     assert_close(states[mask[:, 0]], expected[mask[:, 0]])
 
 
@@ -166,18 +199,28 @@ def test_a_decoder_block_is_torchs_own(pre_norm, device):
     x, source = torch.randn(B, T, D, device=device), torch.randn(B, S, D, device=device)
     mask, padding = causal_mask(T, device), padding_mask(LENGTHS.to(device), S)
 
-    states, weights, _ = ours(x, ours.cross_attention.remember(source, source), mask, padding)
+    states, weights, _ = ours(
+        x, ours.cross_attention.remember(source, source), mask, padding
+    )
     theirs = torchs_decoder_block(ours, pre_norm).to(device)
-    assert_close(states, theirs(x, source, tgt_mask=~mask, memory_key_padding_mask=~padding[:, 0]))
+    assert_close(
+        states,
+        theirs(x, source, tgt_mask=~mask, memory_key_padding_mask=~padding[:, 0]),
+    )
     assert weights is None
 
 
 @both_orders
 def test_dropout_stands_on_what_is_added(pre_norm):
-    """With everything dropped, nothing is added: a pre-norm block passes its input on, a post-norm block normalises."""
+    """With everything dropped, nothing is added: a pre-norm block passes its input on,
+    a post-norm block normalises."""
     x = torch.randn(B, S, D)
     block = EncoderBlock(D, H, F, dropout=1.0, pre_norm=pre_norm)
-    expected = x if pre_norm else nn.functional.layer_norm(nn.functional.layer_norm(x, [D]), [D])
+    expected = (
+        x
+        if pre_norm
+        else nn.functional.layer_norm(nn.functional.layer_norm(x, [D]), [D])
+    )
 
     assert_close(block(x)[0], expected)
 
@@ -187,12 +230,16 @@ def test_dropout_stands_on_what_is_added(pre_norm):
 
 @both_orders
 def test_an_encoder_is_torchs_blocks_on_embeddings_with_positions(pre_norm):
-    encoder = shaken(TransformerEncoder(V_SOURCE, D, H, F, L, positions("sines"), pre_norm=pre_norm))
+    encoder = shaken(
+        TransformerEncoder(V_SOURCE, D, H, F, L, positions("sines"), pre_norm=pre_norm)
+    )
     encoded = encoder(SOURCE, LENGTHS)
 
     x = SinusoidalPositions(D)(encoder.embedding.weight[SOURCE] * math.sqrt(D))
     for block in encoder.blocks:
-        x = torchs_encoder_block(block, pre_norm)(x, src_key_padding_mask=~encoded.mask[:, 0])
+        x = torchs_encoder_block(block, pre_norm)(
+            x, src_key_padding_mask=~encoded.mask[:, 0]
+        )
     x = encoder.norm(x)
     assert_close(encoded.states[0], x[0])
     assert_close(encoded.states[1, :3], x[1, :3])
@@ -208,12 +255,17 @@ def test_one_table_may_serve_both_ends(tied):
     ):
         assert (head.weight is embedding.weight) is tied
         assert len(list(model.parameters())) == len({id(p) for p in model.parameters()})
-        assert (copy.deepcopy(model).head.weight.data_ptr() != head.weight.data_ptr()) and head.weight.shape == (V, D)
+        assert (
+            copy.deepcopy(model).head.weight.data_ptr() != head.weight.data_ptr()
+        ) and head.weight.shape == (V, D)
 
 
 def test_embeddings_and_tied_logits_start_with_variance_one():
     decoder = TransformerDecoder(997, 128, 4, F, 1, NoPositions(), tied=True)
-    embedded, logits = decoder.embedding(torch.arange(997)[None]), decoder.head(torch.randn(1, 101, 128))
+    embedded, logits = (
+        decoder.embedding(torch.arange(997)[None]),
+        decoder.head(torch.randn(1, 101, 128)),
+    )
 
     assert_close(embedded.std(), torch.tensor(1.0), rtol=0, atol=0.02)
     assert_close(logits.std(), torch.tensor(1.0), rtol=0, atol=0.05)
@@ -232,7 +284,8 @@ def test_a_language_model_decodes_as_it_steps(pre_norm, kind, device):
     assert weights is None
     assert_close(model(target), logits)
 
-    first, _, cache = model.step(target[:, :2], None, model.start())  # a prompt of two tokens
+    # a prompt of two tokens
+    first, _, cache = model.step(target[:, :2], None, model.start())
     stacked = [first]
     for t in range(2, 7):
         step_logits, _, cache = model.step(target[:, t : t + 1], None, cache)
@@ -251,7 +304,8 @@ def test_a_language_model_is_torchs_encoder_blocks_under_a_causal_mask(pre_norm)
 
 
 def test_several_tokens_after_a_past():
-    """A step may be longer than one token; each of its tokens sees the past, itself, and no later one."""
+    """A step may be longer than one token; each of its tokens sees the past, itself,
+    and no later one."""
     model = translator()
     memory = model.encode(SOURCE, LENGTHS)
     logits, _ = model.decode(TARGET, memory)
@@ -280,7 +334,9 @@ def test_weights_are_each_layers_own():
 
     x, mask = model.decoder.embedding(TARGET), causal_mask(T)
     for layer, block in enumerate(model.decoder.blocks):
-        x, expected, _ = block(x, memory.layers[layer], mask, memory.mask, need_weights=True)
+        x, expected, _ = block(
+            x, memory.layers[layer], mask, memory.mask, need_weights=True
+        )
         assert_close(weights[:, layer], expected)
 
 
@@ -294,7 +350,11 @@ class Counting(nn.Linear):
 
 def test_the_source_is_projected_once_and_every_token_once():
     model = translator()
-    attentions = [a for block in model.decoder.blocks for a in (block.self_attention, block.cross_attention)]
+    attentions = [
+        a
+        for block in model.decoder.blocks
+        for a in (block.self_attention, block.cross_attention)
+    ]
     for attention in attentions:
         attention.key_proj = Counting(D, D)
     memory = model.encode(SOURCE, LENGTHS)
@@ -311,7 +371,9 @@ def test_a_language_model_does_not_see_later_tokens(pre_norm):
     logits = model(TARGET)
     for b in range(B):
         for t in range(T):
-            (gradient,) = torch.autograd.grad(logits[b, t].square().sum(), model.embedding.weight, retain_graph=True)
+            (gradient,) = torch.autograd.grad(
+                logits[b, t].square().sum(), model.embedding.weight, retain_graph=True
+            )
             reached = gradient.abs().sum(dim=-1) > 0
             assert reached[TARGET[b, : t + 1]].all()
             assert reached.sum() == t + 1  # no later token, and no other sentence's
@@ -336,7 +398,8 @@ def test_every_parameter_of_a_language_model_learns():
 
 
 def test_encoders_and_decoders_mix():
-    """A Transformer can ask a recurrent memory: all it needs is one vector of its width per source token."""
+    """A Transformer can ask a recurrent memory: all it needs is one vector of its width
+    per source token."""
     rnn = RNNEncoder(V_SOURCE, 7, D // 2)
     model = EncoderDecoder(rnn, TransformerDecoder(V, D, H, F, L, positions("sines")))
     logits, weights = answers(model)
@@ -350,7 +413,9 @@ def test_encoders_and_decoders_mix():
 def test_other_precisions(dtype, device):
     model = translator().to(device)
     logits, _ = model(SOURCE.to(device), LENGTHS, TARGET.to(device))
-    other, weights = answers(copy.deepcopy(model).to(dtype), SOURCE.to(device), LENGTHS, TARGET.to(device))
+    other, weights = answers(
+        copy.deepcopy(model).to(dtype), SOURCE.to(device), LENGTHS, TARGET.to(device)
+    )
 
     assert other.dtype == weights.dtype == dtype
     tolerance = {torch.float16: 0.05, torch.bfloat16: 0.4}[dtype]
@@ -363,11 +428,14 @@ def test_a_language_model_runs_without_data(kind):
     logits, _, cache = model.step(target[:, :2], None, model.start())
     step_logits, _, cache = model.step(target[:, 2:], None, cache)
 
-    assert {tensor.device.type for tensor in tree_leaves((logits, step_logits, cache))} == {"meta"}
+    assert {
+        tensor.device.type for tensor in tree_leaves((logits, step_logits, cache))
+    } == {"meta"}
     assert (logits.shape, step_logits.shape) == ((B, 2, V), (B, 1, V))
 
 
-# What follows is about our own errors, and about compiling: it runs where no hook checks shapes before us.
+# What follows is about our own errors, and about compiling: it runs where no hook
+# checks shapes before us.
 
 
 @pytest.mark.plain
@@ -398,7 +466,11 @@ def test_blocks_refuse_another_width(pre_norm):
     x, source = torch.zeros(B, T, D - 1), torch.zeros(B, S, D)
     decoder = DecoderBlock(D, H, F, pre_norm=pre_norm)
     memory = decoder.cross_attention.remember(source, source)
-    for refuses in (EncoderBlock(D, H, F, pre_norm=pre_norm), lambda x: decoder(x, memory), FeedForward(D, F)):
+    for refuses in (
+        EncoderBlock(D, H, F, pre_norm=pre_norm),
+        lambda x: decoder(x, memory),
+        FeedForward(D, F),
+    ):
         with pytest.raises(ValueError, match=f"width {D}, got width {D - 1}"):
             refuses(x)
 
@@ -412,7 +484,10 @@ def test_decoders_without_blocks_are_refused():
 
 @pytest.mark.plain
 def test_a_source_of_another_width_is_refused():
-    model = EncoderDecoder(RNNEncoder(V_SOURCE, 7, 11), TransformerDecoder(V, D, H, F, L, positions("sines")))
+    model = EncoderDecoder(
+        RNNEncoder(V_SOURCE, 7, 11),
+        TransformerDecoder(V, D, H, F, L, positions("sines")),
+    )
     with pytest.raises(ValueError, match=f"width {D}, got width 22"):
         model(SOURCE, LENGTHS, TARGET)
 
@@ -440,4 +515,6 @@ def test_a_stack_that_drops_compiles_as_one_graph():
 def test_a_language_model_compiles_as_one_graph():
     model = language_model(num_layers=2)
 
-    assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(TARGET), model(TARGET))
+    assert_close(
+        torch.compile(model, fullgraph=True, backend="aot_eager")(TARGET), model(TARGET)
+    )

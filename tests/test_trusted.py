@@ -1,6 +1,8 @@
-"""Grading that cannot be fooled: walls, limits, judge, records, and a whole round trip with nbgrader's commands.
+"""Grading that cannot be fooled: walls, limits, judge, records, and a whole round trip
+with nbgrader's commands.
 
-Where bubblewrap is missing these tests say so and skip; in CI (CI=true) they fail instead.
+Where bubblewrap is missing these tests say so and skip; in CI (CI=true) they fail
+instead.
 """
 
 import contextlib
@@ -29,7 +31,14 @@ from submissions import RELEASED, SOLVED, read, records, scores
 from attention_course.grader import wire
 from attention_course.grader.batch import Job, grade_all
 from attention_course.grader.converter import clashes
-from attention_course.grader.intake import GRADED, PERSON, fingerprint, grade_id, is_graded, take_in
+from attention_course.grader.intake import (
+    GRADED,
+    PERSON,
+    fingerprint,
+    grade_id,
+    is_graded,
+    take_in,
+)
 from attention_course.grader.judge import seed_of
 from attention_course.grader.record import python, tame
 from attention_course.grader.sample import prepare
@@ -44,7 +53,9 @@ from attention_course.questions.core import Reply, evaluate, local
 ROOT = Path(__file__).parents[1]
 LAB = submissions.LAB
 # What ends an answer here is CPU time; the clock would tell how busy the machine is.
-LIMITS = Limits(cell=30.0, question=30.0, patience=100.0, submission=3600.0, memory=1 << 30)
+LIMITS = Limits(
+    cell=30.0, question=30.0, patience=100.0, submission=3600.0, memory=1 << 30
+)
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +95,7 @@ def handed_in(tmp_path, row):
     return folder
 
 
-# --- what is handed in ------------------------------------------------------------------------------------------------
+# --- what is handed in ----------------------------------------------------------------
 
 ROWS = [row for row in submissions.ROWS if not row.slow]
 
@@ -97,19 +108,31 @@ def test_a_submission_gets_what_it_must(graders, tmp_path, row):
 
 @pytest.mark.parametrize("lab", lab_names(ROOT))
 def test_a_solution_gets_everything_from_a_judge_outside(graders, tmp_path, lab):
-    """What its questions use is within reach inside, where the package's answers are not."""
+    """What its questions use is within reach inside, where the package's answers are
+    not."""
     folder = tmp_path / "gradebook" / "submitted" / "solution" / lab
     folder.mkdir(parents=True)
-    (folder / f"{lab}.ipynb").write_text(json.dumps(read("solutions", lab)), encoding="utf-8")
+    (folder / f"{lab}.ipynb").write_text(
+        json.dumps(read("solutions", lab)), encoding="utf-8"
+    )
     asked = graders(lab).grade("solution", folder)["record"]["questions"]
     assert asked and not [q for q in asked if q["points"] < q["possible"]]
 
 
 def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
-    (row,) = [row for row in submissions.ROWS if row.name == "loop_that_catches_everything"]
-    grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS._replace(question=6.0))
+    (row,) = [
+        row for row in submissions.ROWS if row.name == "loop_that_catches_everything"
+    ]
+    grader = Grader(
+        LAB, RELEASED["cells"], b"s" * 32, True, LIMITS._replace(question=6.0)
+    )
     try:
-        assert submissions.verdict(row, grader.grade("loop", handed_in(tmp_path, row))["record"]) == ""
+        assert (
+            submissions.verdict(
+                row, grader.grade("loop", handed_in(tmp_path, row))["record"]
+            )
+            == ""
+        )
     finally:
         grader.close()
 
@@ -117,13 +140,30 @@ def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
 def fuzzed(generator, notebook):
     """Break a notebook somewhere: a value in it, or its bytes."""
     notebook = copy.deepcopy(notebook)
-    odd = [None, 0, -1, 1e300, "", "\u202e\x00\ud800", [], {}, [[]], {"a": {}}, "x" * 9999, True]
+    odd = [
+        None,
+        0,
+        -1,
+        1e300,
+        "",
+        "\u202e\x00\ud800",
+        [],
+        {},
+        [[]],
+        {"a": {}},
+        "x" * 9999,
+        True,
+    ]
     for _ in range(generator.randint(1, 8)):
         place = notebook
         while isinstance(place, dict | list) and place and generator.random() < 0.85:
             keys = list(place) if isinstance(place, dict) else range(len(place))
             key = generator.choice(list(keys))
-            if not isinstance(place[key], dict | list) or not place[key] or generator.random() < 0.1:
+            if (
+                not isinstance(place[key], dict | list)
+                or not place[key]
+                or generator.random() < 0.1
+            ):
                 action = generator.random()
                 if action < 0.2 and isinstance(place, list):
                     place.insert(key, copy.deepcopy(generator.choice(place)))
@@ -160,9 +200,15 @@ def test_broken_notebooks_are_graded_through(grader, tmp_path):
         folder.mkdir()
         (folder / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
         result = json.loads(json.dumps(grader.grade(str(number), folder)))
-        graded = [cell["metadata"]["nbgrader"]["grade_id"] for cell in result["notebook"]["cells"] if is_graded(cell)]
+        graded = [
+            cell["metadata"]["nbgrader"]["grade_id"]
+            for cell in result["notebook"]["cells"]
+            if is_graded(cell)
+        ]
         assert set(graded) == submissions.ALL and len(graded) == len(submissions.ALL)
-        assert (result["record"]["points"] is None) == (result["record"]["status"] == PERSON)
+        assert (result["record"]["points"] is None) == (
+            result["record"]["status"] == PERSON
+        )
 
 
 def test_each_table_stands_under_its_own_question(grader, tmp_path):
@@ -183,16 +229,39 @@ def test_a_file_that_cannot_be_read_stops_nothing(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(os, "open", refuse)
-    assert take_in(tmp_path, LAB, RELEASED["cells"]).problem == f"{LAB}.ipynb: it cannot be read (Permission denied)"
+    assert (
+        take_in(tmp_path, LAB, RELEASED["cells"]).problem
+        == f"{LAB}.ipynb: it cannot be read (Permission denied)"
+    )
     assert fingerprint(tmp_path) != known
 
 
 def test_text_in_a_students_markdown_stays_text():
-    links = ("[x](javascript:f)", "[x](data:f)", "[x](\n javascript:f)", "[x]: javascript:f", r"\href{f}")
-    for active in ("<b>", "</p", "<!--", "<?x", "&#106;", "&lt", "![x](https://a.b)", r"\mmlToken{mi}", *links):
+    links = (
+        "[x](javascript:f)",
+        "[x](data:f)",
+        "[x](\n javascript:f)",
+        "[x]: javascript:f",
+        r"\href{f}",
+    )
+    for active in (
+        "<b>",
+        "</p",
+        "<!--",
+        "<?x",
+        "&#106;",
+        "&lt",
+        "![x](https://a.b)",
+        r"\mmlToken{mi}",
+        *links,
+    ):
         assert tame(active) not in ("", active)
-        assert tame(f"a {active} b").replace(" ", "") == f"a {active} b".replace(" ", "")
-    plain = "a < b, $a<2$ & c; [x](https://a.b/c) `x[0]`\n\n> quoted\n\n$$\\frac{1}{2}$$"
+        assert tame(f"a {active} b").replace(" ", "") == f"a {active} b".replace(
+            " ", ""
+        )
+    plain = (
+        "a < b, $a<2$ & c; [x](https://a.b/c) `x[0]`\n\n> quoted\n\n$$\\frac{1}{2}$$"
+    )
     assert tame(plain) == plain
 
 
@@ -204,14 +273,17 @@ def test_magics_go_and_lines_keep_their_numbers():
 
 
 def test_names_that_look_alike_are_not_graded():
-    assert set(clashes([*submissions.names(ROOT), "frank", "Grete", "\u738b"])) == set(submissions.names(ROOT))
+    assert set(clashes([*submissions.names(ROOT), "frank", "Grete", "\u738b"])) == set(
+        submissions.names(ROOT)
+    )
 
 
-# --- the wire ---------------------------------------------------------------------------------------------------------
+# --- the wire -------------------------------------------------------------------------
 
 
 def soon(seconds=600.0):
-    """Say when to give up: only what is broken takes so long, on however busy a machine."""
+    """Say when to give up: only what is broken takes so long, on however busy a
+    machine."""
     return time.monotonic() + seconds
 
 
@@ -227,7 +299,11 @@ def through(data):
 def test_tensors_come_through_unchanged(dtype, shape):
     sent = (torch.randn(shape) * 3).to(dtype)
     got = through((sent, None, {"a": 1.5}))
-    assert got[0].dtype == dtype and torch.equal(got[0], sent) and got[1:] == (None, {"a": 1.5})
+    assert (
+        got[0].dtype == dtype
+        and torch.equal(got[0], sent)
+        and got[1:] == (None, {"a": 1.5})
+    )
 
 
 def test_a_meta_tensor_has_a_shape_and_no_bytes():
@@ -244,17 +320,34 @@ def framed(header, body=b""):
     [
         (b"", "ended"),
         (framed(b'["a", 1]')[:-1], "ended"),
-        (framed(b'["a", {"tensor": ["float64", [1], "cpu"]}]', b"12345678")[:-1], "ended"),
+        (
+            framed(b'["a", {"tensor": ["float64", [1], "cpu"]}]', b"12345678")[:-1],
+            "ended",
+        ),
         (b"\xff" * 64, "too many"),
         (framed(b""), "no answer"),
         (framed(b"{}"), "no answer"),
         (framed(b"[1, 2]"), "no answer"),
         (framed(b'["a", {}]'), "no answer"),
         (framed(b'["a", {"dict": 1}]'), "no answer"),
-        (framed(b'["a", {"tensor": ["float64", [99999999, 9], "cpu"]}]', b"12345678"), "no answer"),
-        (framed(b'["a", {"tensor": ["object", [1], "cpu"]}]', b"12345678"), "no answer"),
-        (framed(b'["a", {"tensor": ["float64", [-1], "cpu"]}]', b"12345678"), "no answer"),
-        (framed(b'["a", {"tensor": ["float64", [2147483647, 0], "cpu"]}]'), "no answer"),
+        (
+            framed(
+                b'["a", {"tensor": ["float64", [99999999, 9], "cpu"]}]', b"12345678"
+            ),
+            "no answer",
+        ),
+        (
+            framed(b'["a", {"tensor": ["object", [1], "cpu"]}]', b"12345678"),
+            "no answer",
+        ),
+        (
+            framed(b'["a", {"tensor": ["float64", [-1], "cpu"]}]', b"12345678"),
+            "no answer",
+        ),
+        (
+            framed(b'["a", {"tensor": ["float64", [2147483647, 0], "cpu"]}]'),
+            "no answer",
+        ),
         (framed(b"[" * 60_000), "no answer"),
         (framed(b'["a", 12]', b"123"), "no answer"),
     ],
@@ -269,7 +362,8 @@ def test_what_is_no_frame_is_refused(content, reason):
 
 
 def test_one_deadline_holds_for_a_frame_that_drips():
-    """It is not put off by every byte: most of the frame has not come when it is given up."""
+    """It is not put off by every byte: most of the frame has not come when it is given
+    up."""
     one, other = socket.socketpair()
     stop, dripped = threading.Event(), []
 
@@ -292,10 +386,14 @@ def test_no_pickle_is_read_anywhere():
     """Not in the grader, and not by torch on its behalf."""
     for path in (ROOT / "src" / "attention_course" / "grader").glob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert "import pickle" not in text and "torch.load" not in text and "marshal" not in text
+        assert (
+            "import pickle" not in text
+            and "torch.load" not in text
+            and "marshal" not in text
+        )
 
 
-# --- the walls --------------------------------------------------------------------------------------------------------
+# --- the walls ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -319,23 +417,36 @@ def run(nursery, source):
 
 
 def test_nothing_of_the_course_is_inside(nursery):
-    _, printed = run(nursery, "import os\nfor r, _, f in os.walk('/course/lib'): print(r, sorted(f))")
-    assert "inside.py" in printed and "judge.py" not in printed and "converter.py" not in printed
-    _, printed = run(nursery, f"import os\nprint(os.path.exists({str(ROOT)!r}), os.path.exists({str(Path.home())!r}))")
+    _, printed = run(
+        nursery, "import os\nfor r, _, f in os.walk('/course/lib'): print(r, sorted(f))"
+    )
+    assert (
+        "inside.py" in printed
+        and "judge.py" not in printed
+        and "converter.py" not in printed
+    )
+    _, printed = run(
+        nursery,
+        f"import os\nprint(os.path.exists({str(ROOT)!r}),"
+        f" os.path.exists({str(Path.home())!r}))",
+    )
     assert printed == "False False\n"
 
 
 def test_one_submission_leaves_nothing_for_the_next(nursery):
     run(nursery, "open('/tmp/note', 'w').write('hello')\nimport torch\ntorch.note = 1")
-    error, printed = run(nursery, "import os, torch\nprint(os.listdir('/tmp'), hasattr(torch, 'note'))")
+    error, printed = run(
+        nursery, "import os, torch\nprint(os.listdir('/tmp'), hasattr(torch, 'note'))"
+    )
     assert (error, printed) == ("", "[] False\n")
 
 
 def test_the_student_has_no_privileges(nursery):
     source = (
-        "import os, ctypes\nprint(os.getuid() == 0)\nprint([l.split()[1] for l in open('/proc/self/status') if "
-        "l.startswith(('CapEff', 'CapPrm', 'CapBnd'))])\nlibc = ctypes.CDLL(None)\n"
-        "print(libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None), libc.chroot(b'/tmp'))"
+        "import os, ctypes\nprint(os.getuid() == 0)\nprint([l.split()[1] for l in"
+        " open('/proc/self/status') if l.startswith(('CapEff', 'CapPrm',"
+        " 'CapBnd'))])\nlibc = ctypes.CDLL(None)\nprint(libc.mount(b'tmpfs', b'/tmp',"
+        " b'tmpfs', 0, None), libc.chroot(b'/tmp'))"
     )
     _, printed = run(nursery, source)
     assert printed.splitlines() == ["False", str(["0" * 16] * 3), "-1 -1"]
@@ -343,11 +454,12 @@ def test_the_student_has_no_privileges(nursery):
 
 def test_the_process_that_submissions_are_forked_from_is_out_of_reach(nursery):
     source = (
-        "import os\nfor place in os.listdir('/proc'):\n    if place.isdigit() and int(place) != os.getpid():\n"
-        "        for name in ('mem', 'environ'):\n            try: open(f'/proc/{place}/{name}', 'rb')\n"
-        "            except OSError: continue\n"
-        "            if os.readlink(f'/proc/{place}/ns/user') != os.readlink('/proc/self/ns/user'):\n"
-        "                print('reached', place, name)\n"
+        "import os\nfor place in os.listdir('/proc'):\n    if place.isdigit() and"
+        " int(place) != os.getpid():\n        for name in ('mem', 'environ'):\n        "
+        "    try: open(f'/proc/{place}/{name}', 'rb')\n            except OSError:"
+        " continue\n            if os.readlink(f'/proc/{place}/ns/user') !="
+        " os.readlink('/proc/self/ns/user'):\n                print('reached', place,"
+        " name)\n"
     )
     assert run(nursery, source) == ("", "")
 
@@ -355,20 +467,26 @@ def test_the_process_that_submissions_are_forked_from_is_out_of_reach(nursery):
 def test_memory_is_limited_in_sum(nursery):
     """No process has too much, and each keeps what it has until all are ended."""
     source = (
-        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n"
-        "        hoard = bytearray(b'x' * (120 << 20))\n        signal.pause()\nsignal.pause()"
+        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n        hoard ="
+        " bytearray(b'x' * (120 << 20))\n        signal.pause()\nsignal.pause()"
     )
     with pytest.raises(Trouble, match="GiB of memory"):
         run(nursery, source)
 
 
 def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
-    """Neither of two processes takes more than 1.5 of the 2 s; then both wait, for as long as they may."""
-    busy = "import os, signal, time\nos.fork()\nwhile time.process_time() < 1.5: pass\nsignal.pause()"
+    """Neither of two processes takes more than 1.5 of the 2 s; then both wait, for as
+    long as they may."""
+    busy = (
+        "import os, signal, time\nos.fork()\nwhile time.process_time() < 1.5:"
+        " pass\nsignal.pause()"
+    )
     box = nursery.sandbox()
     try:
         box.allow(2.0)
-        assert box.call("cell", of_cell("import time\ntime.sleep(2.5)"), soon()).data == ""
+        assert (
+            box.call("cell", of_cell("import time\ntime.sleep(2.5)"), soon()).data == ""
+        )
         box.allow(2.0)
         with pytest.raises(Trouble):
             box.call("cell", of_cell(busy), soon())
@@ -378,13 +496,21 @@ def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
 
 
 def test_nothing_outlives_the_kill(nursery):
-    """Also what has a session of its own, no parent, and no output that could be waited for."""
+    """Also what has a session of its own, no parent, and no output that could be waited
+    for."""
     source = (
-        "import os, signal\nif os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n"
-        "    print('here', flush=True)\n    os.closerange(0, 99)\nsignal.pause()"
+        "import os, signal\nif os.fork() == 0:\n    os.setsid()\n    if os.fork():"
+        " os._exit(0)\n    print('here', flush=True)\n    os.closerange(0,"
+        " 99)\nsignal.pause()"
     )
-    nursery.sandbox().close()  # by now it is ready, and has started whatever it needs itself
-    others, box, printed, end = set(submissions.below(os.getpid())), nursery.sandbox(), "", soon()
+    # by now it is ready, and has started whatever it needs itself
+    nursery.sandbox().close()
+    others, box, printed, end = (
+        set(submissions.below(os.getpid())),
+        nursery.sandbox(),
+        "",
+        soon(),
+    )
     box.send("cell", of_cell(source), end)
     while "here" not in printed and time.monotonic() < end:
         time.sleep(0.02)
@@ -399,28 +525,40 @@ def test_nothing_outlives_the_kill(nursery):
 def test_a_stub_imports_and_names_the_question(nursery):
     error, _ = run(nursery, "from attention_course.scores import DotScore\nDotScore()")
     assert "DotScore is what question dot asks you to write" in error
-    error, _ = run(nursery, "from torch import nn\nnn.functional.scaled_dot_product_attention(1, 2, 3)")
-    assert "scaled_dot_product_attention does what this course asks you to write" in error
-    error, _ = run(nursery, "from attention_course.scores import DotScore\nclass Mine(DotScore): pass")
+    error, _ = run(
+        nursery,
+        "from torch import nn\nnn.functional.scaled_dot_product_attention(1, 2, 3)",
+    )
+    assert (
+        "scaled_dot_product_attention does what this course asks you to write" in error
+    )
+    error, _ = run(
+        nursery,
+        "from attention_course.scores import DotScore\nclass Mine(DotScore): pass",
+    )
     assert "asks you to write" in error
 
 
 def test_the_kernel_refuses_what_no_notebook_needs(nursery):
     """Memory that no process owns would not be counted."""
     source = (
-        "import os, socket, ctypes, mmap\n"
-        "for make in (socket.socket, socket.socketpair, lambda: os.memfd_create('x'), lambda: mmap.mmap(-1, 4096)):\n"
-        "    try: make()\n    except PermissionError: print('refused')\n"
-        "libc = ctypes.CDLL(None)\nprint(libc.shmget(0, 4096, 0o1600), libc.ptrace(0, 0, 0, 0), libc.inotify_init())\n"
-        "mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\nos.pipe()\n"
+        "import os, socket, ctypes, mmap\nfor make in (socket.socket,"
+        " socket.socketpair, lambda: os.memfd_create('x'), lambda: mmap.mmap(-1,"
+        " 4096)):\n    try: make()\n    except PermissionError: print('refused')\nlibc"
+        " = ctypes.CDLL(None)\nprint(libc.shmget(0, 4096, 0o1600), libc.ptrace(0, 0, 0,"
+        " 0), libc.inotify_init())\nmmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE |"
+        " mmap.MAP_ANONYMOUS)\nos.pipe()\n"
     )
-    assert run(nursery, source) == ("", "refused\nrefused\nrefused\nrefused\n-1 -1 -1\n")
+    assert run(nursery, source) == (
+        "",
+        "refused\nrefused\nrefused\nrefused\n-1 -1 -1\n",
+    )
 
 
 def test_the_package_itself_goes_on_working(nursery):
     source = (
-        "import torch\nfrom attention_course.attention import MultiHeadAttention\nx = torch.randn(2, 3, 4)\n"
-        "print(MultiHeadAttention(4, 2)(x, x, x)[0].shape)"
+        "import torch\nfrom attention_course.attention import MultiHeadAttention\nx ="
+        " torch.randn(2, 3, 4)\nprint(MultiHeadAttention(4, 2)(x, x, x)[0].shape)"
     )
     error, printed = run(nursery, source)
     assert error == "" and "[2, 3, 4]" in printed
@@ -437,56 +575,92 @@ def test_what_can_be_seen_inside_is_noticed(walls, monkeypatch):
 
 
 def test_printed_text_is_plain_and_names_no_place_here():
-    assert plain_text(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x00 \xff\n", 99) == "red \ufffd\n"
+    assert (
+        plain_text(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x00 \xff\n", 99)
+        == "red \ufffd\n"
+    )
     assert plain_text(b"x" * 99, 9) == "x" * 9 + "\n... (cut)"
     assert sys.prefix not in scrub(f"{sys.prefix}/lib/python")
 
 
 def test_a_place_on_a_disk_of_its_own_is_not_named_either(monkeypatch):
     parent = Path(sys.prefix).parent
-    monkeypatch.setattr(Path, "is_mount", lambda path: path == parent or path == Path("/"))
-    assert scrub(f"45 44 254:0 /{Path(sys.prefix).name} /course") == "45 44 254:0 ... /course"
+    monkeypatch.setattr(
+        Path, "is_mount", lambda path: path == parent or path == Path("/")
+    )
+    assert (
+        scrub(f"45 44 254:0 /{Path(sys.prefix).name} /course")
+        == "45 44 254:0 ... /course"
+    )
 
 
-# --- the judge --------------------------------------------------------------------------------------------------------
+# --- the judge ------------------------------------------------------------------------
 
 
 def test_seeds_depend_on_secret_submission_and_question():
-    seeds = {seed_of(secret, submission, question)
-             for secret in (b"a", b"b") for submission in ("1", "2") for question in QUESTIONS}  # fmt: skip
+    seeds = {
+        seed_of(secret, submission, question)
+        for secret in (b"a", b"b")
+        for submission in ("1", "2")
+        for question in QUESTIONS
+    }
     assert len(seeds) == 4 * len(QUESTIONS)
     assert seed_of(b"a", "1", "dot") == seed_of(b"a", "1", "dot")
 
 
 def test_the_seed_that_is_known_inside_is_not_that_of_the_numbers(grader, tmp_path):
-    notebook = submissions.with_dot(SOLVED, submissions.forward("print('seed', torch.initial_seed())"))
+    notebook = submissions.with_dot(
+        SOLVED, submissions.forward("print('seed', torch.initial_seed())")
+    )
     notebook["cells"].append(
-        submissions.code("print('seed', torch.initial_seed())\nDotScore()(torch.ones(1, 1), torch.ones(1, 1))")
+        submissions.code(
+            "print('seed', torch.initial_seed())\nDotScore()(torch.ones(1, 1),"
+            " torch.ones(1, 1))"
+        )
     )
     submissions.hand_in(tmp_path, notebook)
     printed = json.dumps(grader.grade("curious", tmp_path)["notebook"])
     seeds = {int(seed) for seed in re.findall(r"seed (\d+)", printed)}
     sha256 = take_in(tmp_path, LAB, RELEASED["cells"]).sha256
-    assert seeds and not seeds & {seed_of(b"s" * 32, sha256, name) for name in ("", *QUESTIONS)}
+    assert seeds and not seeds & {
+        seed_of(b"s" * 32, sha256, name) for name in ("", *QUESTIONS)
+    }
 
 
-ODD = (torch.zeros(()), torch.full((2, 3, 5), float("nan")), torch.ones(7, dtype=torch.int8),
-       torch.empty(2, 3, 5, device="meta"), torch.ones((1,) * 16))  # fmt: skip
+ODD = (
+    torch.zeros(()),
+    torch.full((2, 3, 5), float("nan")),
+    torch.ones(7, dtype=torch.int8),
+    torch.empty(2, 3, 5, device="meta"),
+    torch.ones((1,) * 16),
+)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_reply_breaks_the_judge(name):
-    """Whatever a process that is not ours sends: some odd reply to every request, or the right one spoilt."""
-    replies = [Reply(), Reply(error="x"), Reply(changed=True), Reply(outputs=ODD, gradients=ODD)]
-    replies += [Reply(outputs=(odd,) * n, gradients=(odd,) * 3) for odd in ODD for n in (1, 2)]
+    """Whatever a process that is not ours sends: some odd reply to every request, or
+    the right one spoilt."""
+    replies = [
+        Reply(),
+        Reply(error="x"),
+        Reply(changed=True),
+        Reply(outputs=ODD, gradients=ODD),
+    ]
+    replies += [
+        Reply(outputs=(odd,) * n, gradients=(odd,) * 3) for odd in ODD for n in (1, 2)
+    ]
     right = local(QUESTIONS[name], QUESTIONS[name].reference)
 
     def spoilt(odd, request):
         reply = right(request)
-        return reply._replace(outputs=(*reply.outputs[:-1], odd), gradients=reply.gradients[:-1])
+        return reply._replace(
+            outputs=(*reply.outputs[:-1], odd), gradients=reply.gradients[:-1]
+        )
 
     for reply in replies:
-        results = evaluate(QUESTIONS[name], functools.partial(lambda reply, request: reply, reply))
+        results = evaluate(
+            QUESTIONS[name], functools.partial(lambda reply, request: reply, reply)
+        )
         assert sum(result.earned for result in results) == 0
     for odd in ODD:
         results = evaluate(QUESTIONS[name], functools.partial(spoilt, odd))
@@ -496,7 +670,9 @@ def test_no_reply_breaks_the_judge(name):
 def test_a_repeat_gives_the_same_record(grader, tmp_path):
     (row,) = [row for row in submissions.ROWS if row.name == "dropout_left_on"]
     folder = handed_in(tmp_path, row)
-    first, second = (json.dumps(grader.grade("same", folder)["record"]) for _ in range(2))
+    first, second = (
+        json.dumps(grader.grade("same", folder)["record"]) for _ in range(2)
+    )
     assert first == second
 
 
@@ -515,7 +691,10 @@ def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path, monkeypat
     grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
     try:
         record = grader.grade("unlucky", tmp_path)["record"]
-        assert not kills and (record["status"], record["points"]) == (GRADED, record["possible"])
+        assert not kills and (record["status"], record["points"]) == (
+            GRADED,
+            record["possible"],
+        )
     finally:
         grader.close()
 
@@ -525,10 +704,19 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
     for number in range(4):
         folder = tmp_path / f"student{number}"
         folder.mkdir()
-        submissions.hand_in(folder, SOLVED if number % 2 else submissions.with_dot(SOLVED, submissions.WRONG))
+        submissions.hand_in(
+            folder,
+            SOLVED if number % 2 else submissions.with_dot(SOLVED, submissions.WRONG),
+        )
         jobs.append(Job(f"student{number}", folder))
-    setup = {"lab": LAB, "source": RELEASED["cells"], "secret": "00" * 32, "walls": True, "kept": str(tmp_path),
-             "limits": LIMITS._asdict()}  # fmt: skip
+    setup = {
+        "lab": LAB,
+        "source": RELEASED["cells"],
+        "secret": "00" * 32,
+        "walls": True,
+        "kept": str(tmp_path),
+        "limits": LIMITS._asdict(),
+    }
     points, killed = {}, []
     for result in grade_all(jobs, setup, workers=2):
         points[result["record"]["student"]] = result["record"]["points"]
@@ -543,10 +731,19 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
     assert set(killed) == {b"grader.worker", b"grader.inside"}
 
 
-# --- with nbgrader ----------------------------------------------------------------------------------------------------
+# --- with nbgrader --------------------------------------------------------------------
 
-HANDED_IN = ["einsum", "edited_test", "empty", "nothing", "other_name", "data_is_a_link", "scripts_in_output",
-             "no_time", "pipe_in_place_of_the_time"]  # fmt: skip
+HANDED_IN = [
+    "einsum",
+    "edited_test",
+    "empty",
+    "nothing",
+    "other_name",
+    "data_is_a_link",
+    "scripts_in_output",
+    "no_time",
+    "pipe_in_place_of_the_time",
+]
 NOBODY = ["carol", "Carol", os.fsdecode(b"frank\xff")]
 
 
@@ -559,7 +756,10 @@ def course(walls, tmp_path_factory):
     for name in HANDED_IN:
         handed_in(directory, rows[name])
     for name in NOBODY:
-        shutil.copytree(directory / "gradebook" / "submitted" / "einsum", directory / "gradebook" / "submitted" / name)
+        shutil.copytree(
+            directory / "gradebook" / "submitted" / "einsum",
+            directory / "gradebook" / "submitted" / name,
+        )
     with pytest.raises(GradingError, match="4 of 12 submissions need a person"):
         nbgrader(directory, "autograde", LAB)
     return directory
@@ -569,36 +769,54 @@ def test_every_submission_has_one_record_and_the_gradebook_says_the_same(course)
     found = records(course)
     assert set(found) == {*HANDED_IN, *NOBODY}
     rows = {row.name: row for row in submissions.ROWS}
-    assert {name: submissions.verdict(rows[name], found[name]) for name in HANDED_IN} == dict.fromkeys(HANDED_IN, "")
+    assert {
+        name: submissions.verdict(rows[name], found[name]) for name in HANDED_IN
+    } == dict.fromkeys(HANDED_IN, "")
     assert scores(course) == {name: found[name]["points"] for name in HANDED_IN}
     assert [name for name in HANDED_IN if found[name]["status"] == PERSON] == ["empty"]
 
 
 def test_what_was_handed_in_is_kept(course):
     kept = {path.name for path in (course / "gradebook" / "kept").iterdir()}
-    assert {record["sha256"] for record in records(course).values() if record["sha256"]} == kept
+    assert {
+        record["sha256"] for record in records(course).values() if record["sha256"]
+    } == kept
 
 
 def test_the_instructor_has_a_page_with_links_into_formgrader(course):
-    html = (course / "gradebook" / "reports" / f"{LAB}.html").read_text(encoding="utf-8")
+    html = (course / "gradebook" / "reports" / f"{LAB}.html").read_text(
+        encoding="utf-8"
+    )
     assert "12 submissions, 8 graded, 4 need a person" in html
     assert f"/formgrader/manage_students/empty/{LAB}" in html
     assert "check_dot: was edited" in html
 
 
 def test_no_link_is_followed(course):
-    assert not list((course / "gradebook" / "autograded" / "data_is_a_link").rglob("data.txt"))
+    assert not list(
+        (course / "gradebook" / "autograded" / "data_is_a_link").rglob("data.txt")
+    )
 
 
 def test_a_second_run_grades_nothing_twice(course):
     """Unless something else was handed in since."""
     folder = course / "gradebook" / "submitted" / "einsum" / LAB
-    before = {p: p.stat().st_mtime_ns for p in (course / "gradebook" / "records" / LAB).glob("*.json")}
+    before = {
+        p: p.stat().st_mtime_ns
+        for p in (course / "gradebook" / "records" / LAB).glob("*.json")
+    }
     submissions.hand_in(folder, submissions.with_dot(SOLVED, submissions.WRONG))
     with pytest.raises(GradingError, match="need a person"):
         nbgrader(course, "autograde", LAB)
-    again = [path.stem for path, time in before.items() if path.stat().st_mtime_ns != time]
-    assert "einsum" in again and not {"edited_test", "empty", "nothing", "other_name"} & set(again)
+    again = [
+        path.stem for path, time in before.items() if path.stat().st_mtime_ns != time
+    ]
+    assert "einsum" in again and not {
+        "edited_test",
+        "empty",
+        "nothing",
+        "other_name",
+    } & set(again)
     assert scores(course)["einsum"] == records(course)["einsum"]["points"]
     assert submissions.points_lost(records(course)["einsum"]) == {"check_dot"}
 
@@ -608,15 +826,26 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(course):
     before = records(course)
     for name in again:
         (course / "gradebook" / "records" / LAB / f"{name}.json").unlink()
-    command = [sys.executable, "-m", "nbgrader", "autograde", LAB, "--Autograde.workers=1"]
-    batch = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-m",
+        "nbgrader",
+        "autograde",
+        LAB,
+        "--Autograde.workers=1",
+    ]
+    batch = subprocess.Popen(
+        command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     while not again & set(records(course)):
         assert batch.poll() is None, "the batch ended before its first record"
         time.sleep(0.02)
     left = submissions.below(batch.pid)
     batch.kill()
     batch.wait()
-    paths = (course / "gradebook" / "records" / LAB / f"{name}.json" for name in HANDED_IN)
+    paths = (
+        course / "gradebook" / "records" / LAB / f"{name}.json" for name in HANDED_IN
+    )
     finished = {path: path.stat().st_mtime_ns for path in paths if path.exists()}
     with pytest.raises(GradingError, match="need a person"):
         nbgrader(course, "autograde", LAB)
@@ -643,29 +872,50 @@ def test_two_runs_at_once_are_refused(course):
 def test_feedback_is_safe_and_export_has_every_score(course):
     nbgrader(course, "generate_feedback", LAB)
     nbgrader(course, "export")
-    html = (course / "gradebook" / "feedback" / "scripts_in_output" / LAB / f"{LAB}.html").read_text()
+    html = (
+        course / "gradebook" / "feedback" / "scripts_in_output" / LAB / f"{LAB}.html"
+    ).read_text()
     assert "<script>alert" not in html and "alert(1)" in html
     csv = (course / "gradebook" / "grades.csv").read_text()
     assert all(f",{name}," in csv for name in HANDED_IN)
     for page in (course / "gradebook" / "feedback").rglob("*.html"):
         text = page.read_text()
-        assert str(course) not in text and sys.prefix not in text and "BEGIN SOLUTION" not in text
+        assert (
+            str(course) not in text
+            and sys.prefix not in text
+            and "BEGIN SOLUTION" not in text
+        )
 
 
 @contextlib.contextmanager
 def formgrader(directory):
-    """Start Jupyter's server in a course, and give what asks its formgrader: ask(path) reads, ask(path, b"") posts."""
+    """Start Jupyter's server in a course, and give what asks its formgrader: ask(path)
+    reads, ask(path, b"") posts."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "jupyter", "server", "--allow-root", "--no-browser", f"--ServerApp.port={port}",
-               "--ServerApp.port_retries=0", "--IdentityProvider.token=secret",
-               "--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader': True}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "jupyter",
+        "server",
+        "--allow-root",
+        "--no-browser",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=secret",
+        (
+            "--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader':"
+            " True}"
+        ),
+    ]
     with (directory / "server.log").open("w") as log:
         server = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
 
     def ask(path, data=None):
         address = f"http://127.0.0.1:{port}/formgrader/{path}"
-        request = urllib.request.Request(address, data, {"Authorization": "token secret"})
+        request = urllib.request.Request(
+            address, data, {"Authorization": "token secret"}
+        )
         with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.read().decode()
 
@@ -701,12 +951,15 @@ def test_a_whole_round_from_release_to_export(walls, tmp_path):
     nbgrader(course, "collect", *there)
     (folder,) = (course / "gradebook" / "submitted").iterdir()
     with formgrader(course) as ask:
-        assert json.loads(ask(f"api/submission/{LAB}/{folder.name}/autograde", b""))["success"]
+        assert json.loads(ask(f"api/submission/{LAB}/{folder.name}/autograde", b""))[
+            "success"
+        ]
         (record,) = records(course).values()
         assert submissions.points_lost(record) == {"check_dot"}
         (listed,) = json.loads(ask(f"api/submissions/{LAB}"))
         assert listed["autograded"] and listed["score"] == record["points"]
-        assert folder.name in ask(f"manage_students/{folder.name}/{LAB}")  # where the report's links lead
+        # where the report's links lead
+        assert folder.name in ask(f"manage_students/{folder.name}/{LAB}")
     nbgrader(course, "generate_feedback", LAB)
     nbgrader(course, "export")
     (page,) = (course / "gradebook" / "feedback" / folder.name / LAB).glob("*.html")
@@ -717,6 +970,11 @@ def test_a_whole_round_from_release_to_export(walls, tmp_path):
 def test_without_walls_nbgrader_refuses_in_one_line(course):
     environment = {**os.environ, "PATH": "/nonexistent"}
     command = [sys.executable, "-m", "nbgrader", "autograde", LAB]
-    done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        command, cwd=course, capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 1
-    assert "not run without walls" in done.stderr and "trust_submissions=True" in done.stderr
+    assert (
+        "not run without walls" in done.stderr
+        and "trust_submissions=True" in done.stderr
+    )

@@ -36,7 +36,8 @@ def test_a_cell_sees_the_pixels_around_it_and_no_others():
 
     seen = gradient.abs().sum(dim=1) > 0
     near = torch.zeros(HEIGHT, WIDTH, dtype=torch.bool)
-    near[4 * row - 7 : 4 * row + 8, : 4 * column + 8] = True  # 15 x 15 pixels around pixel (4 row, 4 column), cut off
+    # 15 x 15 pixels around pixel (4 row, 4 column), cut off
+    near[4 * row - 7 : 4 * row + 8, : 4 * column + 8] = True
     assert not seen[1].any()
     assert torch.equal(seen[0], near)
 
@@ -53,7 +54,8 @@ def test_a_grid_is_a_memory_without_padding():
 def test_only_positions_tell_where_a_cell_lies():
     encoder = GridEncoder(1, 5, 7, GRID)
     blank = encoder(torch.zeros(1, 1, HEIGHT, WIDTH), LENGTHS[:1]).states[0]
-    assert not torch.allclose(blank[7], blank[10])  # above one another, and neither sees the upper or lower border
+    # above one another, and neither sees the upper or lower border
+    assert not torch.allclose(blank[7], blank[10])
     with torch.no_grad():
         encoder.positions.table.weight.zero_()
     blank = encoder(torch.zeros(1, 1, HEIGHT, WIDTH), LENGTHS[:1]).states[0]
@@ -79,7 +81,9 @@ def test_an_image_does_not_see_its_batch():
     logits, weights = model(both, LENGTHS, TARGET)
     for b in range(B):
         alone = model(both[b : b + 1], LENGTHS[:1], TARGET[b : b + 1])
-        assert_close(alone, (logits[b : b + 1], weights[b : b + 1]), rtol=1e-4, atol=1e-5)
+        assert_close(
+            alone, (logits[b : b + 1], weights[b : b + 1]), rtol=1e-4, atol=1e-5
+        )
 
 
 def test_captions_are_decoded_like_sentences():
@@ -93,11 +97,15 @@ def test_captions_are_decoded_like_sentences():
         going = (decoded.tokens[:, :t] != 2).all(dim=1)
         assert torch.equal(decoded.tokens[going, t], best[going])
         prefix = torch.cat([prefix, decoded.tokens[:, t : t + 1]], dim=1)
-    assert torch.equal(beam_search(model, both, LENGTHS, 1, 2, 7, 1).tokens, decoded.tokens)
+    assert torch.equal(
+        beam_search(model, both, LENGTHS, 1, 2, 7, 1).tokens, decoded.tokens
+    )
 
 
 def test_every_parameter_learns():
-    classifier = models.image_classifier(GRID, 5, 14, AdditiveScore(14, 14, 13), channels=C)
+    classifier = models.image_classifier(
+        GRID, 5, 14, AdditiveScore(14, 14, 13), channels=C
+    )
     for model, logits in (
         (classifier, classifier(images(), LENGTHS)[0]),
         (c := captioner(), c(images(), LENGTHS, TARGET)[0]),

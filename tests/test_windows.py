@@ -29,7 +29,9 @@ def remembered(device="cpu", dtype=torch.float32):
 
 
 def asked(device="cpu", dtype=torch.float32):
-    return torch.randn(B, T, S, device=device, dtype=dtype), torch.randn(B, T, H, device=device, dtype=dtype)
+    return torch.randn(B, T, S, device=device, dtype=dtype), torch.randn(
+        B, T, H, device=device, dtype=dtype
+    )
 
 
 def at(*positions, device="cpu"):
@@ -37,7 +39,8 @@ def at(*positions, device="cpu"):
 
 
 def predict(window, share):
-    """Make a window of query width H predict this share of the length, for a query of ones."""
+    """Make a window of query width H predict this share of the length, for a query of
+    ones."""
     with torch.no_grad():
         window.hidden_proj.weight.zero_()
         window.hidden_proj.weight[0] = 1.0
@@ -47,23 +50,43 @@ def predict(window, share):
 
 def test_local_m_by_hand(device):
     window, memory = LocalM(half_width=1), remembered(device)
-    scores = torch.tensor([0.0, 3.0, 1.0, 2.0, 0.0, 5.0, 7.0], device=device).log().expand(B, T, S)
-    _, weights = window(scores, torch.randn(B, T, H, device=device), at(0, 2, device=device), memory)
+    scores = (
+        torch.tensor([0.0, 3.0, 1.0, 2.0, 0.0, 5.0, 7.0], device=device)
+        .log()
+        .expand(B, T, S)
+    )
+    _, weights = window(
+        scores, torch.randn(B, T, H, device=device), at(0, 2, device=device), memory
+    )
 
-    # The first sentence has 7 tokens and is at steps 0, 1, 2; the second has 3 and is at steps 2, 3, 4.
-    first = [[0, 1, 0, 0, 0, 0, 0], [0, 3 / 4, 1 / 4, 0, 0, 0, 0], [0, 3 / 6, 1 / 6, 2 / 6, 0, 0, 0]]
-    second = [[0, 3 / 4, 1 / 4, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]]
-    assert_close(weights, torch.tensor([first, second], device=device, dtype=torch.float32))
+    # The first sentence has 7 tokens and is at steps 0, 1, 2; the second has 3 and is
+    # at steps 2, 3, 4.
+    first = [
+        [0, 1, 0, 0, 0, 0, 0],
+        [0, 3 / 4, 1 / 4, 0, 0, 0, 0],
+        [0, 3 / 6, 1 / 6, 2 / 6, 0, 0, 0],
+    ]
+    second = [
+        [0, 3 / 4, 1 / 4, 0, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert_close(
+        weights, torch.tensor([first, second], device=device, dtype=torch.float32)
+    )
 
 
 def test_local_p_by_hand(device):
     window, memory = LocalP(H, 13, half_width=2).to(device), remembered(device)
     predict(window, 0.5)
     ones = torch.ones(B, T, H, device=device)
-    _, weights = window(torch.zeros(B, T, S, device=device), ones, at(0, 0, device=device), memory)
+    _, weights = window(
+        torch.zeros(B, T, S, device=device), ones, at(0, 0, device=device), memory
+    )
 
-    # Half of 7 is 3.5: two of the five positions within 2 are on each side, at distances 0.5 and 1.5. Half of 3 is
-    # 1.5: its three tokens are at 1.5, 0.5 and 0.5. Sigma is 1.
+    # Half of 7 is 3.5: two of the five positions within 2 are on each side, at
+    # distances 0.5 and 1.5. Half of 3 is 1.5: its three tokens are at 1.5, 0.5 and 0.5.
+    # Sigma is 1.
     near, far = math.exp(-(0.5**2) / 2), math.exp(-(1.5**2) / 2)
     first = [0, 0, far / 4, near / 4, near / 4, far / 4, 0]
     second = [far / 3, near / 3, near / 3, 0, 0, 0, 0]
@@ -102,7 +125,9 @@ def test_local_m_is_global_when_its_window_is_wide():
     scores, query = asked()
     memory = remembered()
     expected = attend(scores, memory.value, memory.mask)
-    for found, wanted in zip(LocalM(half_width=S)(scores, query, at(0, 0), memory), expected):
+    for found, wanted in zip(
+        LocalM(half_width=S)(scores, query, at(0, 0), memory), expected
+    ):
         assert_close(found, wanted)
 
 
@@ -120,7 +145,9 @@ def test_padding_gets_nothing_and_changes_nothing(window):
     scores, query = asked()
     memory = remembered()
     context, weights = window(scores, query, at(0, 0), memory)
-    alone = Memory(*(part[1:, :3] for part in memory[:2]), memory.mask[1:, :, :3], memory.state[1:])
+    alone = Memory(
+        *(part[1:, :3] for part in memory[:2]), memory.mask[1:, :, :3], memory.state[1:]
+    )
     alone_context, alone_weights = window(scores[1:, :, :3], query[1:], at(0), alone)
 
     assert not weights[1, :, 3:].any()
@@ -141,7 +168,10 @@ def test_a_window_past_the_end_attends_to_nothing_and_has_finite_gradients():
 
 
 def test_the_predicted_position_has_a_gradient():
-    window, memory = LocalP(H, 13, half_width=3).double(), remembered(dtype=torch.float64)
+    window, memory = (
+        LocalP(H, 13, half_width=3).double(),
+        remembered(dtype=torch.float64),
+    )
     scores, query = asked(dtype=torch.float64)
     query.requires_grad_()
 
@@ -157,7 +187,9 @@ def test_the_predicted_position_has_a_gradient():
 def test_half_precision_has_no_nan(window, dtype):
     window, (scores, query) = window.to(dtype), asked(dtype=dtype)
     query.requires_grad_()
-    context, weights = window(scores.requires_grad_(), query, at(0, 20), remembered(dtype=dtype))
+    context, weights = window(
+        scores.requires_grad_(), query, at(0, 20), remembered(dtype=dtype)
+    )
     context.sum().backward()
 
     assert context.dtype == weights.dtype == dtype
@@ -168,12 +200,20 @@ def test_half_precision_has_no_nan(window, dtype):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_tells_the_places_of_a_long_source_apart(dtype):
     size = 701  # its middle is 350.5, and above 256 bfloat16 has even numbers only
-    window, scores, query = LocalP(H, 13, half_width=2), torch.randn(1, 1, size), torch.ones(1, 1, H)
+    window, scores, query = (
+        LocalP(H, 13, half_width=2),
+        torch.randn(1, 1, size),
+        torch.ones(1, 1, H),
+    )
     predict(window, 0.5)
     mask = torch.ones(1, 1, size, dtype=torch.bool)
-    memory = Memory(torch.randn(1, size, H), torch.randn(1, size, E), mask, torch.randn(1, H))
+    memory = Memory(
+        torch.randn(1, size, H), torch.randn(1, size, E), mask, torch.randn(1, H)
+    )
     _, expected = window(scores, query, at(0), memory)
-    memory = Memory(memory.key.to(dtype), memory.value.to(dtype), mask, memory.state.to(dtype))
+    memory = Memory(
+        memory.key.to(dtype), memory.value.to(dtype), mask, memory.state.to(dtype)
+    )
     _, weights = window.to(dtype)(scores.to(dtype), query.to(dtype), at(0), memory)
 
     assert weights.dtype == dtype
@@ -181,13 +221,16 @@ def test_half_precision_tells_the_places_of_a_long_source_apart(dtype):
 
 
 def test_runs_without_data(window):
-    context, weights = window.to("meta")(*asked("meta"), at(0, 0, device="meta"), remembered("meta"))
+    context, weights = window.to("meta")(
+        *asked("meta"), at(0, 0, device="meta"), remembered("meta")
+    )
     assert context.device.type == weights.device.type == "meta"
 
 
 @pytest.mark.plain
 @pytest.mark.parametrize(
-    ("build", "least", "given"), [(LocalM, 0, -1), (LocalM, 0, math.nan), (lambda d: LocalP(H, 13, d), 1, 0)]
+    ("build", "least", "given"),
+    [(LocalM, 0, -1), (LocalM, 0, math.nan), (lambda d: LocalP(H, 13, d), 1, 0)],
 )
 def test_a_window_has_a_width(build, least, given):
     with pytest.raises(ValueError, match=f"at least {least} .*half_width {given}"):
@@ -195,7 +238,9 @@ def test_a_window_has_a_width(build, least, given):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("wrong", ["scores", "query", "position", "value", "mask", "batch", "dtype"])
+@pytest.mark.parametrize(
+    "wrong", ["scores", "query", "position", "value", "mask", "batch", "dtype"]
+)
 def test_what_does_not_fit_together_is_refused(window, wrong):
     (scores, query), position, memory = asked(), at(0, 0), remembered()
     if wrong == "scores":
@@ -212,7 +257,8 @@ def test_what_does_not_fit_together_is_refused(window, wrong):
         memory = memory._replace(mask=memory.mask[[0, 1, 1]])
     else:
         memory = memory._replace(mask=memory.mask.float())
-    if wrong == {LocalM: "query", LocalP: "position"}[type(window)]:  # which it does not look at
+    # which it does not look at
+    if wrong == {LocalM: "query", LocalP: "position"}[type(window)]:
         window(scores, query, position, memory)
         return
     with pytest.raises(ValueError, match=r"\(\d, .*\(\d, |got torch.float32"):
@@ -231,4 +277,7 @@ def test_compiles_as_one_graph(window):
     scores, query = asked()
     position, memory = at(0, 1), remembered()
     compiled = torch.compile(window, fullgraph=True, backend="aot_eager")
-    assert_close(compiled(scores, query, position, memory), window(scores, query, position, memory))
+    assert_close(
+        compiled(scores, query, position, memory),
+        window(scores, query, position, memory),
+    )

@@ -1,4 +1,5 @@
-"""What the course's book needs beyond Jupyter Book 1: pages that follow the code, and a site that needs no network."""
+"""What the course's book needs beyond Jupyter Book 1: pages that follow the code, and a
+site that needs no network."""
 
 import hashlib
 import importlib.util
@@ -21,28 +22,37 @@ logger = logging.getLogger(__name__)
 
 
 def prepare_kernels(app, config):
-    """Give the kernels of all pages one environment: what they inherit is set before the first one starts."""
-    # One thread, so that the seconds that a page reports mean the same on every machine.
+    """Give the kernels of all pages one environment: what they inherit is set before
+    the first one starts."""
+    # One thread, so that the seconds that a page reports mean the same on every
+    # machine.
     os.environ["OMP_NUM_THREADS"] = "1"
-    # A progress bar is for someone who waits; on a page it would stand for ever at 100 %.
+    # A progress bar is for someone who waits; on a page it would stand for ever at 100
+    # %.
     os.environ["TQDM_DISABLE"] = "1"
     # Figures that are sharp on a dense screen: the file `matplotlibrc` beside this one.
     os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent)
-    # "python3" is the interpreter that builds, also where the user has a kernel of that name.
+    # "python3" is the interpreter that builds, also where the user has a kernel of that
+    # name.
     os.environ["JUPYTER_PATH"] = str(Path(sys.prefix, "share", "jupyter"))
-    # Nobody's own start-up files; and no warning per page that a kernel talks to its own machine unencrypted.
+    # Nobody's own start-up files; and no warning per page that a kernel talks to its
+    # own machine unencrypted.
     profile = Path(app.outdir).parent / ".ipython" / "profile_default"
     profile.mkdir(parents=True, exist_ok=True)
-    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n")
+    (profile / "ipython_kernel_config.py").write_text(
+        "c.IPKernelApp.log_level = 'ERROR'\n"
+    )
     os.environ["IPYTHONDIR"] = str(profile.parent)
 
 
 def follow_the_code(app, config):
-    """Execute every page again when the package changes: the cache looks at the cells alone.
+    """Execute every page again when the package changes: the cache looks at the cells
+    alone.
 
-    The name of the cache's folder holds a hash of all that the cells import, of its versions and of the reports that
-    they show. Sphinx itself reads all pages again when this value changes (myst-nb declares it with `rebuild="env"`),
-    so nothing more is needed.
+    The name of the cache's folder holds a hash of all that the cells import, of its
+    versions and of the reports that they show. Sphinx itself reads all pages again when
+    this value changes (myst-nb declares it with `rebuild="env"`), so nothing more is
+    needed.
     """
     code = hashlib.sha256()
     others = [ROOT / "constraints.txt", Path(__file__).with_name("matplotlibrc")]
@@ -61,14 +71,18 @@ def follow_the_code(app, config):
 
 
 def execute_side_by_side(app, env, docnames):
-    """Fill the cache with all pages that will be read, a kernel per core: myst-nb itself runs one after the other."""
-    get_cache(app.config.nb_execution_cache_path).list_cache_records()  # makes its tables, before threads want them
+    """Fill the cache with all pages that will be read, a kernel per core: myst-nb
+    itself runs one after the other."""
+    # makes its tables, before threads want them
+    get_cache(app.config.nb_execution_cache_path).list_cache_records()
 
     def execute(docname):
         path = env.doc2path(docname)
         text = Path(path).read_text(encoding="utf-8")
         if reader := create_nb_reader(path, env.myst_config, env.mystnb_config, text):
-            with create_client(reader.read(text), path, env.mystnb_config, logger, reader.read_fmt):
+            with create_client(
+                reader.read(text), path, env.mystnb_config, logger, reader.read_fmt
+            ):
                 pass  # to enter is to execute, or to find in the cache
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -84,37 +98,52 @@ def say_what_was_reused(app, exception):
     """Tell a reader who waits why it was quick, or was not."""
     if not exception:
         new = executed_pages(app.config.nb_execution_cache_path) - app.reusable_pages
-        logger.info("book: %d pages executed, %d reused from an earlier build", new, app.reusable_pages)
+        logger.info(
+            "book: %d pages executed, %d reused from an earlier build",
+            new,
+            app.reusable_pages,
+        )
 
 
 def copy_mathjax(app, exception):
-    """Put MathJax into the site, so that formulas need no network: one script and its fonts, of a package's 24 MB."""
+    """Put MathJax into the site, so that formulas need no network: one script and its
+    fonts, of a package's 24 MB."""
     if exception or app.builder.format != "html":
         return
-    # The package's name has hyphens: it can be found, not written in an import statement.
-    package = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
-    source, target = Path(package, "static", "mathjax"), Path(app.outdir, "_static", "mathjax")
+    # The package's name has hyphens: it can be found, not written in an import
+    # statement.
+    package = importlib.util.find_spec(
+        "sphinx-mathjax-offline"
+    ).submodule_search_locations[0]
+    source, target = (
+        Path(package, "static", "mathjax"),
+        Path(app.outdir, "_static", "mathjax"),
+    )
     fonts = Path("output", "chtml", "fonts", "woff-v2")
     shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
     shutil.copy(source / "tex-chtml.js", target)
 
 
 def show_as_handed_out(app, docname, source):
-    """On a lab's page, say how to work in it, and leave out what somebody who works in it has run."""
+    """On a lab's page, say how to work in it, and leave out what somebody who works in
+    it has run."""
     if not docname.startswith("labs/"):
         return
     notebook = nbformat.reads(source[0], as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    repository = app.config.html_theme_options["repository_url"].removeprefix("https://github.com/")
+    repository = app.config.html_theme_options["repository_url"].removeprefix(
+        "https://github.com/"
+    )
     name = Path(docname).with_suffix(".ipynb").name
     title, _, rest = notebook.cells[0].source.partition("\n")
     colab = f"https://colab.research.google.com/github/{repository}/blob/main/{docname}.ipynb"
     how = f"""
 :::{{admonition}} To work in this lab
-This page is for reading. {{download}}`Download the notebook <{name}>`, [open it in Colab]({colab}), or start
-JupyterLab in a copy of the course with `make lab`: {{ref}}`how-to-use` says what each needs.
+This page is for reading. {{download}}`Download the notebook <{name}>`,
+[open it in Colab]({colab}), or start JupyterLab in a copy of the course with
+`make lab`: {{ref}}`how-to-use` says what each needs.
 :::
 """
     notebook.cells[0].source = title + "\n" + how + rest
@@ -122,20 +151,24 @@ JupyterLab in a copy of the course with `make lab`: {{ref}}`how-to-use` says wha
 
 
 def fold_solutions(app, doctree):
-    """Move each cell tagged `solution` into the dropdown before it: MyST executes cells at a page's top level only."""
+    """Move each cell tagged `solution` into the dropdown before it: MyST executes cells
+    at a page's top level only."""
     for cell in list(doctree.findall(nodes.container)):
         if "tag_solution" not in cell["classes"]:
             continue
         before = cell.parent[cell.parent.index(cell) - 1]
         if before.get("design_component") != "dropdown":
-            logger.warning("a cell tagged solution does not follow a dropdown", location=cell)
+            logger.warning(
+                "a cell tagged solution does not follow a dropdown", location=cell
+            )
             continue
         cell.parent.remove(cell)
         before += cell
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
-    """Leave out the scripts for live cells, which the book has none of: loaded twice, they end in a SyntaxError."""
+    """Leave out the scripts for live cells, which the book has none of: loaded twice,
+    they end in a SyntaxError."""
     context["script_files"] = [
         script
         for script in context.get("script_files", [])
@@ -146,7 +179,8 @@ def drop_thebe(app, pagename, templatename, context, doctree):
 
 # What the themes and extensions write -> what a screen reader can make sense of.
 ACCESSIBLE = (
-    # A name that differs from the visible text is not found by someone who speaks to the computer (WCAG 2.5.3).
+    # A name that differs from the visible text is not found by someone who speaks to
+    # the computer (WCAG 2.5.3).
     (r'<summary aria-label="Toggle hidden content">', "<summary>"),
     (r'(<button[^>]*search-button-field[^>]*?) aria-label="Search"', r"\1"),
     (
@@ -154,7 +188,10 @@ ACCESSIBLE = (
         r'\1 aria-label="Light Dark System Settings color mode"',
     ),
     # The bibliography is a list, so its children must be list items (WCAG 1.3.1).
-    (r'(<div class="citation" id="[^"]*") role="doc-biblioentry"', r'\1 role="listitem"'),
+    (
+        r'(<div class="citation" id="[^"]*") role="doc-biblioentry"',
+        r'\1 role="listitem"',
+    ),
 )
 
 
@@ -171,7 +208,8 @@ def make_accessible(app, exception):
 
 
 def forget_after_warnings(app, exception):
-    """Read all pages again after a build with warnings: Sphinx would keep quiet about them the second time."""
+    """Read all pages again after a build with warnings: Sphinx would keep quiet about
+    them the second time."""
     if app._warncount:
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
 
@@ -184,7 +222,8 @@ def setup(app):
     app.connect("env-before-read-docs", execute_side_by_side)
     app.connect("source-read", show_as_handed_out)
     app.connect("doctree-read", fold_solutions)
-    app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add them
+    # after the extensions that add them
+    app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", make_accessible)
     app.connect("build-finished", forget_after_warnings)

@@ -1,4 +1,5 @@
-"""Attention: scores become weights, weights become a context. Every model in the course calls `attend`."""
+"""Attention: scores become weights, weights become a context. Every model in the course
+calls `attend`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +13,9 @@ from attention_course.dropout import Dropout
 from attention_course.scores import ScaledDotScore
 
 
-def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*B T S"]:
+def masked_softmax(
+    scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | None = None
+) -> Float[Tensor, "*B T S"]:
     r"""Turn scores into weights over the source positions that the mask allows.
 
     .. math:: \alpha_{ts} = \frac{\exp(e_{ts})}{\sum_{s'} \exp(e_{ts'})}
@@ -24,7 +27,8 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | 
         mask: True = may attend, broadcastable to `scores`; None allows everything.
 
     Returns:
-        Weights: each row sums to one; a row that may attend to nothing is zero, and so is its gradient.
+        Weights: each row sums to one; a row that may attend to nothing is zero, and so
+            is its gradient.
 
     Raises:
         ValueError: the mask is not of dtype bool, or does not broadcast to the scores.
@@ -32,7 +36,8 @@ def masked_softmax(scores: Float[Tensor, "*B T S"], mask: Bool[Tensor, "..."] | 
     if mask is None:
         return scores.softmax(dim=-1)
     check_mask(mask, scores.shape)
-    # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN would go through the backward pass.
+    # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN
+    # would go through the backward pass.
     lowest = torch.finfo(scores.dtype).min
     return torch.where(mask, scores, lowest).softmax(dim=-1) * mask
 
@@ -59,19 +64,27 @@ def attend(
         The context of each query, and the weights before dropout.
 
     Raises:
-        ValueError: scores and values disagree on B or S, or the mask is wrong (see `masked_softmax`).
+        ValueError: scores and values disagree on B or S, or the mask is wrong (see
+            `masked_softmax`).
     """
     if scores.shape[:-2] != value.shape[:-2]:
-        raise ValueError(f"scores of {tuple(scores.shape)} and values of {tuple(value.shape)} are not of one batch")
+        raise ValueError(
+            f"scores of {tuple(scores.shape)} and values of {tuple(value.shape)} are"
+            " not of one batch"
+        )
     if scores.size(-1) != value.size(-2):
-        raise ValueError(f"scores are over {scores.size(-1)} source positions, but there are {value.size(-2)} values")
+        raise ValueError(
+            f"scores are over {scores.size(-1)} source positions, but there are"
+            f" {value.size(-2)} values"
+        )
     weights = masked_softmax(scores, mask)
     context = (weights if dropout is None else dropout(weights)) @ value
     return context, weights
 
 
 class KeyValue(NamedTuple):
-    """What multi-head attention looks things up in, already projected: a source, or the tokens so far.
+    """What multi-head attention looks things up in, already projected: a source, or the
+    tokens so far.
 
     Attributes:
         key: (B, H, S, Dh), what queries are compared with.
@@ -83,19 +96,25 @@ class KeyValue(NamedTuple):
 
     def extend(self, new: "KeyValue") -> "KeyValue":
         """Append positions: a cache is a memory that grows."""
-        return KeyValue(torch.cat([self.key, new.key], dim=2), torch.cat([self.value, new.value], dim=2))
+        return KeyValue(
+            torch.cat([self.key, new.key], dim=2),
+            torch.cat([self.value, new.value], dim=2),
+        )
 
 
 class MultiHeadAttention(nn.Module):
-    r"""H attentions side by side, each in a narrow space of its own, so that a query can look for H things at once.
+    r"""H attentions side by side, each in a narrow space of its own, so that a query
+    can look for H things at once.
 
     .. math::
 
-        \mathrm{head}_h = \mathrm{attend}(\mathrm{score}(Q W^Q_h, K W^K_h), V W^V_h), \quad
-        \mathrm{MultiHead}(Q, K, V) = [\mathrm{head}_1; \ldots; \mathrm{head}_H] W^O
+        \mathrm{head}_h = \mathrm{attend}(\mathrm{score}(Q W^Q_h, K W^K_h), V W^V_h),
+        \quad \mathrm{MultiHead}(Q, K, V) = [\mathrm{head}_1; \ldots; \mathrm{head}_H]
+        W^O
 
-    Vaswani et al. (2017), Section 3.2.2, where H is h, Dh is d_k = d_v, D is d_model; all four maps have a bias.
-    The maps of all heads are kept in one matrix of width D = H Dh. Heads exist only in here.
+    Vaswani et al. (2017), Section 3.2.2, where H is h, Dh is d_k = d_v, D is d_model;
+    all four maps have a bias. The maps of all heads are kept in one matrix of width D =
+    H Dh. Heads exist only in here.
 
     Args:
         dim: D, width of queries, keys, values and contexts.
@@ -129,7 +148,9 @@ class MultiHeadAttention(nn.Module):
         """Remember keys and values, then ask: see `remember` and `ask`."""
         return self.ask(query, self.remember(key, value), mask, need_weights)
 
-    def remember(self, key: Float[Tensor, "B S D"], value: Float[Tensor, "B S D"]) -> KeyValue:
+    def remember(
+        self, key: Float[Tensor, "B S D"], value: Float[Tensor, "B S D"]
+    ) -> KeyValue:
         """Do once per source what does not depend on the query.
 
         Args:
@@ -143,13 +164,22 @@ class MultiHeadAttention(nn.Module):
             ValueError: not one value per key, or not of width D.
         """
         if key.size(1) != value.size(1):
-            raise ValueError(f"there are {key.size(1)} keys, but {value.size(1)} values")
+            raise ValueError(
+                f"there are {key.size(1)} keys, but {value.size(1)} values"
+            )
         if key.size(0) != value.size(0):
-            raise ValueError(f"there are keys for {key.size(0)} sentences, but values for {value.size(0)}")
+            raise ValueError(
+                f"there are keys for {key.size(0)} sentences, but values for"
+                f" {value.size(0)}"
+            )
         check_width(self.key_proj, key)
         check_width(self.value_proj, value)
-        # Laid out head by head once, so that not every question has to gather each head's numbers anew.
-        return KeyValue(self._split(self.key_proj(key)).contiguous(), self._split(self.value_proj(value)).contiguous())
+        # Laid out head by head once, so that not every question has to gather each
+        # head's numbers anew.
+        return KeyValue(
+            self._split(self.key_proj(key)).contiguous(),
+            self._split(self.value_proj(value)).contiguous(),
+        )
 
     def ask(
         self,
@@ -164,27 +194,35 @@ class MultiHeadAttention(nn.Module):
             query: what is looked for.
             memory: from `remember`.
             mask: True = may attend, broadcastable to (B, T, S); None allows everything.
-            need_weights: if not, a fused kernel computes the same contexts and keeps no weights.
+            need_weights: if not, a fused kernel computes the same contexts and keeps no
+                weights.
 
         Returns:
-            The context of each query, and the weights of each head before dropout, or None.
+            The context of each query, and the weights of each head before dropout, or
+            None.
 
         Raises:
-            ValueError: queries are not of width D, the memory is of another batch or other heads, or the mask is wrong
-                (see `masked_softmax`).
+            ValueError: queries are not of width D, the memory is of another batch or
+                other heads, or the mask is wrong (see `masked_softmax`).
         """
         check_width(self.query_proj, query)
         q, (k, v) = self._split(self.query_proj(query)), memory
         if q.size(0) != k.size(0):
-            raise ValueError(f"there are queries for {q.size(0)} sentences, but a memory of {k.size(0)}")
+            raise ValueError(
+                f"there are queries for {q.size(0)} sentences, but a memory of"
+                f" {k.size(0)}"
+            )
         if (q.size(1), q.size(3)) != (k.size(1), k.size(3)):
             raise ValueError(
-                f"queries have {q.size(1)} heads of width {q.size(3)}, but the memory {k.size(1)} of width {k.size(3)}"
+                f"queries have {q.size(1)} heads of width {q.size(3)}, but the memory"
+                f" {k.size(1)} of width {k.size(3)}"
             )
         if mask is not None:
             check_mask(mask, (query.size(0), query.size(1), k.size(2)))
-            mask = mask[:, None] if mask.dim() == 3 else torch.atleast_2d(mask)  # (B, 1, T, S) or (T, S)
-        if need_weights or q.size(2) == 1:  # a single row of weights is small, and quicker without the kernel
+            # (B, 1, T, S) or (T, S)
+            mask = mask[:, None] if mask.dim() == 3 else torch.atleast_2d(mask)
+        # a single row of weights is small, and quicker without the kernel
+        if need_weights or q.size(2) == 1:
             context, weights = attend(self.score(q, k), v, mask, self.dropout)
         else:
             share = self.dropout.p if self.training else 0.0
@@ -199,13 +237,24 @@ class MultiHeadAttention(nn.Module):
 def check_width(projection: nn.Linear, x: Tensor) -> None:
     """Raise a ValueError if vectors are not as wide as a map expects them."""
     if x.size(-1) != projection.in_features:
-        raise ValueError(f"expected vectors of width {projection.in_features}, got width {x.size(-1)}")
+        raise ValueError(
+            f"expected vectors of width {projection.in_features}, got width"
+            f" {x.size(-1)}"
+        )
 
 
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
-    """Raise a ValueError if a mask is not of dtype bool, or does not broadcast to scores of a shape."""
+    """Raise a ValueError if a mask is not of dtype bool, or does not broadcast to
+    scores of a shape."""
     if mask.dtype != torch.bool:
-        raise ValueError(f"a mask has dtype torch.bool (True = may attend), got {mask.dtype}")
+        raise ValueError(
+            f"a mask has dtype torch.bool (True = may attend), got {mask.dtype}"
+        )
     trailing = shape[len(shape) - mask.dim() :]
-    if mask.dim() > len(shape) or any(m not in (1, s) for m, s in zip(mask.shape, trailing)):
-        raise ValueError(f"a mask of shape {tuple(mask.shape)} does not broadcast to scores of {tuple(shape)}")
+    if mask.dim() > len(shape) or any(
+        m not in (1, s) for m, s in zip(mask.shape, trailing)
+    ):
+        raise ValueError(
+            f"a mask of shape {tuple(mask.shape)} does not broadcast to scores of"
+            f" {tuple(shape)}"
+        )

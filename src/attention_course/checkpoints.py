@@ -1,4 +1,5 @@
-"""Checkpoints: what a run of training needs to be taken up again, in one file that is either whole or not there."""
+"""Checkpoints: what a run of training needs to be taken up again, in one file that is
+either whole or not there."""
 
 import csv
 import io
@@ -79,26 +80,39 @@ class Run:
     @property
     def validations_since_best(self) -> int:
         """Return how many validations in a row have not been the best."""
-        return sum(row.metric is not None for row in self.history[self.best.step :]) if self.best else 0
+        return (
+            sum(row.metric is not None for row in self.history[self.best.step :])
+            if self.best
+            else 0
+        )
 
-    def record(self, loss: float, tokens: int, metric: float | None, seconds: float) -> None:
-        """Add a step's row, and keep a copy of the weights if its metric is the best so far."""
+    def record(
+        self, loss: float, tokens: int, metric: float | None, seconds: float
+    ) -> None:
+        """Add a step's row, and keep a copy of the weights if its metric is the best so
+        far."""
         before = self.history[-1].tokens if self.history else 0
         self.history.append(Row(self.step + 1, before + tokens, loss, metric, seconds))
         if metric is not None and (self.best is None or metric > self.best.metric):
-            weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+            weights = {
+                name: value.detach().clone()
+                for name, value in self.model.state_dict().items()
+            }
             self.best = Best(self.step, metric, weights)
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """A folder that a run leaves its state in, as `checkpoint.pt`, and its history, as `history.csv`.
+    """A folder that a run leaves its state in, as `checkpoint.pt`, and its history, as
+    `history.csv`.
 
     Attributes:
         folder: made if it is not there; one for each run.
         every: steps between two checkpoints; the last step has one always.
-        about: what the run is of (task, model, sizes); goes into the checkpoint and has to be the same on resuming.
-        data: the folder of the task's corpus, if it has one; goes into the checkpoint, and may be another on resuming.
+        about: what the run is of (task, model, sizes); goes into the checkpoint and has
+            to be the same on resuming.
+        data: the folder of the task's corpus, if it has one; goes into the checkpoint,
+            and may be another on resuming.
     """
 
     folder: Path
@@ -142,10 +156,15 @@ class Checkpoints:
                 _replace(self.path, buffer.getvalue())
                 _replace(self.folder / "history.csv", history_csv(run.history).encode())
             except OSError as error:
-                kept = "the one before it is still there" if self.path.exists() else "there is none before it"
+                kept = (
+                    "the one before it is still there"
+                    if self.path.exists()
+                    else "there is none before it"
+                )
                 reason = error.strerror or error
                 raise OSError(
-                    f"no checkpoint of step {len(run.history)} could be written to {self.folder} ({reason}); {kept}"
+                    f"no checkpoint of step {len(run.history)} could be written to"
+                    f" {self.folder} ({reason}); {kept}"
                 ) from error
         fabric.barrier()
 
@@ -158,7 +177,8 @@ class Checkpoints:
             settings: of the training; those of the checkpoint have to be the same.
 
         Raises:
-            ValueError: the file is no checkpoint of ours, is damaged, or is of another run.
+            ValueError: the file is no checkpoint of ours, is damaged, or is of another
+                run.
         """
         if not self.path.exists():
             return
@@ -167,13 +187,16 @@ class Checkpoints:
         for name, then in (state["about"] | state["settings"]).items():
             if now.get(name) != then:
                 raise ValueError(
-                    f"{self.path} is of another run: its {name} is {then!r}, not {now.get(name)!r};"
-                    " name another folder, or train as it was trained"
+                    f"{self.path} is of another run: its {name} is {then!r}, not"
+                    f" {now.get(name)!r}; name another folder, or train as it was"
+                    " trained"
                 )
         try:
             run.model.load_state_dict(state["model"])
         except RuntimeError as error:
-            raise ValueError(f"{self.path} is of another model than this {type(run.model).__name__}") from error
+            raise ValueError(
+                f"{self.path} is of another model than this {type(run.model).__name__}"
+            ) from error
         run.optimizer.load_state_dict(state["optimizer"])
         run.schedule.load_state_dict(state["schedule"])
         run.history[:] = [Row(*row) for row in state["history"]]
@@ -183,16 +206,19 @@ class Checkpoints:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Read a folder's checkpoint. Nothing in it can run code: only tensors, numbers and text are let through.
+    """Read a folder's checkpoint. Nothing in it can run code: only tensors, numbers and
+    text are let through.
 
     Args:
         folder: as given to `Checkpoints`.
 
     Returns:
-        What `Checkpoints.save` wrote: "about", "settings", "model", "best", "history" and so on.
+        What `Checkpoints.save` wrote: "about", "settings", "model", "best", "history"
+        and so on.
 
     Raises:
-        ValueError: there is no checkpoint, or the file is none of ours, or it is damaged.
+        ValueError: there is no checkpoint, or the file is none of ours, or it is
+            damaged.
     """
     path = Path(folder) / "checkpoint.pt"
     if not path.exists():
@@ -201,10 +227,13 @@ def read(folder: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # what torch raises depends on which byte is wrong
         raise ValueError(
-            f"{path} is damaged or no checkpoint ({type(error).__name__}); it was left as it is"
+            f"{path} is damaged or no checkpoint ({type(error).__name__}); it was left"
+            " as it is"
         ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a checkpoint of this package; it was left as it is")
+        raise ValueError(
+            f"{path} is not a checkpoint of this package; it was left as it is"
+        )
     return state
 
 
@@ -218,7 +247,8 @@ def history_csv(history: Sequence[Row]) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file under another name first, so that whoever is stopped or out of space leaves the old one whole."""
+    """Write a file under another name first, so that whoever is stopped or out of space
+    leaves the old one whole."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         unfinished.write_bytes(content)

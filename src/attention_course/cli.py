@@ -1,4 +1,5 @@
-"""The command line: train, translate and evaluate from a shell. It alone joins models and tasks."""
+"""The command line: train, translate and evaluate from a shell. It alone joins models
+and tasks."""
 
 import math
 import os
@@ -54,7 +55,9 @@ class TaskOptions:
     def folder(self) -> Path:
         """Return the folder of a corpus, for a task that needs one."""
         if self.data is None:
-            raise ValueError("this task reads a corpus from a folder: name it with --data")
+            raise ValueError(
+                "this task reads a corpus from a folder: name it with --data"
+            )
         return self.data
 
 
@@ -62,7 +65,8 @@ class Kind(NamedTuple):
     """Tasks with the same kind of sources and of targets.
 
     Attributes:
-        ends: task -> how many tokens, numbers or cells a source is made of; how many tokens or labels a target is.
+        ends: task -> how many tokens, numbers or cells a source is made of; how many
+            tokens or labels a target is.
         models: names of the models that learn such a task.
     """
 
@@ -72,10 +76,22 @@ class Kind(NamedTuple):
 
 SEQUENCES = Kind(
     lambda task: (len(task.source_vocabulary), len(task.target_vocabulary)),
-    ("final-state", "context", "bahdanau", "luong", "luong-fed", "local-m", "local-p", "gnmt", "transformer"),
+    (
+        "final-state",
+        "context",
+        "bahdanau",
+        "luong",
+        "luong-fed",
+        "local-m",
+        "local-p",
+        "gnmt",
+        "transformer",
+    ),
 )
 CAPTIONS = Kind(lambda task: (GRID, len(task.target_vocabulary)), ("captioner",))
-TAGS = Kind(lambda task: (len(task.read.vocabulary), len(task.labels)), ("tagger", "encoder"))
+TAGS = Kind(
+    lambda task: (len(task.read.vocabulary), len(task.labels)), ("tagger", "encoder")
+)
 SENTENCE_CLASSES = TAGS._replace(models=("classifier",))
 FRAME_LABELS = Kind(lambda task: (BANDS, len(task.labels)), ("frame-labeller",))
 IMAGE_CLASSES = Kind(lambda task: (GRID, len(task.labels)), ("image-classifier",))
@@ -85,7 +101,10 @@ TASKS: dict[str, tuple[Kind, Callable[[TaskOptions], Task]]] = {
     "dates": (SEQUENCES, lambda options: dates()),
     "focus": (IMAGE_CLASSES, lambda options: focus()),
     "frames": (FRAME_LABELS, lambda options: frames()),
-    "multi30k": (SEQUENCES, lambda options: multi30k(options.folder(), options.vocab_size)),
+    "multi30k": (
+        SEQUENCES,
+        lambda options: multi30k(options.folder(), options.vocab_size),
+    ),
     "numerals-de": (SEQUENCES, lambda options: numerals("de")),
     "numerals-fr": (SEQUENCES, lambda options: numerals("fr")),
     "pretraining": (TAGS, lambda options: pretraining()),
@@ -102,7 +121,8 @@ class Sizes:
 
     Attributes:
         dim: width of embeddings, and of a Transformer's states.
-        hidden_dim: width of recurrent states and of what compares them; inside a Transformer's feed-forward networks.
+        hidden_dim: width of recurrent states and of what compares them; inside a
+            Transformer's feed-forward networks.
         layers: of the encoder; of a GNMT and a Transformer, on each side.
         heads: of a Transformer.
         dropout: share that training drops; a GNMT has none.
@@ -123,11 +143,15 @@ class Sizes:
         return {"num_layers": self.layers, "dropout": self.dropout}
 
     def additive(self, directions: int = 2) -> AdditiveScore:
-        """Return Bahdanau's score of queries as wide as a state and keys of one state or two."""
-        return AdditiveScore(self.hidden_dim, directions * self.hidden_dim, self.hidden_dim)
+        """Return Bahdanau's score of queries as wide as a state and keys of one state
+        or two."""
+        return AdditiveScore(
+            self.hidden_dim, directions * self.hidden_dim, self.hidden_dim
+        )
 
     def general(self) -> GeneralScore:
-        """Return Luong's general score of a decoder's states and those of an encoder of two directions."""
+        """Return Luong's general score of a decoder's states and those of an encoder of
+        two directions."""
         return GeneralScore(self.hidden_dim, 2 * self.hidden_dim)
 
 
@@ -135,23 +159,42 @@ class Sizes:
 MODELS: dict[str, Callable[[tuple[int, int], Sizes], nn.Module]] = {
     "final-state": lambda e, s: models.final_state(*e, *s.recurrent(), **s.rest()),
     "context": lambda e, s: models.context_every_step(*e, *s.recurrent(), **s.rest()),
-    "bahdanau": lambda e, s: models.bahdanau(*e, *s.recurrent(), s.additive(), **s.rest()),
+    "bahdanau": lambda e, s: models.bahdanau(
+        *e, *s.recurrent(), s.additive(), **s.rest()
+    ),
     "luong": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), **s.rest()),
-    "luong-fed": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), input_feeding=True, **s.rest()),
-    "local-m": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), LocalM(5), **s.rest()),
+    "luong-fed": lambda e, s: models.luong(
+        *e, *s.recurrent(), s.general(), input_feeding=True, **s.rest()
+    ),
+    "local-m": lambda e, s: models.luong(
+        *e, *s.recurrent(), s.general(), LocalM(5), **s.rest()
+    ),
     "local-p": lambda e, s: models.luong(
-        *e, *s.recurrent(), s.general(), LocalP(s.hidden_dim, s.hidden_dim, 5), **s.rest()
+        *e,
+        *s.recurrent(),
+        s.general(),
+        LocalP(s.hidden_dim, s.hidden_dim, 5),
+        **s.rest(),
     ),
     "gnmt": lambda e, s: models.gnmt(*e, s.dim, s.hidden_dim, s.additive(1), s.layers),
-    "transformer": lambda e, s: models.transformer(*e, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True),
-    "captioner": lambda e, s: models.captioner(*e, s.hidden_dim, *s.recurrent(), s.additive(1)),
+    "transformer": lambda e, s: models.transformer(
+        *e, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True
+    ),
+    "captioner": lambda e, s: models.captioner(
+        *e, s.hidden_dim, *s.recurrent(), s.additive(1)
+    ),
     "tagger": lambda e, s: models.tagger(*e, *s.recurrent(), s.layers),
     "encoder": lambda e, s: Labeller(
-        models.encoder_only(e[0], s.dim, s.heads, s.hidden_dim, s.layers, s.dropout), nn.Linear(s.dim, e[1])
+        models.encoder_only(e[0], s.dim, s.heads, s.hidden_dim, s.layers, s.dropout),
+        nn.Linear(s.dim, e[1]),
     ),
-    "classifier": lambda e, s: models.classifier(*e, *s.recurrent(), s.additive(), look_up_words=True),
+    "classifier": lambda e, s: models.classifier(
+        *e, *s.recurrent(), s.additive(), look_up_words=True
+    ),
     "frame-labeller": lambda e, s: models.frame_labeller(*e, *s.recurrent(), s.layers),
-    "image-classifier": lambda e, s: models.image_classifier(*e, s.hidden_dim, s.additive(1)),
+    "image-classifier": lambda e, s: models.image_classifier(
+        *e, s.hidden_dim, s.additive(1)
+    ),
 }
 
 
@@ -192,31 +235,46 @@ app = typer.Typer(
 )
 
 # What several commands take.
-RunFolder = Annotated[Path, typer.Option("--run", help="Folder of the run, as it was given to train --out.")]
-DataFolder = Annotated[
-    Path | None, typer.Option("--data", help="Folder of the corpus, for a task that has one; else as in training.")
+RunFolder = Annotated[
+    Path,
+    typer.Option("--run", help="Folder of the run, as it was given to train --out."),
 ]
-BeamSize = Annotated[int, typer.Option(min=1, help="Beginnings kept per sentence; 1 is greedy decoding.")]
-LengthPenalty = Annotated[float, typer.Option(help="Exponent of the length penalty: above 0, longer ones win.")]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Folder of the corpus, for a task that has one; else as in training.",
+    ),
+]
+BeamSize = Annotated[
+    int, typer.Option(min=1, help="Beginnings kept per sentence; 1 is greedy decoding.")
+]
+LengthPenalty = Annotated[
+    float,
+    typer.Option(help="Exponent of the length penalty: above 0, longer ones win."),
+]
 DeviceName = Annotated[Device, typer.Option(help="Where to compute.")]
 
 
 @app.command(
     "train",
     short_help="Train a model on a task.",
-    help="""Train a model on a task, and leave checkpoint.pt and history.csv in a folder.
+    help="""Train a model on a task; leave checkpoint.pt and history.csv in a folder.
 
 \b
     attention-course train --task dates --model bahdanau --out runs/dates
 
-Stop it when you like: the same command with --resume goes on from the last checkpoint, and ends with the same
-weights. The history has a line per step: tokens so far, loss in nats per token, validation, seconds. With
---validate-every, the weights that are used afterwards are those of the best validation.
+Stop it when you like: the same command with --resume goes on from the last checkpoint,
+and ends with the same weights. The history has a line per step: tokens so far, loss in
+nats per token, validation, seconds. With --validate-every, the weights that are used
+afterwards are those of the best validation.
 
 \b
-    attention-course train --task multi30k --data multi30k --model transformer --out runs/multi30k \\
-        --dim 256 --hidden-dim 1024 --layers 3 --heads 4 --dropout 0.3 --batch-size 128 --steps 10000 \\
-        --learning-rate 1e-3 --warmup 1000 --label-smoothing 0.1 --validate-every 500 --precision bf16-mixed
+    attention-course train --task multi30k --data multi30k --model transformer \\
+        --out runs/multi30k --dim 256 --hidden-dim 1024 --layers 3 --heads 4 \\
+        --dropout 0.3 --batch-size 128 --steps 10000 --learning-rate 1e-3 \\
+        --warmup 1000 --label-smoothing 0.1 --validate-every 500 \\
+        --precision bf16-mixed
 
 Several processes, one for each GPU, share every batch:
 
@@ -226,33 +284,87 @@ Several processes, one for each GPU, share every batch:
 )
 def train_command(
     task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(TASKS)}.")],
-    model: Annotated[str, typer.Option(help=f"What learns it: {', '.join(MODELS)}; each learns some of the tasks.")],
-    out: Annotated[Path, typer.Option(help="Folder for the checkpoint and the history; one for each run.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help=f"What learns it: {', '.join(MODELS)}; each learns some of the tasks."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for the checkpoint and the history; one for each run."
+        ),
+    ],
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the folder's checkpoint, if it has one.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on from the folder's checkpoint, if it has one."
+        ),
     ] = False,
-    data: Annotated[Path | None, typer.Option(help="Folder of the corpus, for a task that has one.")] = None,
-    vocab_size: Annotated[int, typer.Option(help="Subwords per language (multi30k).")] = 4_000,
-    max_length: Annotated[int, typer.Option(help="Letters in the longest string (reversal).")] = 20,
-    dim: Annotated[int, typer.Option(help="Width of embeddings, and of a Transformer's states.")] = 32,
-    hidden_dim: Annotated[int, typer.Option(help="Width of recurrent states; inside feed-forward networks.")] = 64,
-    layers: Annotated[int, typer.Option(help="Layers of the encoder; of gnmt and transformer, on each side.")] = 2,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the corpus, for a task that has one.")
+    ] = None,
+    vocab_size: Annotated[
+        int, typer.Option(help="Subwords per language (multi30k).")
+    ] = 4_000,
+    max_length: Annotated[
+        int, typer.Option(help="Letters in the longest string (reversal).")
+    ] = 20,
+    dim: Annotated[
+        int, typer.Option(help="Width of embeddings, and of a Transformer's states.")
+    ] = 32,
+    hidden_dim: Annotated[
+        int,
+        typer.Option(help="Width of recurrent states; inside feed-forward networks."),
+    ] = 64,
+    layers: Annotated[
+        int,
+        typer.Option(
+            help="Layers of the encoder; of gnmt and transformer, on each side."
+        ),
+    ] = 2,
     heads: Annotated[int, typer.Option(help="Heads of a Transformer.")] = 4,
-    dropout: Annotated[float, typer.Option(help="Share that training drops (not of gnmt).")] = 0.0,
+    dropout: Annotated[
+        float, typer.Option(help="Share that training drops (not of gnmt).")
+    ] = 0.0,
     steps: Annotated[int, typer.Option(help="Batches to train on.")] = 300,
-    batch_size: Annotated[int, typer.Option(help="Examples per batch, of all processes together.")] = 64,
-    learning_rate: Annotated[float, typer.Option(help="Adam's, at its highest; then it falls to zero.")] = 5e-3,
-    warmup: Annotated[int, typer.Option(help="Steps over which the learning rate rises.")] = 50,
+    batch_size: Annotated[
+        int, typer.Option(help="Examples per batch, of all processes together.")
+    ] = 64,
+    learning_rate: Annotated[
+        float, typer.Option(help="Adam's, at its highest; then it falls to zero.")
+    ] = 5e-3,
+    warmup: Annotated[
+        int, typer.Option(help="Steps over which the learning rate rises.")
+    ] = 50,
     clip: Annotated[float, typer.Option(help="Longest allowed gradient.")] = 1.0,
-    label_smoothing: Annotated[float, typer.Option(help="Share spread over the whole vocabulary.")] = 0.0,
-    teacher_forcing: Annotated[float, typer.Option(help="How often a decoder is given the right last token.")] = 1.0,
-    validate_every: Annotated[int | None, typer.Option(help="Steps between validations; else there are none.")] = None,
-    validate_by: Annotated[By, typer.Option(help="What the best weights are chosen by.")] = By.loss,
-    patience: Annotated[int | None, typer.Option(help="Validations without a better one before the end.")] = None,
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 500,
-    seed: Annotated[int, typer.Option(help="Of the first weights and of the order of the examples.")] = 0,
+    label_smoothing: Annotated[
+        float, typer.Option(help="Share spread over the whole vocabulary.")
+    ] = 0.0,
+    teacher_forcing: Annotated[
+        float, typer.Option(help="How often a decoder is given the right last token.")
+    ] = 1.0,
+    validate_every: Annotated[
+        int | None, typer.Option(help="Steps between validations; else there are none.")
+    ] = None,
+    validate_by: Annotated[
+        By, typer.Option(help="What the best weights are chosen by.")
+    ] = By.loss,
+    patience: Annotated[
+        int | None,
+        typer.Option(help="Validations without a better one before the end."),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=1, help="Steps between checkpoints.")
+    ] = 500,
+    seed: Annotated[
+        int, typer.Option(help="Of the first weights and of the order of the examples.")
+    ] = 0,
     device: DeviceName = Device.auto,
-    precision: Annotated[Precision, typer.Option(help="In what to compute.")] = Precision.single,
+    precision: Annotated[
+        Precision, typer.Option(help="In what to compute.")
+    ] = Precision.single,
 ) -> None:
     """Train a model on a task."""
     config = TrainConfig(
@@ -267,46 +379,69 @@ def train_command(
         patience=patience,
         seed=seed,
     )
-    options, sizes = TaskOptions(data, vocab_size, max_length), Sizes(dim, hidden_dim, layers, heads, dropout)
+    options, sizes = (
+        TaskOptions(data, vocab_size, max_length),
+        Sizes(dim, hidden_dim, layers, heads, dropout),
+    )
     kind, make_task = named(TASKS, "task", task)
-    build = named({name: MODELS[name] for name in kind.models}, f"model for {task} called", model)
+    build = named(
+        {name: MODELS[name] for name in kind.models}, f"model for {task} called", model
+    )
     about = {"task": task, "model": model} | asdict(options) | asdict(sizes)
     del about["data"]
     checkpoints = Checkpoints(out, checkpoint_every, about, data)
     if checkpoints.path.exists() and not resume:
-        raise ValueError(f"there is a run in {out}: go on with it by --resume, or name another folder")
+        raise ValueError(
+            f"there is a run in {out}: go on with it by --resume, or name another"
+            " folder"
+        )
 
     fabric = launch(device, precision)
     its_task = make_task(options)
     torch.manual_seed(seed)
     its_model = build(kind.ends(its_task), sizes)
-    torch.manual_seed(seed + fabric.global_rank)  # what dropout drops differs from process to process
+    # what dropout drops differs from process to process
+    torch.manual_seed(seed + fabric.global_rank)
     fabric.print(
-        f"{task}, {model}: {parameters(its_model):,} parameters, on {fabric.world_size} x {fabric.device.type}"
+        f"{task}, {model}: {parameters(its_model):,} parameters, on {fabric.world_size}"
+        f" x {fabric.device.type}"
     )
     if length := length_of(its_task):
         drawn = shuffled_forever(its_task.train, batch_size, seed, length)
-        share = padded_share(islice(drawn, math.ceil(len(its_task.train) / batch_size)), length)
+        share = padded_share(
+            islice(drawn, math.ceil(len(its_task.train) / batch_size)), length
+        )
         fabric.print(f"batches are grouped by length: {share:.1%} of them is padding")
-    validate = (lambda model: -validation_loss(model, its_task)) if validate_by == By.loss else None
+    validate = (
+        (lambda model: -validation_loss(model, its_task))
+        if validate_by == By.loss
+        else None
+    )
     history = train(its_model, its_task, config, fabric, validate, checkpoints)
-    fabric.print(f"{len(history)} steps in {history[-1].seconds:.0f} s; loss {history[-1].loss:.3f} nats per token")
+    fabric.print(
+        f"{len(history)} steps in {history[-1].seconds:.0f} s; loss"
+        f" {history[-1].loss:.3f} nats per token"
+    )
 
 
 @app.command(
     "translate",
     short_help="Decode sources with a trained model.",
-    help="""Decode sources with a trained model, one per line, from the command line or from standard input.
+    help="""Decode sources with a trained model.
+
+They come from the command line or, one per line, from standard input.
 
 \b
     attention-course translate --run runs/dates "Wednesday, May 9, 2018"
-    attention-course translate --run runs/multi30k --beam-size 5 < german.txt > english.txt
+    attention-course translate --run runs/multi30k --beam-size 5 \\
+        < german.txt > english.txt
 """,
 )
 def translate_command(
     run: RunFolder,
     source: Annotated[
-        list[str] | None, typer.Argument(help="What to decode; else the lines of standard input.")
+        list[str] | None,
+        typer.Argument(help="What to decode; else the lines of standard input."),
     ] = None,
     beam_size: BeamSize = 1,
     length_penalty: LengthPenalty = 0.0,
@@ -316,11 +451,18 @@ def translate_command(
     """Decode sources with a trained model."""
     task, model = load(run, data, device)
     if not isinstance(task, SequenceTask) or not len(task.source_vocabulary):
-        raise ValueError(f"{task.name} is no task of texts in and texts out; see what its model can do with evaluate")
+        raise ValueError(
+            f"{task.name} is no task of texts in and texts out; see what its model can"
+            " do with evaluate"
+        )
     examples = [task.example(line) for line in source or sys.stdin.read().splitlines()]
     if not examples:
-        raise ValueError("there is nothing to decode: give a source, or lines on standard input")
-    for prediction in task.predict(model, examples, beam_size=beam_size, length_penalty=length_penalty):
+        raise ValueError(
+            "there is nothing to decode: give a source, or lines on standard input"
+        )
+    for prediction in task.predict(
+        model, examples, beam_size=beam_size, length_penalty=length_penalty
+    ):
         typer.echo(task.text(prediction))
 
 
@@ -331,10 +473,11 @@ def translate_command(
 
 \b
     attention-course evaluate --run runs/dates
-    attention-course evaluate --run runs/multi30k --beam-size 5 --length-penalty 0.6 --out english.txt
+    attention-course evaluate --run runs/multi30k --beam-size 5 \\
+        --length-penalty 0.6 --out english.txt
 
-Sentences are scored by BLEU and chrF, with sacreBLEU's signature. Where it is known which source tokens a target
-token came from, attention is scored as well.
+Sentences are scored by BLEU and chrF, with sacreBLEU's signature. Where it is known
+which source tokens a target token came from, attention is scored as well.
 """,
 )
 def evaluate_command(
@@ -342,16 +485,23 @@ def evaluate_command(
     split: Annotated[Split, typer.Option(help="Which examples.")] = Split.test,
     beam_size: BeamSize = 1,
     length_penalty: LengthPenalty = 0.0,
-    out: Annotated[Path | None, typer.Option(help="File for the predictions, one per line.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the predictions, one per line.")
+    ] = None,
     data: DataFolder = None,
     device: DeviceName = Device.auto,
 ) -> None:
     """Score a trained model on held-out examples."""
     task, model = load(run, data, device)
     examples = getattr(task, split)
-    typer.echo(f"{task.name}, {split}: {len(examples):,} examples; {parameters(model):,} parameters")
+    typer.echo(
+        f"{task.name}, {split}: {len(examples):,} examples; {parameters(model):,}"
+        " parameters"
+    )
     if isinstance(task, SequenceTask):
-        predictions = task.predict(model, examples, beam_size=beam_size, length_penalty=length_penalty)
+        predictions = task.predict(
+            model, examples, beam_size=beam_size, length_penalty=length_penalty
+        )
         texts = [task.text(prediction) for prediction in predictions]
         report_sequences(task, model, examples, predictions)
     else:
@@ -365,14 +515,20 @@ def evaluate_command(
 
 
 def report_sequences(
-    task: SequenceTask, model: EncoderDecoder, examples: Sequence[Any], predictions: Sequence[Any]
+    task: SequenceTask,
+    model: EncoderDecoder,
+    examples: Sequence[Any],
+    predictions: Sequence[Any],
 ) -> None:
-    """Print what predicted sequences score, and their alignments where the right ones are known."""
+    """Print what predicted sequences score, and their alignments where the right ones
+    are known."""
     targets = [example.target for example in examples]
     typer.echo(f"exact match {exact_match(predictions, targets):.4f}")
     typer.echo(f"token accuracy {token_accuracy(predictions, targets):.4f}")
     if isinstance(task, TranslationTask):
-        for score in text_scores([task.text(p) for p in predictions], [task.text(t) for t in targets]):
+        for score in text_scores(
+            [task.text(p) for p in predictions], [task.text(t) for t in targets]
+        ):
             typer.echo(score)
     if any(any(example.gold) for example in examples):
         evaluation = evaluate(model, task, examples)
@@ -382,11 +538,15 @@ def report_sequences(
 
 
 def load(folder: Path, data: Path | None, device: Device) -> tuple[Any, Any]:
-    """Make the task and the model of a run again, the model with its best weights, or the last ones."""
+    """Make the task and the model of a run again, the model with its best weights, or
+    the last ones."""
     state = read(folder)
     about = state["about"]
     if "task" not in about or "model" not in about:
-        raise ValueError(f"the checkpoint in {folder} does not say its task and model: it was not made by train")
+        raise ValueError(
+            f"the checkpoint in {folder} does not say its task and model: it was not"
+            " made by train"
+        )
     known = data or (Path(state["data"]) if state.get("data") else None)
     options = TaskOptions(known, about["vocab_size"], about["max_length"])
     kind, make_task = named(TASKS, "task", about["task"])
@@ -411,11 +571,23 @@ def parameters(model: nn.Module) -> int:
 
 def launch(device: Device, precision: Precision) -> Fabric:
     """Start Fabric with as many processes as `torchrun` has started, or one."""
-    here, nodes = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+    here, nodes = (
+        int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+        int(os.environ.get("GROUP_WORLD_SIZE", "1")),
+    )
     if device == Device.cuda and torch.cuda.device_count() < here:
-        raise ValueError(f"{here} GPUs are needed, one for each process, and {torch.cuda.device_count()} are here")
+        raise ValueError(
+            f"{here} GPUs are needed, one for each process, and"
+            f" {torch.cuda.device_count()} are here"
+        )
     strategy = "ddp" if here * nodes > 1 else "auto"
-    fabric = Fabric(accelerator=device, strategy=strategy, devices=here, num_nodes=nodes, precision=precision.value)
+    fabric = Fabric(
+        accelerator=device,
+        strategy=strategy,
+        devices=here,
+        num_nodes=nodes,
+        precision=precision.value,
+    )
     fabric.launch()
     return fabric
 

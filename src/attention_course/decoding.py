@@ -1,4 +1,5 @@
-"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`. Any model that has them will do."""
+"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`. Any
+model that has them will do."""
 
 import functools
 import math
@@ -14,10 +15,12 @@ from attention_course.seq2seq import select
 
 @runtime_checkable
 class Model(Protocol):
-    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which has no source.
+    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which
+    has no source.
 
-    Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode; but what a model keeps for
-    itself of such a call, or a hook keeps of it, has to be cloned before gradients can flow through it.
+    Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode;
+    but what a model keeps for itself of such a call, or a hook keeps of it, has to be
+    cloned before gradients can flow through it.
     """
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
@@ -26,7 +29,9 @@ class Model(Protocol):
     def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
 
-    def step(self, token: Tensor, memory: Any, cache: Any) -> tuple[Tensor, Tensor | None, Any]:
+    def step(
+        self, token: Tensor, memory: Any, cache: Any
+    ) -> tuple[Tensor, Tensor | None, Any]:
         """Predict one token."""
 
 
@@ -35,8 +40,10 @@ class Decoded(NamedTuple):
 
     Attributes:
         tokens: (B, T), token ids; after a sentence's EOS come EOS.
-        weights: (B, T, S), what each step attended to; None from a model that gives weights on request only.
-        scores: (B,), the log-probability of each sentence, in nats; `beam_search` divides it by its length penalty.
+        weights: (B, T, S), what each step attended to; None from a model that gives
+            weights on request only.
+        scores: (B,), the log-probability of each sentence, in nats; `beam_search`
+            divides it by its length penalty.
     """
 
     tokens: Int[Tensor, "B T"]
@@ -45,19 +52,27 @@ class Decoded(NamedTuple):
 
 
 def _without_gradients(search: Callable[..., Decoded]) -> Callable[..., Decoded]:
-    """Search in inference mode, which is quicker than `no_grad`, and hand out tensors that can be trained on."""
+    """Search in inference mode, which is quicker than `no_grad`, and hand out tensors
+    that can be trained on."""
 
     @functools.wraps(search)
     def run(*args: Any, **kwargs: Any) -> Decoded:
         with torch.inference_mode():
             tokens, weights, scores = search(*args, **kwargs)
-        return Decoded(tokens.clone(), None if weights is None else weights.clone(), scores.clone())
+        return Decoded(
+            tokens.clone(), None if weights is None else weights.clone(), scores.clone()
+        )
 
     return run
 
 
 def greedy(
-    model: Model, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"], bos: int, eos: int, max_length: int
+    model: Model,
+    source: Shaped[Tensor, "B ..."],
+    lengths: Int[Tensor, " B"],
+    bos: int,
+    eos: int,
+    max_length: int,
 ) -> Decoded:
     """Take the likeliest token at every step, for a batch of sources at once.
 
@@ -75,7 +90,15 @@ def greedy(
     Raises:
         ValueError: `max_length` is below 1.
     """
-    return _one_by_one(model, source, lengths, bos, eos, max_length, lambda logits: logits.argmax(dim=-1))
+    return _one_by_one(
+        model,
+        source,
+        lengths,
+        bos,
+        eos,
+        max_length,
+        lambda logits: logits.argmax(dim=-1),
+    )
 
 
 def sample(
@@ -100,15 +123,19 @@ def sample(
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
         max_length: steps after which decoding stops also without EOS.
-        temperature: tau; towards 0 it becomes `greedy`, above 1 unlikely tokens come more often.
-        top_k: draw among that many likeliest tokens only (Fan et al., 2018, Section 5.2); None = among all.
+        temperature: tau; towards 0 it becomes `greedy`, above 1 unlikely tokens come
+            more often.
+        top_k: draw among that many likeliest tokens only (Fan et al., 2018, Section
+            5.2); None = among all.
         generator: where the chance comes from, on the model's device.
 
     Returns:
-        Tokens, weights and scores (of the model as it is, at temperature 1), T <= `max_length` steps of them.
+        Tokens, weights and scores (of the model as it is, at temperature 1), T <=
+        `max_length` steps of them.
 
     Raises:
-        ValueError: `max_length` is below 1, `temperature` is not above 0, or `top_k` is not between 1 and V.
+        ValueError: `max_length` is below 1, `temperature` is not above 0, or `top_k` is
+            not between 1 and V.
     """
     if not temperature > 0:
         raise ValueError(f"a temperature is above 0, got {temperature}")
@@ -116,18 +143,29 @@ def sample(
     def draw(logits: Tensor) -> Tensor:
         if top_k is not None:
             if not 1 <= top_k <= logits.size(-1):
-                raise ValueError(f"cannot draw among the {top_k} likeliest of {logits.size(-1)} tokens")
+                raise ValueError(
+                    f"cannot draw among the {top_k} likeliest of {logits.size(-1)}"
+                    " tokens"
+                )
             best = logits.topk(top_k)
-            logits = torch.full_like(logits, -math.inf).scatter(-1, best.indices, best.values)
-        # Softmax knows no constant; without the largest logit, no other one overflows at a low temperature.
-        odds = ((logits - logits.amax(dim=-1, keepdim=True)) / temperature).softmax(dim=-1)
+            logits = torch.full_like(logits, -math.inf).scatter(
+                -1, best.indices, best.values
+            )
+        # Softmax knows no constant; without the largest logit, no other one overflows
+        # at a low temperature.
+        odds = ((logits - logits.amax(dim=-1, keepdim=True)) / temperature).softmax(
+            dim=-1
+        )
         return torch.multinomial(odds[:, 0], 1, generator=generator)  # (B, 1)
 
     return _one_by_one(model, source, lengths, bos, eos, max_length, draw)
 
 
-def gnmt_length_penalty(length: Int[Tensor, "..."], alpha: float) -> Float[Tensor, "..."]:
-    r"""Make up for what every further token costs: without it the shortest sentence would be the likeliest.
+def gnmt_length_penalty(
+    length: Int[Tensor, "..."], alpha: float
+) -> Float[Tensor, "..."]:
+    r"""Make up for what every further token costs: without it the shortest sentence
+    would be the likeliest.
 
     .. math:: lp(Y) = (5 + |Y|)^\alpha / (5 + 1)^\alpha
 
@@ -154,10 +192,12 @@ def beam_search(
     beam_size: int,
     length_penalty: float = 0.0,
 ) -> Decoded:
-    """Keep the `beam_size` best beginnings of each sentence, for a batch of sources at once.
+    """Keep the `beam_size` best beginnings of each sentence, for a batch of sources at
+    once.
 
-    A sentence that has ended keeps its place in the beam as long as no other beginning has a better score, so that
-    a beam of one is `greedy`. Graves (2012), Section 2.5; Sutskever et al. (2014), Section 3.2.
+    A sentence that has ended keeps its place in the beam as long as no other beginning
+    has a better score, so that a beam of one is `greedy`. Graves (2012), Section 2.5;
+    Sutskever et al. (2014), Section 3.2.
 
     Args:
         model: switch it to `eval()` first.
@@ -170,10 +210,12 @@ def beam_search(
         length_penalty: alpha, see `gnmt_length_penalty`.
 
     Returns:
-        The tokens, weights and score of each source's best sentence, T <= `max_length` steps of them.
+        The tokens, weights and score of each source's best sentence, T <= `max_length`
+        steps of them.
 
     Raises:
-        ValueError: `max_length` or `beam_size` is below 1, or the length penalty is no number.
+        ValueError: `max_length` or `beam_size` is below 1, or the length penalty is no
+            number.
     """
     _check_steps(max_length)
     if beam_size < 1:
@@ -195,22 +237,32 @@ def beam_search(
         logits, weights, cache = model.step(token, memory, cache)
         gains = _log_probabilities(logits).unflatten(0, (-1, beam_size))  # (B, K, V)
         gains = gains.masked_fill(ended[..., None], -math.inf)
-        gains[..., eos].masked_fill_(ended, 0.0)  # what has ended goes on with EOS, at no cost
+        # what has ended goes on with EOS, at no cost
+        gains[..., eos].masked_fill_(ended, 0.0)
         length = length + ~ended
         candidates = log_probs[..., None] + gains
-        scores, best = (candidates / gnmt_length_penalty(length, length_penalty)[..., None]).flatten(1).topk(beam_size)
+        scores, best = (
+            (candidates / gnmt_length_penalty(length, length_penalty)[..., None])
+            .flatten(1)
+            .topk(beam_size)
+        )
         beam, token = best // gains.size(-1), best % gains.size(-1)  # (B, K)
 
-        log_probs, length = candidates.flatten(1).gather(1, best), length.gather(1, beam)
+        log_probs, length = (
+            candidates.flatten(1).gather(1, best),
+            length.gather(1, beam),
+        )
         ended = ended.gather(1, beam) | (token == eos)
-        parent, token = (batch[:, None] * beam_size + beam).flatten(), token.view(-1, 1)  # (B K), (B K, 1)
+        # (B K), (B K, 1)
+        parent, token = (batch[:, None] * beam_size + beam).flatten(), token.view(-1, 1)
         cache = select(cache, parent)
         steps.append((parent, token, weights))
         if ended.all():
             break
 
     row, tokens, looked = batch * beam_size, [], []
-    for parent, token, weights in reversed(steps):  # from the best sentence's last token back to its first
+    # from the best sentence's last token back to its first
+    for parent, token, weights in reversed(steps):
         tokens.append(token[row])
         row = parent[row]
         looked.append(select(weights, row))
@@ -227,7 +279,8 @@ def _one_by_one(
     max_length: int,
     choose: Callable[[Tensor], Tensor],
 ) -> Decoded:
-    """Let `choose` make a token (B, 1) of the logits (B, 1, V) at every step, until all sentences have ended."""
+    """Let `choose` make a token (B, 1) of the logits (B, 1, V) at every step, until all
+    sentences have ended."""
     _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)
@@ -239,7 +292,9 @@ def _one_by_one(
         token = choose(logits).masked_fill(ended, eos)  # (B, 1)
         tokens.append(token)
         weights.append(step_weights)
-        gains.append(_log_probabilities(logits).gather(1, token).masked_fill(ended, 0.0))
+        gains.append(
+            _log_probabilities(logits).gather(1, token).masked_fill(ended, 0.0)
+        )
         ended = ended | (token == eos)
         if ended.all():
             break
@@ -248,12 +303,19 @@ def _one_by_one(
 
 def _log_probabilities(logits: Tensor) -> Tensor:
     # In half precision many tokens would be equally likely that are not.
-    return logits[:, 0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))  # (B, V)
+    # (B, V)
+    return logits[:, 0].log_softmax(
+        dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)
+    )
 
 
-def _joined(tokens: list[Tensor], weights: list[Tensor | None], scores: Tensor) -> Decoded:
+def _joined(
+    tokens: list[Tensor], weights: list[Tensor | None], scores: Tensor
+) -> Decoded:
     looked = [step for step in weights if step is not None]
-    return Decoded(torch.cat(tokens, dim=1), torch.cat(looked, dim=-2) if looked else None, scores)
+    return Decoded(
+        torch.cat(tokens, dim=1), torch.cat(looked, dim=-2) if looked else None, scores
+    )
 
 
 def _check_steps(max_length: int) -> None:

@@ -1,4 +1,5 @@
-"""Dropout that costs little on a CPU: the same as `nn.Dropout`, from cheaper random numbers."""
+"""Dropout that costs little on a CPU: the same as `nn.Dropout`, from cheaper random
+numbers."""
 
 import torch
 from jaxtyping import Float
@@ -10,8 +11,9 @@ class Dropout(nn.Dropout):
 
     .. math:: y = x m / (1 - p), \quad P(m = 1) = 1 - p
 
-    Srivastava et al. (2014), Section 4, with the scale in training instead of in use. `nn.Dropout` draws a random
-    number of full precision for each decision; here each takes 16 bits, and p is rounded to a multiple of 2^-16.
+    Srivastava et al. (2014), Section 4, with the scale in training instead of in use.
+    `nn.Dropout` draws a random number of full precision for each decision; here each
+    takes 16 bits, and p is rounded to a multiple of 2^-16.
     """
 
     def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -20,7 +22,10 @@ class Dropout(nn.Dropout):
             return x
         if self.p == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(x)
-        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        decisions = bits.view(torch.int16)[: x.numel()].view(x.shape)  # from -2^15 to 2^15 - 1
+        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(
+            -(2**63), None
+        )
+        # from -2^15 to 2^15 - 1
+        decisions = bits.view(torch.int16)[: x.numel()].view(x.shape)
         keep = decisions >= round(self.p * 2**16) - 2**15
         return x * keep.to(x.dtype).mul_(1 / (1 - self.p))

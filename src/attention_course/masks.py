@@ -1,4 +1,5 @@
-"""Masks: who may attend to what. True = may attend, as in `F.scaled_dot_product_attention`."""
+"""Masks: who may attend to what. True = may attend, as in
+`F.scaled_dot_product_attention`."""
 
 import torch
 from jaxtyping import Bool, Int
@@ -6,7 +7,8 @@ from torch import Tensor
 
 
 def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 S"]:
-    """Allow every query to attend to the tokens of its own sentence, and to none of the padding.
+    """Allow every query to attend to the tokens of its own sentence, and to none of the
+    padding.
 
     Args:
         lengths: tokens in each sentence, padding not counted.
@@ -32,10 +34,14 @@ def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "
     return torch.ones(size, size, dtype=torch.bool, device=device).tril()
 
 
-def sliding_window_mask(size: int, width: int, device: torch.device | None = None) -> Bool[Tensor, "T T"]:
-    """Allow every position to attend to those at most `width` tokens away, on either side.
+def sliding_window_mask(
+    size: int, width: int, device: torch.device | None = None
+) -> Bool[Tensor, "T T"]:
+    """Allow every position to attend to those at most `width` tokens away, on either
+    side.
 
-    Beltagy et al. (2020), Section 3.1, where w is 2 `width`. With `& causal_mask(size)` it looks back only.
+    Beltagy et al. (2020), Section 3.1, where w is 2 `width`. With `& causal_mask(size)`
+    it looks back only.
 
     Args:
         size: T, in tokens.
@@ -49,6 +55,8 @@ def sliding_window_mask(size: int, width: int, device: torch.device | None = Non
         ValueError: `width` is below 0.
     """
     if width < 0:
-        raise ValueError(f"a window reaches 0 tokens or more to each side, got width {width}")
+        raise ValueError(
+            f"a window reaches 0 tokens or more to each side, got width {width}"
+        )
     positions = torch.arange(size, device=device)
     return (positions[:, None] - positions).abs() <= width

@@ -1,4 +1,5 @@
-"""Metrics: how often is a prediction right, how close is a text, and how often does attention look where it should?"""
+"""Metrics: how often is a prediction right, how close is a text, and how often does
+attention look where it should?"""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -7,7 +8,9 @@ from typing import NamedTuple
 from sacrebleu.metrics import BLEU, CHRF
 
 
-def exact_match(predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+def exact_match(
+    predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> float:
     """Count a prediction only if every token is right.
 
     Args:
@@ -21,11 +24,15 @@ def exact_match(predictions: Sequence[Sequence[str]], references: Sequence[Seque
         ValueError: not one reference per prediction, or none at all.
     """
     _check_counts(len(predictions), len(references))
-    return sum(tuple(p) == tuple(r) for p, r in zip(predictions, references)) / len(references)
+    return sum(tuple(p) == tuple(r) for p, r in zip(predictions, references)) / len(
+        references
+    )
 
 
 def exact_match_by_length(
-    predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]], lengths: Sequence[int]
+    predictions: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    lengths: Sequence[int],
 ) -> dict[int, float]:
     """Compute exact match separately for each source length.
 
@@ -35,7 +42,8 @@ def exact_match_by_length(
         lengths: the source length of each example, in tokens.
 
     Returns:
-        Length -> share of the examples of that length that are right, in ascending order of length.
+        Length -> share of the examples of that length that are right, in ascending
+        order of length.
 
     Raises:
         ValueError: not one reference and one length per prediction.
@@ -48,24 +56,31 @@ def exact_match_by_length(
     return {length: sum(right[length]) / len(right[length]) for length in sorted(right)}
 
 
-def token_accuracy(predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Count the tokens that stand where they should. One that is missing or too many is wrong.
+def token_accuracy(
+    predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> float:
+    """Count the tokens that stand where they should. One that is missing or too many is
+    wrong.
 
     Args:
         predictions: one token sequence per example.
         references: the right ones, in the same order.
 
     Returns:
-        The share of right tokens among those of each example's longer sequence, in [0, 1].
+        The share of right tokens among those of each example's longer sequence, in [0,
+        1].
 
     Raises:
-        ValueError: not one reference per prediction, none at all, or all of them are empty.
+        ValueError: not one reference per prediction, none at all, or all of them are
+            empty.
     """
     _check_counts(len(predictions), len(references))
     right = sum(p == r for pair in zip(predictions, references) for p, r in zip(*pair))
     tokens = sum(max(len(p), len(r)) for p, r in zip(predictions, references))
     if not tokens:
-        raise ValueError("all predictions and references are empty: there is no token to count")
+        raise ValueError(
+            "all predictions and references are empty: there is no token to count"
+        )
     return right / tokens
 
 
@@ -86,11 +101,15 @@ class TextScore(NamedTuple):
         return f"{self.name} {self.score:.1f} ({self.signature})"
 
 
-def text_scores(predictions: Sequence[str], references: Sequence[str]) -> list[TextScore]:
-    """Compare texts by BLEU (Papineni et al., 2002) and chrF (Popović, 2015), as sacreBLEU computes them.
+def text_scores(
+    predictions: Sequence[str], references: Sequence[str]
+) -> list[TextScore]:
+    """Compare texts by BLEU (Papineni et al., 2002) and chrF (Popović, 2015), as
+    sacreBLEU computes them.
 
     Args:
-        predictions: texts as people write them, with their case and with no space before a comma.
+        predictions: texts as people write them, with their case and with no space
+            before a comma.
         references: the right ones, in the same order.
 
     Returns:
@@ -108,46 +127,56 @@ def text_scores(predictions: Sequence[str], references: Sequence[str]) -> list[T
 
 
 def alignment_hit_rate(
-    weights: Sequence[Sequence[Sequence[float]]], gold: Sequence[Sequence[Collection[int]]]
+    weights: Sequence[Sequence[Sequence[float]]],
+    gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    """Count how often the source position with the largest weight is one that the gold alignment names.
+    """Count how often the source position with the largest weight is one that the gold
+    alignment names.
 
     Target positions without a gold position (punctuation, say) do not count.
 
     Args:
-        weights: per example, T rows of S weights; rows beyond the gold alignment's are ignored.
+        weights: per example, T rows of S weights; rows beyond the gold alignment's are
+            ignored.
         gold: per example and target position, the source positions that it came from.
 
     Returns:
         The share of hits over all target positions with a gold position, in [0, 1].
 
     Raises:
-        ValueError: not one gold alignment per example, fewer rows of weights than gold rows, or nothing to count.
+        ValueError: not one gold alignment per example, fewer rows of weights than gold
+            rows, or nothing to count.
     """
     hits = [link in positions for link, positions in _links(weights, gold)]
     return sum(hits) / len(hits)
 
 
 def alignment_error_rate(
-    weights: Sequence[Sequence[Sequence[float]]], gold: Sequence[Sequence[Collection[int]]]
+    weights: Sequence[Sequence[Sequence[float]]],
+    gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    r"""Compare the links that the largest weights make with those of the gold alignment, in both directions.
+    r"""Compare the links that the largest weights make with those of the gold
+    alignment, in both directions.
 
-    .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|} = 1 - \frac{2 |A \cap G|}{|A| + |G|}
+    .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|} = 1 - \frac{2 |A \cap
+    G|}{|A| + |G|}
 
-    Och and Ney (2003), where A are our links; all links of the gold alignment G are both sure, S, and possible, P.
-    Each target position makes one link, to its largest weight, so that one that came from n source positions
-    leaves n - 1 links out: the best value is above 0 then. Target positions without a gold position do not count.
+    Och and Ney (2003), where A are our links; all links of the gold alignment G are
+    both sure, S, and possible, P. Each target position makes one link, to its largest
+    weight, so that one that came from n source positions leaves n - 1 links out: the
+    best value is above 0 then. Target positions without a gold position do not count.
 
     Args:
-        weights: per example, T rows of S weights; rows beyond the gold alignment's are ignored.
+        weights: per example, T rows of S weights; rows beyond the gold alignment's are
+            ignored.
         gold: per example and target position, the source positions that it came from.
 
     Returns:
         The error rate, in [0, 1]; 0 is best.
 
     Raises:
-        ValueError: not one gold alignment per example, fewer rows of weights than gold rows, or nothing to count.
+        ValueError: not one gold alignment per example, fewer rows of weights than gold
+            rows, or nothing to count.
     """
     links = _links(weights, gold)
     right = sum(link in positions for link, positions in links)
@@ -156,17 +185,23 @@ def alignment_error_rate(
 
 
 def _links(
-    weights: Sequence[Sequence[Sequence[float]]], gold: Sequence[Sequence[Collection[int]]]
+    weights: Sequence[Sequence[Sequence[float]]],
+    gold: Sequence[Sequence[Collection[int]]],
 ) -> list[tuple[int | None, Collection[int]]]:
-    """Pair the source position with the largest weight and the gold ones, for each target position that has some."""
+    """Pair the source position with the largest weight and the gold ones, for each
+    target position that has some."""
     _check_counts(len(weights), len(gold))
     links = []
     for rows, positions in zip(weights, gold):
         if len(rows) < len(positions):
-            raise ValueError(f"{len(rows)} rows of weights for {len(positions)} target tokens")
+            raise ValueError(
+                f"{len(rows)} rows of weights for {len(positions)} target tokens"
+            )
         links += [(_largest(row), p) for row, p in zip(rows, positions) if p]
     if not links:
-        raise ValueError("no target position has a gold position: there is no alignment to score")
+        raise ValueError(
+            "no target position has a gold position: there is no alignment to score"
+        )
     return links
 
 

@@ -1,4 +1,5 @@
-"""Builders: sizes in, an untrained model out. The recurrent translators share an encoder, but for `gnmt`."""
+"""Builders: sizes in, an untrained model out. The recurrent translators share an
+encoder, but for `gnmt`."""
 
 from torch import nn
 
@@ -15,7 +16,12 @@ from attention_course.rnn import (
 )
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.transformer import SinusoidalPositions, TransformerDecoder, TransformerEncoder, TransformerLM
+from attention_course.transformer import (
+    SinusoidalPositions,
+    TransformerDecoder,
+    TransformerEncoder,
+    TransformerLM,
+)
 from attention_course.vision import GridEncoder
 from attention_course.windows import LocalM, LocalP
 
@@ -38,14 +44,20 @@ def final_state(
         hidden_dim: width of a decoder state, and of an encoder state per direction.
         num_layers: layers of the encoder.
         cell: kind of the encoder's layers; the decoder has GRUs.
-        dropout: share of embeddings, of what the encoder's layers and the output map read, that training drops.
+        dropout: share of embeddings, of what the encoder's layers and the output map
+            read, that training drops.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
+    encoder = RNNEncoder(
+        source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
+    )
     return EncoderDecoder(
-        encoder, FinalStateDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout)
+        encoder,
+        FinalStateDecoder(
+            target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout
+        ),
     )
 
 
@@ -58,9 +70,17 @@ def context_every_step(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that is handed the source's final state at every step. Arguments as in `final_state`."""
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
-    return EncoderDecoder(encoder, ContextDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout))
+    """Build a decoder that is handed the source's final state at every step. Arguments
+    as in `final_state`."""
+    encoder = RNNEncoder(
+        source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
+    )
+    return EncoderDecoder(
+        encoder,
+        ContextDecoder(
+            target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout
+        ),
+    )
 
 
 def bahdanau(
@@ -80,16 +100,22 @@ def bahdanau(
         target_size: tokens in the target vocabulary.
         embedding_dim: width of an embedding.
         hidden_dim: width of a decoder state, and of an encoder state per direction.
-        score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        score: compares queries of width `hidden_dim` with keys of width `2 *
+            hidden_dim`.
         num_layers: layers of the encoder.
         cell: kind of the encoder's layers; the decoder has GRUs.
-        dropout: share of embeddings, of what the encoder's layers and the output map read, that training drops.
+        dropout: share of embeddings, of what the encoder's layers and the output map
+            read, that training drops.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
-    decoder = BahdanauDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, dropout)
+    encoder = RNNEncoder(
+        source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
+    )
+    decoder = BahdanauDecoder(
+        target_size, embedding_dim, hidden_dim, encoder.output_dim, score, dropout
+    )
     return EncoderDecoder(encoder, decoder)
 
 
@@ -112,25 +138,41 @@ def luong(
         target_size: tokens in the target vocabulary.
         embedding_dim: width of an embedding.
         hidden_dim: width of a decoder state, and of an encoder state per direction.
-        score: compares queries of width `hidden_dim` with keys of width `2 * hidden_dim`.
+        score: compares queries of width `hidden_dim` with keys of width `2 *
+            hidden_dim`.
         window: which source positions a query may attend to; None: all of them.
         input_feeding: attach the last attentional vector to the next input.
         num_layers: layers of the encoder.
         cell: kind of the encoder's layers; the decoder has GRUs.
-        dropout: share of embeddings, of what the encoder's layers and the output map read, that training drops.
+        dropout: share of embeddings, of what the encoder's layers and the output map
+            read, that training drops.
 
     Returns:
         An untrained model.
     """
-    encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout)
+    encoder = RNNEncoder(
+        source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
+    )
     decoder = LuongDecoder(
-        target_size, embedding_dim, hidden_dim, encoder.output_dim, score, window, input_feeding, dropout
+        target_size,
+        embedding_dim,
+        hidden_dim,
+        encoder.output_dim,
+        score,
+        window,
+        input_feeding,
+        dropout,
     )
     return EncoderDecoder(encoder, decoder)
 
 
 def gnmt(
-    source_size: int, target_size: int, embedding_dim: int, hidden_dim: int, score: Score, num_layers: int = 3
+    source_size: int,
+    target_size: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    score: Score,
+    num_layers: int = 3,
 ) -> EncoderDecoder:
     """Build deep stacks with one attention, asked by the decoder's bottom layer.
 
@@ -146,7 +188,9 @@ def gnmt(
         An untrained model.
     """
     encoder = GNMTEncoder(source_size, embedding_dim, hidden_dim, num_layers)
-    decoder = GNMTDecoder(target_size, embedding_dim, hidden_dim, encoder.output_dim, score, num_layers)
+    decoder = GNMTDecoder(
+        target_size, embedding_dim, hidden_dim, encoder.output_dim, score, num_layers
+    )
     return EncoderDecoder(encoder, decoder)
 
 
@@ -178,8 +222,12 @@ def transformer(
         An untrained model.
     """
     sizes = (dim, num_heads, hidden_dim, num_layers)
-    encoder = TransformerEncoder(source_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm)
-    decoder = TransformerDecoder(target_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm, tied)
+    encoder = TransformerEncoder(
+        source_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm
+    )
+    decoder = TransformerDecoder(
+        target_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm, tied
+    )
     return EncoderDecoder(encoder, decoder)
 
 
@@ -193,9 +241,20 @@ def decoder_only(
     pre_norm: bool = True,
     tied: bool = False,
 ) -> TransformerLM:
-    """Build a language model with sinusoidal positions. Arguments as in `transformer`, with one vocabulary."""
+    """Build a language model with sinusoidal positions. Arguments as in `transformer`,
+    with one vocabulary."""
     positions = SinusoidalPositions(dim)
-    return TransformerLM(vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm, tied)
+    return TransformerLM(
+        vocab_size,
+        dim,
+        num_heads,
+        hidden_dim,
+        num_layers,
+        positions,
+        dropout,
+        pre_norm,
+        tied,
+    )
 
 
 def encoder_only(
@@ -207,9 +266,12 @@ def encoder_only(
     dropout: float = 0.0,
     pre_norm: bool = True,
 ) -> TransformerEncoder:
-    """Build an encoder with sinusoidal positions. Arguments as in `transformer`, with one vocabulary."""
+    """Build an encoder with sinusoidal positions. Arguments as in `transformer`, with
+    one vocabulary."""
     positions = SinusoidalPositions(dim)
-    return TransformerEncoder(vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm)
+    return TransformerEncoder(
+        vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm
+    )
 
 
 def classifier(
@@ -228,8 +290,10 @@ def classifier(
         num_classes: V, classes to choose from.
         embedding_dim: width of an embedding.
         hidden_dim: width of the query, and of an encoder state per direction.
-        score: compares a query of width `hidden_dim` with keys of width `2 * hidden_dim`.
-        look_up_words: states say where to look, embeddings what is there, and a layer joins the words that were found.
+        score: compares a query of width `hidden_dim` with keys of width `2 *
+            hidden_dim`.
+        look_up_words: states say where to look, embeddings what is there, and a layer
+            joins the words that were found.
         cell: kind of the encoder's layer.
 
     Returns:
@@ -239,12 +303,21 @@ def classifier(
     pooling = AttentionPooling(hidden_dim, score)
     if not look_up_words:
         return Classifier(encoder, pooling, nn.Linear(encoder.output_dim, num_classes))
-    head = nn.Sequential(nn.Linear(embedding_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, num_classes))
+    head = nn.Sequential(
+        nn.Linear(embedding_dim, hidden_dim),
+        nn.Tanh(),
+        nn.Linear(hidden_dim, num_classes),
+    )
     return Classifier(encoder, pooling, head, encoder.embedding)
 
 
 def tagger(
-    source_size: int, num_labels: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, cell: Cell = nn.GRU
+    source_size: int,
+    num_labels: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    num_layers: int = 1,
+    cell: Cell = nn.GRU,
 ) -> Labeller:
     """Build a reader that labels every token.
 
@@ -264,20 +337,29 @@ def tagger(
 
 
 def frame_labeller(
-    frame_dim: int, num_labels: int, embedding_dim: int, hidden_dim: int, num_layers: int = 1, cell: Cell = nn.GRU
+    frame_dim: int,
+    num_labels: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    num_layers: int = 1,
+    cell: Cell = nn.GRU,
 ) -> Labeller:
-    """Build a listener that labels every frame, of `frame_dim` numbers. Other arguments as in `tagger`."""
+    """Build a listener that labels every frame, of `frame_dim` numbers. Other arguments
+    as in `tagger`."""
     encoder = FrameEncoder(frame_dim, embedding_dim, hidden_dim, num_layers, cell=cell)
     return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
 
 
-def image_classifier(grid_size: int, num_classes: int, output_dim: int, score: Score, channels: int = 1) -> Classifier:
+def image_classifier(
+    grid_size: int, num_classes: int, output_dim: int, score: Score, channels: int = 1
+) -> Classifier:
     """Build a viewer that focuses on one region of an image and names what is there.
 
     Args:
         grid_size: cells in an image's grid.
         num_classes: V, classes to choose from.
-        output_dim: width of the query, and E of a cell's features; the first convolution's are half as wide.
+        output_dim: width of the query, and E of a cell's features; the first
+            convolution's are half as wide.
         score: compares a query with keys, both of width `output_dim`.
         channels: C, numbers per pixel.
 
@@ -285,7 +367,9 @@ def image_classifier(grid_size: int, num_classes: int, output_dim: int, score: S
         An untrained model.
     """
     encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
-    return Classifier(encoder, AttentionPooling(output_dim, score), nn.Linear(output_dim, num_classes))
+    return Classifier(
+        encoder, AttentionPooling(output_dim, score), nn.Linear(output_dim, num_classes)
+    )
 
 
 def captioner(
@@ -297,12 +381,14 @@ def captioner(
     score: Score,
     channels: int = 1,
 ) -> EncoderDecoder:
-    """Build a captioner: a grid of an image's features, and Bahdanau's decoder over it (Xu et al., 2015).
+    """Build a captioner: a grid of an image's features, and Bahdanau's decoder over it
+    (Xu et al., 2015).
 
     Args:
         grid_size: cells in an image's grid.
         target_size: tokens in the target vocabulary.
-        output_dim: E, width of a cell's features; the first convolution's are half as wide.
+        output_dim: E, width of a cell's features; the first convolution's are half as
+            wide.
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a decoder state.
         score: compares queries of width `hidden_dim` with keys of width `output_dim`.
@@ -312,4 +398,7 @@ def captioner(
         An untrained model.
     """
     encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
-    return EncoderDecoder(encoder, BahdanauDecoder(target_size, embedding_dim, hidden_dim, output_dim, score))
+    return EncoderDecoder(
+        encoder,
+        BahdanauDecoder(target_size, embedding_dim, hidden_dim, output_dim, score),
+    )

@@ -1,4 +1,5 @@
-"""Figures: alignments as heat maps and as tables, scores as curves over length, reports as tables."""
+"""Figures: alignments as heat maps and as tables, scores as curves over length, reports
+as tables."""
 
 import html
 from collections.abc import Collection, Mapping, Sequence
@@ -18,13 +19,16 @@ def heat_map(
     gold: Sequence[Collection[int]] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw who attends to what: one row per target token, one column per source token, bright = more weight.
+    """Draw who attends to what: one row per target token, one column per source token,
+    bright = more weight.
 
     Args:
-        weights: at least one row per target token; columns beyond the source's tokens (padding) are left out.
+        weights: at least one row per target token; columns beyond the source's tokens
+            (padding) are left out.
         source: tokens, left to right.
         target: tokens, top to bottom.
-        gold: for each target token the source positions that it came from; each gets a frame.
+        gold: for each target token the source positions that it came from; each gets a
+            frame.
         ax: where to draw; a new figure without it.
 
     Returns:
@@ -36,11 +40,15 @@ def heat_map(
     rows = [list(row[: len(source)]) for row in weights[: len(target)]]
     if len(rows) < len(target) or any(len(row) < len(source) for row in rows):
         raise ValueError(
-            f"{len(target)} target and {len(source)} source tokens need as many rows and columns of weights, "
-            f"got {len(weights)} and {min(map(len, weights), default=0)}"
+            f"{len(target)} target and {len(source)} source tokens need as many rows"
+            f" and columns of weights, got {len(weights)} and"
+            f" {min(map(len, weights), default=0)}"
         )
     if ax is None:
-        _, ax = plt.subplots(figsize=(1.2 + 0.3 * len(source), 0.8 + 0.3 * len(target)), layout="constrained")
+        _, ax = plt.subplots(
+            figsize=(1.2 + 0.3 * len(source), 0.8 + 0.3 * len(target)),
+            layout="constrained",
+        )
     image = ax.imshow(rows, cmap="viridis", vmin=0, vmax=1, aspect="equal")
     ax.set_xticks(range(len(source)), [_visible(token) for token in source])
     ax.set_yticks(range(len(target)), [_visible(token) for token in target])
@@ -49,18 +57,31 @@ def heat_map(
     ax.set_ylabel("target")
     for t, positions in enumerate(gold or ()):
         for s in positions:
-            ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
+            ax.add_patch(
+                Rectangle(
+                    (s - 0.5, t - 0.5),
+                    1,
+                    1,
+                    fill=False,
+                    edgecolor="white",
+                    linewidth=0.8,
+                )
+            )
     ax.figure.colorbar(image, ax=ax, label="weight", fraction=0.03, pad=0.02)
     return ax
 
 
 def weights_table(
-    weights: Sequence[Sequence[float]], source: Sequence[str], target: Sequence[str], caption: str = ""
+    weights: Sequence[Sequence[float]],
+    source: Sequence[str],
+    target: Sequence[str],
+    caption: str = "",
 ) -> str:
     """Write the numbers of a heat map as an HTML table, for readers who do not see it.
 
     Args:
-        weights: one row per target token, one number per source token; what is beyond these is left out.
+        weights: one row per target token, one number per source token; what is beyond
+            these is left out.
         source: heads of the columns.
         target: heads of the rows.
         caption: what the table shows.
@@ -73,14 +94,20 @@ def weights_table(
         return f'<th scope="{scope}">{html.escape(_visible(name))}</th>'
 
     rows = [
-        "<tr>" + head(token, "row") + "".join(f"<td>{weight:.2f}</td>" for _, weight in zip(source, row)) + "</tr>"
+        "<tr>"
+        + head(token, "row")
+        + "".join(f"<td>{weight:.2f}</td>" for _, weight in zip(source, row))
+        + "</tr>"
         for token, row in zip(target, weights)
     ]
     heads = "<tr><td></td>" + "".join(head(token, "col") for token in source) + "</tr>"
-    return f"<table><caption>{html.escape(caption)}</caption>{heads}{''.join(rows)}</table>"
+    title = f"<caption>{html.escape(caption)}</caption>"
+    return f"<table>{title}{heads}{''.join(rows)}</table>"
 
 
-def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
+def length_curves(
+    curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None
+) -> Axes:
     """Draw a score against the source length, one line per model.
 
     Args:
@@ -93,7 +120,9 @@ def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = N
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
     for (name, curve), marker in zip(curves.items(), cycle("osD^vPX*")):
-        ax.plot(list(curve), list(curve.values()), marker=marker, markersize=4, label=name)
+        ax.plot(
+            list(curve), list(curve.values()), marker=marker, markersize=4, label=name
+        )
     ax.set_xlabel("source length (tokens)")
     ax.set_ylabel("exact match")
     ax.set_ylim(-0.03, 1.03)
@@ -103,7 +132,9 @@ def length_curves(curves: Mapping[str, Mapping[int, float]], ax: Axes | None = N
     return ax
 
 
-def report_table(rows: Sequence[Mapping[str, Any]], of: str, lines: str, columns: Sequence[str] = ()) -> str:
+def report_table(
+    rows: Sequence[Mapping[str, Any]], of: str, lines: str, columns: Sequence[str] = ()
+) -> str:
     """Lay out the figures of a report that are named "OF / line / column".
 
     Args:
@@ -119,13 +150,24 @@ def report_table(rows: Sequence[Mapping[str, Any]], of: str, lines: str, columns
         ValueError: nothing is named so.
     """
     named = [(row["what"].split(" / "), row) for row in rows]
-    cells = {(name[1], name[2]): row for name, row in named if name[0] == of and len(name) == 3}
-    names, there = (list(dict.fromkeys(part)) for part in zip(*cells)) if cells else ([], [])
+    cells = {
+        (name[1], name[2]): row
+        for name, row in named
+        if name[0] == of and len(name) == 3
+    }
+    names, there = (
+        (list(dict.fromkeys(part)) for part in zip(*cells)) if cells else ([], [])
+    )
     if not cells or not set(columns) <= set(there):
-        raise ValueError(f"the report has of {of!r} the figures {there}, not all of {list(columns)}")
+        raise ValueError(
+            f"the report has of {of!r} the figures {there}, not all of {list(columns)}"
+        )
     columns = columns or there
     table = [[lines, *columns], ["---"] + ["--:"] * len(columns)]
-    table += [[line, *(_figure(cells.get((line, column))) for column in columns)] for line in names]
+    table += [
+        [line, *(_figure(cells.get((line, column))) for column in columns)]
+        for line in names
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in table)
 
 

@@ -12,10 +12,12 @@ from attention_course.seq2seq import Encoded
 class AttentionPooling(nn.Module):
     r"""Sum up a memory in one vector: a learned query looks for what the task needs.
 
-    .. math:: a_s = \mathrm{softmax}_s\, \mathrm{score}(q, k_s), \quad c = \sum_s a_s v_s
+    .. math:: a_s = \mathrm{softmax}_s\, \mathrm{score}(q, k_s), \quad c = \sum_s a_s
+    v_s
 
-    Yang et al. (2016), Section 2.2, word attention, is this with an `AdditiveScore`: k and v are h_it, our v (of the
-    score) is u_w, U is W_w, and the learned W q stands for the bias b_w.
+    Yang et al. (2016), Section 2.2, word attention, is this with an `AdditiveScore`: k
+    and v are h_it, our v (of the score) is u_w, U is W_w, and the learned W q stands
+    for the bias b_w.
 
     Args:
         query_dim: width of the query.
@@ -41,7 +43,9 @@ class AttentionPooling(nn.Module):
         """
         query = self.query.expand(encoded.states.size(0), 1, -1)  # (B, 1, D)
         scores = self.score(query, self.score.project_keys(encoded.states))
-        context, weights = attend(scores, encoded.states if value is None else value, encoded.mask)
+        context, weights = attend(
+            scores, encoded.states if value is None else value, encoded.mask
+        )
         return context[:, 0], weights
 
 
@@ -50,9 +54,10 @@ class Classifier(nn.Module):
 
     .. math:: P(y \mid x) = \mathrm{softmax}(W c + b)
 
-    Yang et al. (2016), Section 2.3, where c is the document vector v. A state has read what stands around it, so that
-    the answer may be looked up anywhere. Where the weights shall tell what decides, look up something that knows
-    nothing of its neighbours: an embedding.
+    Yang et al. (2016), Section 2.3, where c is the document vector v. A state has read
+    what stands around it, so that the answer may be looked up anywhere. Where the
+    weights shall tell what decides, look up something that knows nothing of its
+    neighbours: an embedding.
 
     Args:
         encoder: maps (source, lengths) to `Encoded`, with states of width E.
@@ -61,7 +66,13 @@ class Classifier(nn.Module):
         values: maps the source to what is looked up, (B, S, Dv); None: the states are.
     """
 
-    def __init__(self, encoder: nn.Module, pooling: AttentionPooling, head: nn.Module, values: nn.Module | None = None):
+    def __init__(
+        self,
+        encoder: nn.Module,
+        pooling: AttentionPooling,
+        head: nn.Module,
+        values: nn.Module | None = None,
+    ):
         super().__init__()
         self.encoder = encoder
         self.pooling = pooling
@@ -86,11 +97,13 @@ class Classifier(nn.Module):
 
 
 class Labeller(nn.Module):
-    r"""One answer per position of the source: a part of speech per word, a vowel per frame.
+    r"""One answer per position of the source: a part of speech per word, a vowel per
+    frame.
 
     .. math:: P(y_s \mid x) = \mathrm{softmax}(W h_s + b)
 
-    Graves and Schmidhuber (2005). Answer s belongs to token s, so there is nothing to look for, and no attention.
+    Graves and Schmidhuber (2005). Answer s belongs to token s, so there is nothing to
+    look for, and no attention.
 
     Args:
         encoder: maps (source, lengths) to `Encoded`, with states of width E.
@@ -112,7 +125,8 @@ class Labeller(nn.Module):
             lengths: tokens in each source, on the CPU.
 
         Returns:
-            Logits of the labels at every position, meaningless on padding, and no weights.
+            Logits of the labels at every position, meaningless on padding, and no
+            weights.
         """
         states = self.encoder(source, lengths).states
         check_width(self.head, states)

@@ -15,7 +15,9 @@ from attention_course.windows import LocalM, LocalP
 Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
 
 
-def reverse_padded(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B S D"]:
+def reverse_padded(
+    x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B S D"]:
     """Turn each sentence around within its own length; padding stays where it is.
 
     Args:
@@ -31,8 +33,11 @@ def reverse_padded(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Flo
     return x.gather(1, index[..., None].expand_as(x))
 
 
-def at_end(x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
-    """Pick the vector of each sentence's own last token: under padding that is not x[:, -1].
+def at_end(
+    x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B D"]:
+    """Pick the vector of each sentence's own last token: under padding that is not x[:,
+    -1].
 
     Args:
         x: a padded batch.
@@ -50,9 +55,10 @@ class RNNStack(nn.Module):
 
     .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
 
-    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it; of an LSTM these are h, its
-    cells c stay inside. Padding changes neither the states on tokens nor the final one: reading forwards, it comes
-    after them; reading backwards, each sentence is turned around within its own length.
+    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it; of
+    an LSTM these are h, its cells c stay inside. Padding changes neither the states on
+    tokens nor the final one: reading forwards, it comes after them; reading backwards,
+    each sentence is turned around within its own length.
 
     Args:
         input_dim: width of the vectors.
@@ -77,14 +83,24 @@ class RNNStack(nn.Module):
     ):
         super().__init__()
         if num_layers < 1:
-            raise ValueError(f"the encoder has at least 1 layer, got num_layers {num_layers}")
+            raise ValueError(
+                f"the encoder has at least 1 layer, got num_layers {num_layers}"
+            )
         self.dropout = Dropout(dropout)
         self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
         widths = [input_dim] + [self.output_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths)
-        self.backwards = nn.ModuleList(cell(width, hidden_dim, batch_first=True) for width in widths if bidirectional)
+        self.forwards = nn.ModuleList(
+            cell(width, hidden_dim, batch_first=True) for width in widths
+        )
+        self.backwards = nn.ModuleList(
+            cell(width, hidden_dim, batch_first=True)
+            for width in widths
+            if bidirectional
+        )
 
-    def forward(self, states: Float[Tensor, "B S input"], lengths: Int[Tensor, " B"]) -> Encoded:
+    def forward(
+        self, states: Float[Tensor, "B S input"], lengths: Int[Tensor, " B"]
+    ) -> Encoded:
         """Read a padded batch.
 
         Args:
@@ -92,7 +108,8 @@ class RNNStack(nn.Module):
             lengths: tokens in each sentence, on the CPU.
 
         Returns:
-            The top layer's states; its state at each sentence's own end (and, backwards, at its start); the mask.
+            The top layer's states; its state at each sentence's own end (and,
+            backwards, at its start); the mask.
         """
         mask = source_mask(states, lengths)
         for layer, forwards in enumerate(self.forwards):
@@ -100,16 +117,23 @@ class RNNStack(nn.Module):
             states, _ = forwards(below)
             final = at_end(states, lengths)
             if self.backwards:
-                reversed_states, _ = self.backwards[layer](reverse_padded(below, lengths))
-                states = torch.cat([states, reverse_padded(reversed_states, lengths)], dim=-1)  # (B, S, E)
-                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)  # (B, E)
+                reversed_states, _ = self.backwards[layer](
+                    reverse_padded(below, lengths)
+                )
+                # (B, S, E)
+                states = torch.cat(
+                    [states, reverse_padded(reversed_states, lengths)], dim=-1
+                )
+                # (B, E)
+                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)
         return Encoded(states, final, mask)
 
 
 class RNNEncoder(nn.Module):
     """Read a source of tokens: an embedding, and an `RNNStack` over it.
 
-    Cho et al. (2014), Section 2.2; in both directions Bahdanau et al. (2015), Section 3.2.
+    Cho et al. (2014), Section 2.2; in both directions Bahdanau et al. (2015), Section
+    3.2.
 
     Args:
         vocab_size: V, tokens in the source vocabulary.
@@ -133,16 +157,21 @@ class RNNEncoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.layers = RNNStack(embedding_dim, hidden_dim, num_layers, bidirectional, cell, dropout)
+        self.layers = RNNStack(
+            embedding_dim, hidden_dim, num_layers, bidirectional, cell, dropout
+        )
         self.output_dim = self.layers.output_dim
 
-    def forward(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Encoded:
+    def forward(
+        self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
+    ) -> Encoded:
         """Read a padded batch of token ids. See `RNNStack.forward`."""
         return self.layers(self.embedding(source), lengths)
 
 
 class FrameEncoder(nn.Module):
-    """Read a source of measurements, frames of speech, say: a linear map, and an `RNNStack` over it.
+    """Read a source of measurements, frames of speech, say: a linear map, and an
+    `RNNStack` over it.
 
     Graves and Schmidhuber (2005): a bidirectional network that hears a frame at a time.
 
@@ -166,31 +195,46 @@ class FrameEncoder(nn.Module):
     ):
         super().__init__()
         self.embedding = nn.Linear(frame_dim, embedding_dim)
-        self.layers = RNNStack(embedding_dim, hidden_dim, num_layers, bidirectional, cell)
+        self.layers = RNNStack(
+            embedding_dim, hidden_dim, num_layers, bidirectional, cell
+        )
         self.output_dim = self.layers.output_dim
 
-    def forward(self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]) -> Encoded:
+    def forward(
+        self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]
+    ) -> Encoded:
         """Read a padded batch of frames. See `RNNStack.forward`."""
         check_width(self.embedding, source)
         return self.layers(self.embedding(source), lengths)
 
 
 class FinalStateDecoder(nn.Module):
-    r"""The bottleneck: the decoder is started with the source's final state and never sees the source again.
+    r"""The bottleneck: the decoder is started with the source's final state and never
+    sees the source again.
 
-    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad c = h^{enc}_S
+    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad c =
+    h^{enc}_S
 
-    Sutskever et al. (2014), Section 2. The memory has one slot and nobody asks it: the weights are ones.
+    Sutskever et al. (2014), Section 2. The memory has one slot and nobody asks it: the
+    weights are ones.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
-        dropout: share of embeddings, and of what the output map reads, that training drops.
+        dropout: share of embeddings, and of what the output map reads, that training
+            drops.
     """
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        memory_dim: int,
+        dropout: float = 0.0,
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.dropout = Dropout(dropout)
@@ -216,27 +260,42 @@ class FinalStateDecoder(nn.Module):
     def step(
         self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
+        """Predict the token after each of T tokens in turn. See
+        `EncoderDecoder.step`."""
         states, state = self.rnn(self.dropout(self.embedding(token)), cache[None])
-        return self.head(self.dropout(states)), states.new_ones(*token.shape, 1), state[0]
+        return (
+            self.head(self.dropout(states)),
+            states.new_ones(*token.shape, 1),
+            state[0],
+        )
 
 
 class ContextDecoder(nn.Module):
-    r"""Context at every step: the same final state is handed to the decoder again and again.
+    r"""Context at every step: the same final state is handed to the decoder again and
+    again.
 
     .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1}), \quad c = h^{enc}_S
 
-    Cho et al. (2014), Section 2.2. The memory still has one slot; whatever the score, its weight is one.
+    Cho et al. (2014), Section 2.2. The memory still has one slot; whatever the score,
+    its weight is one.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
-        dropout: share of embeddings, and of what the output map reads, that training drops.
+        dropout: share of embeddings, and of what the output map reads, that training
+            drops.
     """
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int, dropout: float = 0.0):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        memory_dim: int,
+        dropout: float = 0.0,
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.dropout = Dropout(dropout)
@@ -262,15 +321,19 @@ class ContextDecoder(nn.Module):
     def step(
         self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
+        """Predict the token after each of T tokens in turn. See
+        `EncoderDecoder.step`."""
         embedded = self.dropout(self.embedding(token))
-        context, weights = attend(embedded.new_zeros(*token.shape, 1), memory.value, memory.mask)
+        context, weights = attend(
+            embedded.new_zeros(*token.shape, 1), memory.value, memory.mask
+        )
         states, state = self.rnn(torch.cat([embedded, context], dim=-1), cache[None])
         return self.head(self.dropout(states)), weights, state[0]
 
 
 class BahdanauDecoder(nn.Module):
-    r"""Ask, then update: the state *before* the update looks for what the update will need.
+    r"""Ask, then update: the state *before* the update looks for what the update will
+    need.
 
     .. math::
 
@@ -279,8 +342,9 @@ class BahdanauDecoder(nn.Module):
         c_t = \sum_s a_{ts} v_s, \quad
         h_t = \mathrm{GRU}([y_{t-1}; c_t], h_{t-1})
 
-    Bahdanau et al. (2015), Eqs. 4-6 and A.1.2, where h is s, k and v are the annotations h_j, a is alpha. The
-    output layer is one linear map of [h_t; c_t; y_{t-1}] in place of the paper's maxout layer.
+    Bahdanau et al. (2015), Eqs. 4-6 and A.1.2, where h is s, k and v are the
+    annotations h_j, a is alpha. The output layer is one linear map of [h_t; c_t;
+    y_{t-1}] in place of the paper's maxout layer.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
@@ -288,7 +352,8 @@ class BahdanauDecoder(nn.Module):
         hidden_dim: width D of a state, and so of a query.
         memory_dim: width E of the encoder's states, and so of keys and values.
         score: compares queries of width D with keys of width E.
-        dropout: share of embeddings, and of what the output map reads, that training drops.
+        dropout: share of embeddings, and of what the output map reads, that training
+            drops.
     """
 
     def __init__(
@@ -317,17 +382,23 @@ class BahdanauDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
-        Each query needs the state that the context before it made, so the steps wait for one another.
+        Each query needs the state that the context before it made, so the steps wait
+        for one another.
         """
         embedded, state = self.dropout(self.embedding(target)), self.start(memory)
         states, contexts, weights = [], [], []
         for t in range(target.size(1)):
-            state, context, step_weights = self._advance(embedded[:, t : t + 1], memory, state)
+            state, context, step_weights = self._advance(
+                embedded[:, t : t + 1], memory, state
+            )
             states.append(state[:, None])
             contexts.append(context)
             weights.append(step_weights)
-        features = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]  # each (B, T, .)
-        return self.head(self.dropout(torch.cat(features, dim=-1))), torch.cat(weights, dim=1)
+        # each (B, T, .)
+        features = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]
+        return self.head(self.dropout(torch.cat(features, dim=-1))), torch.cat(
+            weights, dim=1
+        )
 
     def start(self, memory: Memory) -> Float[Tensor, "B D"]:
         """Return the state before the first step."""
@@ -345,10 +416,15 @@ class BahdanauDecoder(nn.Module):
         return self.head(self.dropout(features)), weights, state
 
     def _advance(
-        self, embedded: Float[Tensor, "B 1 embedding"], memory: Memory, state: Float[Tensor, "B D"]
+        self,
+        embedded: Float[Tensor, "B 1 embedding"],
+        memory: Memory,
+        state: Float[Tensor, "B D"],
     ) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B 1 E"], Float[Tensor, "B 1 S"]]:
         query = state[:, None]  # the state before the update; (B, T = 1, D)
-        context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
+        context, weights = attend(
+            self.score(query, memory.key), memory.value, memory.mask
+        )
         state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], state)
         return state, context, weights
 
@@ -359,7 +435,8 @@ class LuongCache(NamedTuple):
     Attributes:
         state: (B, D), the recurrent state.
         attentional: (B, 1, D), the last attentional vector, for input feeding.
-        position: (B,), how many tokens have been read, for a window that moves with them.
+        position: (B,), how many tokens have been read, for a window that moves with
+            them.
     """
 
     state: Tensor
@@ -368,7 +445,8 @@ class LuongCache(NamedTuple):
 
 
 class LuongDecoder(nn.Module):
-    r"""Update, then ask: the state *after* the update looks for what the prediction needs.
+    r"""Update, then ask: the state *after* the update looks for what the prediction
+    needs.
 
     .. math::
 
@@ -378,10 +456,11 @@ class LuongDecoder(nn.Module):
         c_t = \sum_s a_{ts} v_s, \quad
         \tilde{h}_t = \tanh(W_c [c_t; h_t])
 
-    Luong et al. (2015), Section 3; k and v are the source states. Without a window this is their global attention,
-    with one their local attention (Section 3.2). Without input feeding no state depends on a context, so all queries
-    of a target are asked at once. With it (Section 3.3) the GRU reads :math:`[y_{t-1}; \tilde{h}_{t-1}]`, zeros for the
-    first h~, and the steps wait for one another.
+    Luong et al. (2015), Section 3; k and v are the source states. Without a window this
+    is their global attention, with one their local attention (Section 3.2). Without
+    input feeding no state depends on a context, so all queries of a target are asked at
+    once. With it (Section 3.3) the GRU reads :math:`[y_{t-1}; \tilde{h}_{t-1}]`, zeros
+    for the first h~, and the steps wait for one another.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
@@ -391,7 +470,8 @@ class LuongDecoder(nn.Module):
         score: compares queries of width D with keys of width E.
         window: which source positions a query may attend to; None: all of them.
         input_feeding: attach the last attentional vector to the next input.
-        dropout: share of embeddings, and of what the output map reads, that training drops.
+        dropout: share of embeddings, and of what the output map reads, that training
+            drops.
     """
 
     def __init__(
@@ -409,11 +489,15 @@ class LuongDecoder(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.rnn = nn.GRU(embedding_dim + hidden_dim * input_feeding, hidden_dim, batch_first=True)
+        self.rnn = nn.GRU(
+            embedding_dim + hidden_dim * input_feeding, hidden_dim, batch_first=True
+        )
         self.score = score
         self.window = window
         self.input_feeding = input_feeding
-        self.attentional_proj = nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False)
+        self.attentional_proj = nn.Linear(
+            memory_dim + hidden_dim, hidden_dim, bias=False
+        )
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
@@ -435,7 +519,8 @@ class LuongDecoder(nn.Module):
         return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
     def start(self, memory: Memory) -> LuongCache:
-        """Return the state before the first step, an attentional vector of zeros, and position 0."""
+        """Return the state before the first step, an attentional vector of zeros, and
+        position 0."""
         state = memory.state
         position = torch.zeros(state.size(0), dtype=torch.long, device=state.device)
         return LuongCache(state, torch.zeros_like(state)[:, None], position)
@@ -443,22 +528,36 @@ class LuongDecoder(nn.Module):
     def step(
         self, token: Int[Tensor, "B T"], memory: Memory, cache: LuongCache
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
-        """Predict the token after each of T tokens in turn. See `EncoderDecoder.step`."""
-        query, state = self.rnn(self._input(token, cache), cache.state[None])  # after the update; (B, T, D)
+        """Predict the token after each of T tokens in turn. See
+        `EncoderDecoder.step`."""
+        # after the update; (B, T, D)
+        query, state = self.rnn(self._input(token, cache), cache.state[None])
         if self.window is None:
-            context, weights = attend(self.score(query, memory.key), memory.value, memory.mask)
+            context, weights = attend(
+                self.score(query, memory.key), memory.value, memory.mask
+            )
         else:
-            context, weights = self.window(self.score(query, memory.key), query, cache.position, memory)
-        attentional = self.dropout(torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1))))
-        cache = LuongCache(state[0], attentional[:, -1:], cache.position + token.size(1))
+            context, weights = self.window(
+                self.score(query, memory.key), query, cache.position, memory
+            )
+        attentional = self.dropout(
+            torch.tanh(self.attentional_proj(torch.cat([context, query], dim=-1)))
+        )
+        cache = LuongCache(
+            state[0], attentional[:, -1:], cache.position + token.size(1)
+        )
         return self.head(attentional), weights, cache
 
-    def _input(self, token: Int[Tensor, "B T"], cache: LuongCache) -> Float[Tensor, "B T input"]:
+    def _input(
+        self, token: Int[Tensor, "B T"], cache: LuongCache
+    ) -> Float[Tensor, "B T input"]:
         embedded = self.dropout(self.embedding(token))
         if not self.input_feeding:
             return embedded
         if token.size(1) != 1:
-            raise ValueError(f"with input feeding a step takes 1 token, got {token.size(1)}")
+            raise ValueError(
+                f"with input feeding a step takes 1 token, got {token.size(1)}"
+            )
         return torch.cat([embedded, cache.attentional], dim=-1)
 
 
@@ -473,4 +572,6 @@ def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
 
 
 def _every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
-    return Memory(score.project_keys(encoded.states), encoded.states, encoded.mask, state)
+    return Memory(
+        score.project_keys(encoded.states), encoded.states, encoded.mask, state
+    )

@@ -1,7 +1,8 @@
 """Scores: how alike are a query and a key?
 
-Every score has two steps. `project_keys` depends on the source alone and is called once per sentence; calling
-the score compares queries with those projected keys, as often as the decoder asks.
+Every score has two steps. `project_keys` depends on the source alone and is called once
+per sentence; calling the score compares queries with those projected keys, as often as
+the decoder asks.
 """
 
 import math
@@ -15,7 +16,8 @@ from attention_course.tanh import tanh
 
 
 class Score(nn.Module):
-    """What every score shares: keys are used as they are, unless a kind of score projects them."""
+    """What every score shares: keys are used as they are, unless a kind of score
+    projects them."""
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Do once per source what does not depend on the query.
@@ -37,7 +39,9 @@ class DotScore(Score):
     Luong et al. (2015), Section 3.1, "dot", where q is h_t, k is the source state h_s.
     """
 
-    def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every query against every key.
 
         Args:
@@ -56,15 +60,19 @@ class DotScore(Score):
 
 
 class ScaledDotScore(Score):
-    r"""The dot product divided by the root of the width, so that wide vectors do not saturate the softmax.
+    r"""The dot product divided by the root of the width, so that wide vectors do not
+    saturate the softmax.
 
     .. math:: e_{ts} = q_t^\top k_s / \sqrt{D}
 
-    Vaswani et al. (2017), Eq. 1, where D is d_k. If the entries of q and k are independent with mean 0 and
-    variance 1, the dot product has variance D, and this score has variance 1.
+    Vaswani et al. (2017), Eq. 1, where D is d_k. If the entries of q and k are
+    independent with mean 0 and variance 1, the dot product has variance D, and this
+    score has variance 1.
     """
 
-    def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every query against every key. See `DotScore.forward`."""
         _check_batch(query, projected)
         _check_width(query.size(-1), projected.size(-1))
@@ -76,25 +84,30 @@ class CosineScore(DotScore):
 
     .. math:: e_{ts} = \frac{q_t^\top k_s}{\|q_t\| \|k_s\|}
 
-    Graves et al. (2014), Section 3.3.1, where q is u, k is v, e is K[u, v]; without their key strength beta.
-    All scores lie between -1 and 1, so no weight is more than e^2 times another. A vector of zeros scores 0.
+    Graves et al. (2014), Section 3.3.1, where q is u, k is v, e is K[u, v]; without
+    their key strength beta. All scores lie between -1 and 1, so no weight is more than
+    e^2 times another. A vector of zeros scores 0.
     """
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Give the keys length one. See `Score.project_keys`."""
         return _direction(key)
 
-    def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every query against every key of length one. See `DotScore.forward`."""
         return super().forward(_direction(query), projected)
 
 
 class GeneralScore(DotScore):
-    r"""A dot product after a learned map of the keys, so that queries and keys may have different widths.
+    r"""A dot product after a learned map of the keys, so that queries and keys may have
+    different widths.
 
     .. math:: e_{ts} = q_t^\top W k_s
 
-    Luong et al. (2015), Section 3.1, "general" (the lectures' "bilinear"), where W is W_a.
+    Luong et al. (2015), Section 3.1, "general" (the lectures' "bilinear"), where W is
+    W_a.
 
     Args:
         query_dim: width of a query.
@@ -106,7 +119,8 @@ class GeneralScore(DotScore):
         self.key_proj = nn.Linear(key_dim, query_dim, bias=False)
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
-        """Map the keys into the space of the queries: W k_s. See `Score.project_keys`."""
+        """Map the keys into the space of the queries: W k_s. See
+        `Score.project_keys`."""
         _check_width(self.key_proj.in_features, key.size(-1))
         return self.key_proj(key)
 
@@ -116,8 +130,9 @@ class AdditiveScore(Score):
 
     .. math:: e_{ts} = v^\top \tanh(W q_t + U k_s)
 
-    Bahdanau et al. (2015), A.1.2, where q is s_{i-1}, k is h_j, e is e_{ij}. Luong et al. (2015), Section 3.1,
-    "concat", is the same function: W_a [q; k] = W q + U k with W_a = [W U].
+    Bahdanau et al. (2015), A.1.2, where q is s_{i-1}, k is h_j, e is e_{ij}. Luong et
+    al. (2015), Section 3.1, "concat", is the same function: W_a [q; k] = W q + U k with
+    W_a = [W U].
 
     Args:
         query_dim: width of a query.
@@ -136,7 +151,9 @@ class AdditiveScore(Score):
         _check_width(self.key_proj.in_features, key.size(-1))
         return self.key_proj(key)
 
-    def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every query against every projected key. See `DotScore.forward`."""
         _check_batch(query, projected)
         _check_width(self.query_proj.in_features, query.size(-1))
@@ -151,8 +168,9 @@ class LocationScore(Score):
 
     .. math:: e_{ts} = (W q_t)_s
 
-    Luong et al. (2015), Section 3.1, "location", where q is h_t, W is W_a. Of the keys only their number S is used.
-    Luong et al. ignore the words of a longer source that come after the last row of W; here they are an error.
+    Luong et al. (2015), Section 3.1, "location", where q is h_t, W is W_a. Of the keys
+    only their number S is used. Luong et al. ignore the words of a longer source that
+    come after the last row of W; here they are an error.
 
     Args:
         query_dim: width of a query.
@@ -163,7 +181,9 @@ class LocationScore(Score):
         super().__init__()
         self.query_proj = nn.Linear(query_dim, max_length, bias=False)
 
-    def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every source position for every query.
 
         Args:
@@ -174,28 +194,35 @@ class LocationScore(Score):
             Scores: any real number, higher = rather there.
 
         Raises:
-            ValueError: the source is longer than `max_length`, or the queries are of the wrong width or another batch.
+            ValueError: the source is longer than `max_length`, or the queries are of
+                the wrong width or another batch.
         """
         _check_batch(query, projected)
         _check_width(self.query_proj.in_features, query.size(-1))
         size, longest = projected.size(-2), self.query_proj.out_features
         if size > longest:
-            raise ValueError(f"a source of {size} tokens is longer than max_length {longest}")
+            raise ValueError(
+                f"a source of {size} tokens is longer than max_length {longest}"
+            )
         return self.query_proj(query)[..., :size]
 
 
 class GaussianScore(Score):
-    r"""The nearer, the more alike: attention with this score is kernel regression with a Gaussian kernel.
+    r"""The nearer, the more alike: attention with this score is kernel regression with
+    a Gaussian kernel.
 
-    .. math:: e_{ts} = -\frac{\|q_t - k_s\|^2}{2 b^2} = \frac{2 q_t^\top k_s - \|q_t\|^2 - \|k_s\|^2}{2 b^2}
+    .. math:: e_{ts} = -\frac{\|q_t - k_s\|^2}{2 b^2} = \frac{2 q_t^\top k_s - \|q_t\|^2
+    - \|k_s\|^2}{2 b^2}
 
-    Nadaraya (1964) and Watson (1964), where q is the point x at which to predict, k is an observed x_i, the value
-    is its y_i, and b is the bandwidth. The right-hand side is a product of matrices and needs no (T, S, D)
-    differences (`torch.cdist` has neither half precision nor a second derivative). Because it subtracts large
-    numbers from one another, it is computed in single precision at least.
+    Nadaraya (1964) and Watson (1964), where q is the point x at which to predict, k is
+    an observed x_i, the value is its y_i, and b is the bandwidth. The right-hand side
+    is a product of matrices and needs no (T, S, D) differences (`torch.cdist` has
+    neither half precision nor a second derivative). Because it subtracts large numbers
+    from one another, it is computed in single precision at least.
 
     Args:
-        bandwidth: b, the distance at which a key's weight has fallen to exp(-1/2) of that of a key at the query.
+        bandwidth: b, the distance at which a key's weight has fallen to exp(-1/2) of
+            that of a key at the query.
 
     Raises:
         ValueError: the bandwidth is not positive.
@@ -208,15 +235,21 @@ class GaussianScore(Score):
         self.bandwidth = bandwidth
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
-        """Put beside each key what its length costs: [k; -|k|^2 / 2], in units of b. See `Score.project_keys`."""
+        """Put beside each key what its length costs: [k; -|k|^2 / 2], in units of b.
+        See `Score.project_keys`."""
         k = self._in_bandwidths(key)
         return torch.cat([k, -_half_square(k)], dim=-1)
 
-    def forward(self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S A"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S A"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every query against every projected key. See `DotScore.forward`."""
         _check_batch(query, projected)
         _check_width(query.size(-1) + 1, projected.size(-1))
-        q, (k, cost) = self._in_bandwidths(query), projected.split([query.size(-1), 1], dim=-1)
+        q, (k, cost) = (
+            self._in_bandwidths(query),
+            projected.split([query.size(-1), 1], dim=-1),
+        )
         return (q @ k.mT + cost.mT - _half_square(q)).to(query.dtype)
 
     def _in_bandwidths(self, x: Tensor) -> Tensor:
@@ -224,14 +257,18 @@ class GaussianScore(Score):
 
 
 class ConstantScore(Score):
-    r"""All keys are equally alike: the weights are even, and the context is the mean of the values.
+    r"""All keys are equally alike: the weights are even, and the context is the mean of
+    the values.
 
     .. math:: e_{ts} = 0
 
-    What pooling by the mean is, seen as attention; Wiegreffe and Pinter (2019) use it as a baseline.
+    What pooling by the mean is, seen as attention; Wiegreffe and Pinter (2019) use it
+    as a baseline.
     """
 
-    def forward(self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B T S"]:
+    def forward(
+        self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]
+    ) -> Float[Tensor, "*B T S"]:
         """Score every key 0, whatever query and key are. See `DotScore.forward`."""
         _check_batch(query, projected)
         return query.new_zeros(*query.shape[:-1], projected.size(-2))
@@ -248,12 +285,16 @@ def _half_square(x: Tensor) -> Tensor:
 
 def _check_batch(query: Tensor, projected: Tensor) -> None:
     if query.shape[:-2] != projected.shape[:-2]:
-        raise ValueError(f"queries of {tuple(query.shape)} and keys of {tuple(projected.shape)} are not of one batch")
+        raise ValueError(
+            f"queries of {tuple(query.shape)} and keys of {tuple(projected.shape)} are"
+            " not of one batch"
+        )
 
 
 def _check_width(expected: int, given: int) -> None:
     if expected != given:
         raise ValueError(
-            f"expected vectors of width {expected}, got width {given}; "
-            "were the keys projected with project_keys, and the query and key widths given in this order?"
+            f"expected vectors of width {expected}, got width {given}; were the keys"
+            " projected with project_keys, and the query and key widths given in this"
+            " order?"
         )

@@ -1,11 +1,14 @@
-"""Encoder-decoder: what an encoder returns, what a decoder remembers of it, and how the two are driven.
+"""Encoder-decoder: what an encoder returns, what a decoder remembers of it, and how the
+two are driven.
 
-    encoded = encoder(source, lengths)           once per source
-    memory  = decoder.remember(encoded)          once per source
-    logits, weights = decoder.decode(target, memory)              all target tokens at once (training)
-    logits, weights, cache = decoder.step(token, memory, cache)   one token at a time (inference)
+    encoded = encoder(source, lengths)           once per source memory  =
+    decoder.remember(encoded)          once per source logits, weights =
+    decoder.decode(target, memory)              all target tokens at once (training)
+    logits, weights, cache = decoder.step(token, memory, cache)   one token at a time
+    (inference)
 
-In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so that `select` can reorder them.
+In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so that
+`select` can reorder them.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -20,7 +23,8 @@ class Encoded(NamedTuple):
     """What an encoder returns.
 
     Attributes:
-        states: (B, S, E), one vector per source token; whatever stands on padding is meaningless.
+        states: (B, S, E), one vector per source token; whatever stands on padding is
+            meaningless.
         final: (B, E), the source in one vector.
         mask: (B, 1, S), True on tokens, False on padding.
     """
@@ -34,7 +38,8 @@ class Memory(NamedTuple):
     """All that a recurrent decoder needs of the source, computed once per source.
 
     Attributes:
-        key: (B, S, A), what queries are compared with, projected for the decoder's score.
+        key: (B, S, A), what queries are compared with, projected for the decoder's
+            score.
         value: (B, S, E), what is looked up.
         mask: (B, 1, S), True = may attend.
         state: (B, D), the decoder's first state; of a stack (B, L, D), each layer's.
@@ -50,21 +55,25 @@ class Memory(NamedTuple):
 class Decoder(Protocol):
     """What `EncoderDecoder` and the decoding methods ask of a decoder.
 
-    Its memory and its cache are its own affair: a tensor, None, or a tuple of such. Weights are (B, T, S); a decoder
-    with many layers and heads has (B, L, H, T, S). One that computes them only if it must answers None, sets
-    `weights_on_request = True`, and takes `need_weights` in `decode` and `step`.
+    Its memory and its cache are its own affair: a tensor, None, or a tuple of such.
+    Weights are (B, T, S); a decoder with many layers and heads has (B, L, H, T, S). One
+    that computes them only if it must answers None, sets `weights_on_request = True`,
+    and takes `need_weights` in `decode` and `step`.
     """
 
     def remember(self, encoded: Encoded) -> Any:
         """Compute what depends on the source alone."""
 
     def decode(self, target: Tensor, memory: Any) -> tuple[Tensor, Tensor | None]:
-        """Predict every next token, given the right tokens before it (teacher forcing)."""
+        """Predict every next token, given the right tokens before it (teacher
+        forcing)."""
 
     def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
 
-    def step(self, token: Tensor, memory: Any, cache: Any) -> tuple[Tensor, Tensor | None, Any]:
+    def step(
+        self, token: Tensor, memory: Any, cache: Any
+    ) -> tuple[Tensor, Tensor | None, Any]:
         """Predict the token after `token`."""
 
 
@@ -72,7 +81,8 @@ def select(tree: Any, rows: Int[Tensor, " N"]) -> Any:
     """Pick sentences from a memory or a cache.
 
     Args:
-        tree: a tensor with the batch on axis 0, None, or a tuple (named or not) of such.
+        tree: a tensor with the batch on axis 0, None, or a tuple (named or not) of
+            such.
         rows: which sentences, in which order; one may come more than once.
 
     Returns:
@@ -86,19 +96,24 @@ def select(tree: Any, rows: Int[Tensor, " N"]) -> Any:
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
-def source_mask(source: Shaped[Tensor, "B S ..."], lengths: Int[Tensor, " B"]) -> Bool[Tensor, "B 1 S"]:
+def source_mask(
+    source: Shaped[Tensor, "B S ..."], lengths: Int[Tensor, " B"]
+) -> Bool[Tensor, "B 1 S"]:
     """Return the padding mask of a batch of sources, on its device.
 
     Raises:
         ValueError: not one length per source.
     """
     if lengths.shape != source.shape[:1]:
-        raise ValueError(f"lengths of shape {tuple(lengths.shape)} for {source.size(0)} sources")
+        raise ValueError(
+            f"lengths of shape {tuple(lengths.shape)} for {source.size(0)} sources"
+        )
     return padding_mask(lengths.to(source.device), source.size(1))
 
 
 class EncoderDecoder(nn.Module):
-    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, with the source x behind a memory.
+    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, with the source x behind
+    a memory.
 
     Sutskever et al. (2014), Eq. 1; Cho et al. (2014), Section 2.2.
 
@@ -112,12 +127,16 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
 
-    def encode(self, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"]) -> Any:
+    def encode(
+        self, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"]
+    ) -> Any:
         """Read the source once.
 
         Args:
-            source: what the encoder reads: token ids (B, S), padded, or images (B, C, height, width).
-            lengths: tokens in each source, on the CPU; of an image, whose memory has no padding, its slots.
+            source: what the encoder reads: token ids (B, S), padded, or images (B, C,
+                height, width).
+            lengths: tokens in each source, on the CPU; of an image, whose memory has no
+                padding, its slots.
 
         Returns:
             The memory that `decode`, `start` and `step` take.
@@ -132,10 +151,12 @@ class EncoderDecoder(nn.Module):
         Args:
             target: token ids, the first one BOS.
             memory: from `encode`.
-            need_weights: return weights even where they cost extra, as a Transformer's do.
+            need_weights: return weights even where they cost extra, as a Transformer's
+                do.
 
         Returns:
-            Logits of the token after each target token, and the weights over the memory's slots, or None.
+            Logits of the token after each target token, and the weights over the
+            memory's slots, or None.
         """
         return self.decoder.decode(target, memory, **self._ask(need_weights))
 
@@ -144,7 +165,11 @@ class EncoderDecoder(nn.Module):
         return self.decoder.start(memory)
 
     def step(
-        self, token: Int[Tensor, "B 1"], memory: Any, cache: Any, need_weights: bool = False
+        self,
+        token: Int[Tensor, "B 1"],
+        memory: Any,
+        cache: Any,
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B *LH 1 slots"] | None, Any]:
         """Predict one token.
 
@@ -152,10 +177,12 @@ class EncoderDecoder(nn.Module):
             token: the token before it; BOS at first.
             memory: from `encode`.
             cache: from `start`, then from the step before.
-            need_weights: return weights even where they cost extra, as a Transformer's do.
+            need_weights: return weights even where they cost extra, as a Transformer's
+                do.
 
         Returns:
-            Logits of the next token, the weights over the memory's slots, or None, and the next cache.
+            Logits of the next token, the weights over the memory's slots, or None, and
+            the next cache.
         """
         return self.decoder.step(token, memory, cache, **self._ask(need_weights))
 
@@ -170,6 +197,7 @@ class EncoderDecoder(nn.Module):
         return self.decode(target, self.encode(source, lengths), need_weights)
 
     def _ask(self, need_weights: bool) -> dict[str, bool]:
-        # A decoder whose weights cost nothing always returns them, and takes no such word.
+        # A decoder whose weights cost nothing always returns them, and takes no such
+        # word.
         on_request = getattr(self.decoder, "weights_on_request", False)
         return {"need_weights": need_weights} if on_request else {}

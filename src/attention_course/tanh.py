@@ -1,4 +1,5 @@
-"""A tanh that costs little on a CPU: the same as `torch.tanh`, from a function that torch computes faster there."""
+"""A tanh that costs little on a CPU: the same as `torch.tanh`, from a function that
+torch computes faster there."""
 
 import torch
 from jaxtyping import Float
@@ -10,8 +11,8 @@ def tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
     .. math:: \tanh(x) = 2 \sigma(2x) - 1
 
-    In single precision on a CPU, torch's sigmoid takes a fraction of the time of its tanh; elsewhere this is
-    `torch.tanh`.
+    In single precision on a CPU, torch's sigmoid takes a fraction of the time of its
+    tanh; elsewhere this is `torch.tanh`.
 
     Args:
         x: any real numbers.
@@ -19,13 +20,18 @@ def tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     Returns:
         tanh(x), to within 2e-7.
     """
-    if x.device.type != "cpu" or x.dtype != torch.float32 or torch.compiler.is_compiling():
+    if (
+        x.device.type != "cpu"
+        or x.dtype != torch.float32
+        or torch.compiler.is_compiling()
+    ):
         return torch.tanh(x)
     return _FromSigmoid.apply(x)
 
 
 class _FromSigmoid(torch.autograd.Function):
-    """Keeps one tensor for the backward pass, as torch's tanh does; written with operators it would be two."""
+    """Keeps one tensor for the backward pass, as torch's tanh does; written with
+    operators it would be two."""
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Images as memories: a convolutional network makes a grid of features, and each cell of it is a slot."""
+"""Images as memories: a convolutional network makes a grid of features, and each cell
+of it is a slot."""
 
 import torch
 from jaxtyping import Float, Int
@@ -9,11 +10,13 @@ from attention_course.transformer import LearnedPositions
 
 
 class GridEncoder(nn.Module):
-    """See an image as a grid of features, row by row: one vector per cell of 4 x 4 pixels.
+    """See an image as a grid of features, row by row: one vector per cell of 4 x 4
+    pixels.
 
-    Xu et al. (2015), Section 3.1.1: features of a lower convolutional layer instead of the last one, so that each
-    belongs to a place; the cells are their annotation vectors a_i. Unlike theirs the network is small, is trained
-    along with the decoder, and is told by learned positions where a cell lies.
+    Xu et al. (2015), Section 3.1.1: features of a lower convolutional layer instead of
+    the last one, so that each belongs to a place; the cells are their annotation
+    vectors a_i. Unlike theirs the network is small, is trained along with the decoder,
+    and is told by learned positions where a cell lies.
 
     Args:
         channels: C, numbers per pixel.
@@ -34,12 +37,15 @@ class GridEncoder(nn.Module):
             nn.Conv2d(output_dim, output_dim, 3, padding=1),
         )
         for layer in self.features:
-            if isinstance(layer, nn.Conv2d):  # He et al. (2015): by torch's own start each layer's features are fainter
+            # He et al. (2015): by torch's own start each layer's features are fainter
+            if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         self.norm = nn.LayerNorm(output_dim)
         self.positions = LearnedPositions(grid_size, output_dim)
 
-    def forward(self, source: Float[Tensor, "B C height width"], lengths: Int[Tensor, " B"]) -> Encoded:
+    def forward(
+        self, source: Float[Tensor, "B C height width"], lengths: Int[Tensor, " B"]
+    ) -> Encoded:
         """See a batch of images.
 
         Args:
@@ -50,9 +56,17 @@ class GridEncoder(nn.Module):
             The cells' features, row by row; their mean; a mask that allows all.
 
         Raises:
-            ValueError: the images have another number of channels, or more cells than the grid.
+            ValueError: the images have another number of channels, or more cells than
+                the grid.
         """
         if source.size(1) != self.channels:
-            raise ValueError(f"expected images of {self.channels} channels, got {source.size(1)}")
-        cells = self.positions(self.norm(self.features(source).flatten(2).mT))  # (B, S, E)
-        return Encoded(cells, cells.mean(dim=1), cells.new_ones(cells.size(0), 1, cells.size(1), dtype=torch.bool))
+            raise ValueError(
+                f"expected images of {self.channels} channels, got {source.size(1)}"
+            )
+        # (B, S, E)
+        cells = self.positions(self.norm(self.features(source).flatten(2).mT))
+        return Encoded(
+            cells,
+            cells.mean(dim=1),
+            cells.new_ones(cells.size(0), 1, cells.size(1), dtype=torch.bool),
+        )

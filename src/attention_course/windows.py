@@ -1,6 +1,8 @@
-"""Windows: local attention. A window lets each query see only the source positions near some centre.
+"""Windows: local attention. A window lets each query see only the source positions near
+some centre.
 
-A Luong decoder has a window or none. Positions count from 0, in the source as in the target.
+A Luong decoder has a window or none. Positions count from 0, in the source as in the
+target.
 """
 
 import torch
@@ -12,11 +14,13 @@ from attention_course.seq2seq import Memory
 
 
 class LocalM(nn.Module):
-    r"""Attend around the source position of the step's own number: the target runs along with the source.
+    r"""Attend around the source position of the step's own number: the target runs
+    along with the source.
 
     .. math:: p_t = t, \quad a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le w}\, e_{ts}
 
-    Luong et al. (2015), Section 3.2, "local-m". A query whose window lies past its sentence's end attends to nothing.
+    Luong et al. (2015), Section 3.2, "local-m". A query whose window lies past its
+    sentence's end attends to nothing.
 
     Args:
         half_width: w, in tokens: a window holds 2 w + 1 of them.
@@ -28,11 +32,18 @@ class LocalM(nn.Module):
     def __init__(self, half_width: int):
         super().__init__()
         if not half_width >= 0:
-            raise ValueError(f"a window reaches at least 0 tokens to each side, got half_width {half_width}")
+            raise ValueError(
+                "a window reaches at least 0 tokens to each side, got half_width"
+                f" {half_width}"
+            )
         self.half_width = half_width
 
     def forward(
-        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T D"], position: Int[Tensor, " B"], memory: Memory
+        self,
+        scores: Float[Tensor, "B T S"],
+        query: Float[Tensor, "B T D"],
+        position: Int[Tensor, " B"],
+        memory: Memory,
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
         """Attend within the window.
 
@@ -46,16 +57,19 @@ class LocalM(nn.Module):
             The context of each query, and the weights: zero outside the window.
 
         Raises:
-            ValueError: scores, query, position and memory disagree on B, T or S, or the mask is not of dtype bool.
+            ValueError: scores, query, position and memory disagree on B, T or S, or the
+                mask is not of dtype bool.
         """
         check_mask(memory.mask, scores.shape)
-        steps = position[:, None] + torch.arange(scores.size(1), device=position.device)  # (B, T)
+        # (B, T)
+        steps = position[:, None] + torch.arange(scores.size(1), device=position.device)
         near = _distance(steps, scores, memory) <= self.half_width
         return attend(scores, memory.value, memory.mask & near)
 
 
 class LocalP(nn.Module):
-    r"""Attend around a source position that the query predicts, and less the further from it.
+    r"""Attend around a source position that the query predicts, and less the further
+    from it.
 
     .. math::
 
@@ -63,9 +77,10 @@ class LocalP(nn.Module):
         a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le w}(e_{ts})\,
         \exp\left(-\frac{(s - p_t)^2}{2 (w / 2)^2}\right)
 
-    Luong et al. (2015), Section 3.2, "local-p", where W is W_p, v is v_p, w is D, w / 2 is sigma. S is the length of
-    the sentence itself, without padding. The Gaussian comes after the softmax, so the weights sum to at most one;
-    through it the predicted position, which moves the window in no differentiable way, gets its gradient.
+    Luong et al. (2015), Section 3.2, "local-p", where W is W_p, v is v_p, w is D, w / 2
+    is sigma. S is the length of the sentence itself, without padding. The Gaussian
+    comes after the softmax, so the weights sum to at most one; through it the predicted
+    position, which moves the window in no differentiable way, gets its gradient.
 
     Args:
         query_dim: width D of a query.
@@ -79,32 +94,47 @@ class LocalP(nn.Module):
     def __init__(self, query_dim: int, hidden_dim: int, half_width: int):
         super().__init__()
         if not half_width >= 1:
-            raise ValueError(f"a predicted window reaches at least 1 token to each side, got half_width {half_width}")
+            raise ValueError(
+                "a predicted window reaches at least 1 token to each side, got"
+                f" half_width {half_width}"
+            )
         self.half_width = half_width
         self.hidden_proj = nn.Linear(query_dim, hidden_dim, bias=False)
         self.position_proj = nn.Linear(hidden_dim, 1, bias=False)
 
     def forward(
-        self, scores: Float[Tensor, "B T S"], query: Float[Tensor, "B T D"], position: Int[Tensor, " B"], memory: Memory
+        self,
+        scores: Float[Tensor, "B T S"],
+        query: Float[Tensor, "B T D"],
+        position: Int[Tensor, " B"],
+        memory: Memory,
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
-        """Attend around the predicted position. See `LocalM.forward`; here it is `position` that is not looked at."""
+        """Attend around the predicted position. See `LocalM.forward`; here it is
+        `position` that is not looked at."""
         check_mask(memory.mask, scores.shape)
         check_width(self.hidden_proj, query)
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
-        logit = self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)  # (B, T)
-        # In half precision there would be one number for several places: above 256, bfloat16 knows even ones only.
+        # (B, T)
+        logit = self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)
+        # In half precision there would be one number for several places: above 256,
+        # bfloat16 knows even ones only.
         share = torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
         distance = _distance(lengths * share, scores, memory)
         weights = masked_softmax(scores, memory.mask & (distance <= self.half_width))
-        weights = weights * torch.exp(-((distance / (self.half_width / 2)) ** 2) / 2).to(weights.dtype)
+        weights = weights * torch.exp(
+            -((distance / (self.half_width / 2)) ** 2) / 2
+        ).to(weights.dtype)
         return weights @ memory.value, weights
 
 
 def _distance(centre: Tensor, scores: Tensor, memory: Memory) -> Tensor:
-    """Measure how far each source position is from the centre (B, T) of each query: (B, T, S)."""
+    """Measure how far each source position is from the centre (B, T) of each query: (B,
+    T, S)."""
     if centre.shape != scores.shape[:2] or memory.value.shape[:2] != scores.shape[::2]:
         raise ValueError(
-            f"scores of {tuple(scores.shape)} do not fit windows for {tuple(centre.shape)} queries and values of "
-            f"{tuple(memory.value.shape)}"
+            f"scores of {tuple(scores.shape)} do not fit windows for"
+            f" {tuple(centre.shape)} queries and values of {tuple(memory.value.shape)}"
         )
-    return (torch.arange(scores.size(2), device=centre.device) - centre[..., None]).abs()
+    return (
+        torch.arange(scores.size(2), device=centre.device) - centre[..., None]
+    ).abs()

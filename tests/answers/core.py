@@ -1,8 +1,9 @@
 """Answers as students write them: right in many ways, and wrong in more.
 
-Each question has a module here, which enters its answers by the decorators `right` and `wrong`. With them come
-requests, `wide`, that share neither code nor sizes with the question's own: a mutant that gives the reference's replies
-to all of them is taken to be equivalent.
+Each question has a module here, which enters its answers by the decorators `right` and
+`wrong`. With them come requests, `wide`, that share neither code nor sizes with the
+question's own: a mutant that gives the reference's replies to all of them is taken to
+be equivalent.
 """
 
 from collections import defaultdict
@@ -15,7 +16,8 @@ from attention_course.questions.core import Request
 
 
 class Answer(NamedTuple):
-    """A hand-written answer; `names` are the mistakes that the feedback may call a wrong one, if it should at all."""
+    """A hand-written answer; `names` are the mistakes that the feedback may call a
+    wrong one, if it should at all."""
 
     question: str
     thing: Any
@@ -63,7 +65,8 @@ def draw(g: torch.Generator, *shape: int) -> torch.Tensor:
 
 
 def with_part(base: type, part: str) -> Callable[[Any], type]:
-    """Make a class of a function, which takes the place of one part of another class."""
+    """Make a class of a function, which takes the place of one part of another
+    class."""
     return lambda function: type(function.__name__, (base,), {part: function})
 
 

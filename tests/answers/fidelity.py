@@ -1,4 +1,5 @@
-"""What the feedback makes of an answer, and what becomes of a lab's reference when one thing in it is changed."""
+"""What the feedback makes of an answer, and what becomes of a lab's reference when one
+thing in it is changed."""
 
 import contextlib
 import dis
@@ -16,7 +17,15 @@ from answers.mutants import Mutant, mutants
 
 from attention_course.grader.stock import lab_names
 from attention_course.questions import QUESTIONS
-from attention_course.questions.core import Door, Question, Request, Result, _alike, evaluate, local
+from attention_course.questions.core import (
+    Door,
+    Question,
+    Request,
+    Result,
+    _alike,
+    evaluate,
+    local,
+)
 
 LABS = lab_names(notebooks.ROOT)
 
@@ -34,7 +43,11 @@ for lab in LABS:
 def quietly(function: Callable[[], Any]) -> Any:
     """Call, and let nothing that an answer prints or warns of through."""
     silence = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(silence),
+        contextlib.redirect_stderr(silence),
+    ):
         warnings.simplefilter("ignore")
         return function()
 
@@ -54,10 +67,15 @@ def named(found: list[Result]) -> set[str]:
 def requests(question: Question, first: bool = False) -> list[Request]:
     """List what a question asks, or its first property alone."""
     properties = question.properties[:1] if first else question.properties
-    return [x for checked in properties for x in checked.requests(torch.Generator().manual_seed(0))]
+    return [
+        x
+        for checked in properties
+        for x in checked.requests(torch.Generator().manual_seed(0))
+    ]
 
 
-# What these are about is strings, lists, names and modes: no operator of torch need be called.
+# What these are about is strings, lists, names and modes: no operator of torch need be
+# called.
 PLAIN = (
     "tokenize",
     "vocabulary",
@@ -71,26 +89,49 @@ PLAIN = (
 
 
 def operators(question: Question, thing: Any) -> tuple[str, ...]:
-    """Trace what an answer calls, for the requests of the question's first property, or list Python's operators."""
+    """Trace what an answer calls, for the requests of the question's first property, or
+    list Python's operators."""
     if question.name in PLAIN:
-        functions = [getattr(thing, name) for name in dir(thing)] if isinstance(thing, type) else [thing]
-        return tuple(i.opname for f in functions if isinstance(f, types.FunctionType) for i in _instructions(f))
+        functions = (
+            [getattr(thing, name) for name in dir(thing)]
+            if isinstance(thing, type)
+            else [thing]
+        )
+        return tuple(
+            i.opname
+            for f in functions
+            if isinstance(f, types.FunctionType)
+            for i in _instructions(f)
+        )
     door = local(question, thing)
     traced = [replace(x, traced=True) for x in requests(question, first=True)]
-    return tuple(name for x in traced for name in quietly(lambda x=x: door(x)).operators)
+    return tuple(
+        name for x in traced for name in quietly(lambda x=x: door(x)).operators
+    )
 
 
-def _instructions(function: types.FunctionType | types.CodeType) -> Iterator[dis.Instruction]:
+def _instructions(
+    function: types.FunctionType | types.CodeType,
+) -> Iterator[dis.Instruction]:
     for instruction in dis.get_instructions(function):
         yield instruction
-        if isinstance(instruction.argval, types.CodeType):  # a comprehension, or a function within
+        # a comprehension, or a function within
+        if isinstance(instruction.argval, types.CodeType):
             yield from _instructions(instruction.argval)
 
 
 def is_own(question: Question, thing: Any) -> bool:
-    """Whether an answer's replies are those of one of the question's own misconceptions."""
-    known = [mistake.thing for mistake in question.misconceptions if mistake.thing is not None]
-    return any(_same(local(question, thing), local(question, mistake), requests(question)) for mistake in known)
+    """Whether an answer's replies are those of one of the question's own
+    misconceptions."""
+    known = [
+        mistake.thing
+        for mistake in question.misconceptions
+        if mistake.thing is not None
+    ]
+    return any(
+        _same(local(question, thing), local(question, mistake), requests(question))
+        for mistake in known
+    )
 
 
 class Verdict(NamedTuple):
@@ -104,7 +145,10 @@ class Verdict(NamedTuple):
 def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
     """Ask a question about each (or every n-th) mutant of the lab's own solution."""
     notebook = notebooks.read("solutions", lab)
-    position, name = notebooks.defining(notebook, question.name), notebook.asked[question.name]
+    position, name = (
+        notebooks.defining(notebook, question.name),
+        notebook.asked[question.name],
+    )
     names = notebooks.run(notebook.cells)
     wide = list(core.WIDE[question.name](torch.Generator().manual_seed(1)))
     right = local(question, names[name])
@@ -118,24 +162,38 @@ def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
             yield Verdict(mutant, False, 0)
             continue
         points = earned(results(question, changed[name]))
-        same = points == question.points and _same(local(question, changed[name]), right, wide)
+        same = points == question.points and _same(
+            local(question, changed[name]), right, wide
+        )
         yield Verdict(mutant, same, points)
 
 
 def _same(one: Door, other: Door, asked: list[Request]) -> bool:
-    return all(_alike(quietly(lambda x=x: one(x)), quietly(lambda x=x: other(x))) for x in asked)
+    return all(
+        _alike(quietly(lambda x=x: one(x)), quietly(lambda x=x: other(x)))
+        for x in asked
+    )
 
 
 def points_of(lab: str, cells: list[str]) -> dict[str, int]:
     """Run a lab's cells and say what each question gives."""
     names = notebooks.run(cells)
     asked = notebooks.read("solutions", lab).asked
-    return {question: earned(results(QUESTIONS[question], names[name])) for question, name in asked.items()}
+    return {
+        question: earned(results(QUESTIONS[question], names[name]))
+        for question, name in asked.items()
+    }
 
 
 def with_one_wrong(lab: str, question: str) -> list[str]:
-    """Return the solution's cells with one answer replaced by a mutant that gets nothing."""
+    """Return the solution's cells with one answer replaced by a mutant that gets
+    nothing."""
     notebook = notebooks.read("solutions", lab)
     position = notebooks.defining(notebook, question)
-    wrong = next(verdict for verdict in judged(lab, QUESTIONS[question]) if verdict.points == 0)
-    return [wrong.mutant.source if number == position else cell for number, cell in enumerate(notebook.cells)]
+    wrong = next(
+        verdict for verdict in judged(lab, QUESTIONS[question]) if verdict.points == 0
+    )
+    return [
+        wrong.mutant.source if number == position else cell
+        for number, cell in enumerate(notebook.cells)
+    ]

@@ -1,4 +1,5 @@
-"""Mutants: the reference solution of a lab with one thing in it changed, as a slip of the hand would change it."""
+"""Mutants: the reference solution of a lab with one thing in it changed, as a slip of
+the hand would change it."""
 
 import ast
 import copy
@@ -64,19 +65,31 @@ def mutants(cell: str) -> Iterator[Mutant]:
     """Make all mutants of the code between the solution marks of a cell."""
     tree = ast.parse(cell)
     lines = cell.splitlines()
-    first = [number for number, line in enumerate(lines, 1) if "### BEGIN SOLUTION" in line]
-    last = [number for number, line in enumerate(lines, 1) if "### END SOLUTION" in line]
-    solved = {number for a, b in zip(first, last, strict=True) for number in range(a, b)}
+    first = [
+        number for number, line in enumerate(lines, 1) if "### BEGIN SOLUTION" in line
+    ]
+    last = [
+        number for number, line in enumerate(lines, 1) if "### END SOLUTION" in line
+    ]
+    solved = {
+        number for a, b in zip(first, last, strict=True) for number in range(a, b)
+    }
     seen = {ast.unparse(tree)}
     for index, node in enumerate(ast.walk(tree)):
         if getattr(node, "lineno", None) not in solved:
             continue
         for new in _replacements(node, _names(tree, node, solved)):
             changed = copy.deepcopy(tree)
-            source = ast.unparse(ast.fix_missing_locations(_Replace(_nth(changed, index), new).visit(changed)))
+            source = ast.unparse(
+                ast.fix_missing_locations(
+                    _Replace(_nth(changed, index), new).visit(changed)
+                )
+            )
             if source not in seen:
                 seen.add(source)
-                yield Mutant(f"line {node.lineno}: {_show(node)} -> {_show(new)}", source)
+                yield Mutant(
+                    f"line {node.lineno}: {_show(node)} -> {_show(new)}", source
+                )
 
 
 class _Replace(ast.NodeTransformer):
@@ -96,10 +109,17 @@ def _show(node: ast.AST) -> str:
 
 
 def _names(tree: ast.AST, node: ast.AST, solved: set[int]) -> list[str]:
-    """Names that could stand for another by mistake: the arguments and variables of the function around a node."""
+    """Names that could stand for another by mistake: the arguments and variables of the
+    function around a node."""
     for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and any(child is node for child in ast.walk(function)):
-            stored = [x.id for x in ast.walk(function) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)]
+        if isinstance(function, ast.FunctionDef) and any(
+            child is node for child in ast.walk(function)
+        ):
+            stored = [
+                x.id
+                for x in ast.walk(function)
+                if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)
+            ]
             arguments = [a.arg for a in function.args.args if a.arg != "self"]
             return list(dict.fromkeys(arguments + stored))
     return []
@@ -124,7 +144,11 @@ def _replacements(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
         case ast.Constant(value=int() | float() as value):
             yield from (ast.Constant(value + 1), ast.Constant(value - 1))
         case ast.IfExp():
-            yield from (node.body, node.orelse, ast.IfExp(node.test, node.orelse, node.body))
+            yield from (
+                node.body,
+                node.orelse,
+                ast.IfExp(node.test, node.orelse, node.body),
+            )
         case ast.If():
             yield ast.If(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
             yield ast.If(ast.Constant(False), node.body, node.orelse)
@@ -141,7 +165,9 @@ def _replacements(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
                 yield ast.Name(name, node.ctx)
         case ast.Subscript(ctx=ast.Load()):
             yield node.value
-        case ast.Tuple(ctx=ast.Load(), elts=[first, second, *rest]) if isinstance(first, ast.expr):
+        case ast.Tuple(ctx=ast.Load(), elts=[first, second, *rest]) if isinstance(
+            first, ast.expr
+        ):
             yield ast.Tuple([second, first, *rest], node.ctx)
         case ast.Return():
             yield ast.Return(ast.Constant(None))
@@ -152,12 +178,22 @@ def _replacements(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
 
 
 def _calls(node: ast.Call) -> Iterator[ast.AST]:
-    if isinstance(node.func, ast.Attribute) and not isinstance(node.func.value, ast.Name | ast.Attribute):
+    if isinstance(node.func, ast.Attribute) and not isinstance(
+        node.func.value, ast.Name | ast.Attribute
+    ):
         yield node.func.value  # a method left out of a chain
     yield from node.args[:1]
     if len(node.args) == 2:
         yield ast.Call(node.func, node.args[::-1], node.keywords)
     for number in range(len(node.args)):
-        yield ast.Call(node.func, [arg for other, arg in enumerate(node.args) if other != number], node.keywords)
+        yield ast.Call(
+            node.func,
+            [arg for other, arg in enumerate(node.args) if other != number],
+            node.keywords,
+        )
     for number in range(len(node.keywords)):
-        yield ast.Call(node.func, node.args, [word for other, word in enumerate(node.keywords) if other != number])
+        yield ast.Call(
+            node.func,
+            node.args,
+            [word for other, word in enumerate(node.keywords) if other != number],
+        )

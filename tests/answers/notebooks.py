@@ -1,4 +1,5 @@
-"""The labs' notebooks as programs: what a question is asked about, without the cells that only train and draw."""
+"""The labs' notebooks as programs: what a question is asked about, without the cells
+that only train and draw."""
 
 import ast
 import contextlib
@@ -17,7 +18,8 @@ class Lab(NamedTuple):
     """A lab as text.
 
     Attributes:
-        cells: the sources that answers need, in order: imports, what is given, and the answers themselves.
+        cells: the sources that answers need, in order: imports, what is given, and the
+            answers themselves.
         asked: question -> the name that its `check` cell hands over.
     """
 
@@ -29,8 +31,16 @@ def read(directory: str, lab: str) -> Lab:
     """Read solutions/LAB or labs/LAB."""
     cells = nbformat.read(ROOT / directory / lab / f"{lab}.ipynb", as_version=4).cells
     code = [cell for cell in cells if cell.cell_type == "code"]
-    needed = [cell.source for cell in code if "nbgrader" in cell.metadata and not cell.metadata.nbgrader.grade]
-    checks = [CHECK.fullmatch(cell.source) for cell in code if cell.metadata.get("nbgrader", {}).get("grade")]
+    needed = [
+        cell.source
+        for cell in code
+        if "nbgrader" in cell.metadata and not cell.metadata.nbgrader.grade
+    ]
+    checks = [
+        CHECK.fullmatch(cell.source)
+        for cell in code
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    ]
     return Lab(needed, dict(match.groups() for match in checks if match))
 
 

@@ -1,4 +1,5 @@
-"""`make attacks`: everything that may be handed in, graded by nbgrader's own command, and what came of it."""
+"""`make attacks`: everything that may be handed in, graded by nbgrader's own command,
+and what came of it."""
 
 import argparse
 import copy
@@ -31,12 +32,22 @@ ROOT = Path(__file__).parents[2]
 LAB = submissions.LAB
 ON_TWO_CORES = ["--Autograde.workers=2"]
 # An endless loop is one after six seconds, too.
-SHORT = ["--Autograde.cell_seconds=6", "--Autograde.question_seconds=6", "--Autograde.patience=3"]
+SHORT = [
+    "--Autograde.cell_seconds=6",
+    "--Autograde.question_seconds=6",
+    "--Autograde.patience=3",
+]
 
 
 def autograde(course, *arguments, wait=True, lab=LAB):
     command = [sys.executable, "-m", "nbgrader", "autograde", lab, *arguments]
-    started = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    started = subprocess.Popen(
+        command,
+        cwd=course,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     return started.communicate()[1] if wait else started
 
 
@@ -53,11 +64,14 @@ def new_course(base, name):
 
 
 def attacks(base) -> list[Row]:
-    """Hand in every row of the list at once, and a good submission before and after it."""
+    """Hand in every row of the list at once, and a good submission before and after
+    it."""
     course = new_course(base, "attacks")
     rows = [each for each in submissions.ROWS if each.lab == LAB]
     for each in rows:
-        each.make(folder_of(course, each.name), copy.deepcopy(SOLVED), copy.deepcopy(RELEASED))
+        each.make(
+            folder_of(course, each.name), copy.deepcopy(SOLVED), copy.deepcopy(RELEASED)
+        )
     for name in ("0_first", "zz_last", *submissions.names(course)):
         submissions.hand_in(folder_of(course, name), SOLVED)
     secret = "canary-" + os.urandom(8).hex()
@@ -66,8 +80,11 @@ def attacks(base) -> list[Row]:
     said = autograde(course, *ON_TWO_CORES, *SHORT)
     seconds = time.monotonic() - began
     found, booked = records(course), scores(course)
-    wrong = {each.name: verdict for each in rows
-             if (verdict := submissions.verdict(each, found.get(each.name)))}  # fmt: skip
+    wrong = {
+        each.name: verdict
+        for each in rows
+        if (verdict := submissions.verdict(each, found.get(each.name)))
+    }
     for name, needed in submissions.names(course).items():
         if needed not in found.get(name, {}).get("reason", ""):
             wrong[name] = str(found.get(name))
@@ -76,7 +93,11 @@ def attacks(base) -> list[Row]:
             wrong[name] = str(found.get(name))
     numbers = {each.number for each in rows if each.number < submissions.OWN} | {71}
     submitted = {path.name for path in (course / "gradebook" / "submitted").iterdir()}
-    disagree = [n for n, record in found.items() if n in booked and booked[n] != record["points"]]
+    disagree = [
+        n
+        for n, record in found.items()
+        if n in booked and booked[n] != record["points"]
+    ]
     nbgrader(course, "generate_feedback", LAB)
     nbgrader(course, "export")
     differ = []
@@ -85,27 +106,57 @@ def attacks(base) -> list[Row]:
             path.unlink()
         autograde(course, f"--Autograde.workers={workers}", *SHORT)
         again = records(course)
-        differ += [f"{name} with {workers}" for name in submitted if _score(again.get(name)) != _score(found.get(name))]
+        differ += [
+            f"{name} with {workers}"
+            for name in submitted
+            if _score(again.get(name)) != _score(found.get(name))
+        ]
     kept = {path.name for path in (course / "gradebook" / "kept").iterdir()}
-    seen = "".join(path.read_text(errors="replace") for place in ("autograded", "feedback")
-                   for path in (course / "gradebook" / place).rglob("*") if path.is_file())  # fmt: skip
+    seen = "".join(
+        path.read_text(errors="replace")
+        for place in ("autograded", "feedback")
+        for path in (course / "gradebook" / place).rglob("*")
+        if path.is_file()
+    )
     canaries = [secret, str(course), sys.prefix, "BEGIN SOLUTION", str(ROOT / "src")]
     canaries.append((course / "gradebook" / "secret").read_text())
     leaked = submissions.leaks(seen, canaries)
-    survivors = [p for p in Path("/proc").glob("[0-9]*/cmdline") if b"grader.inside" in _bytes(p)]
-    summary = re.search(r"(\d+) submissions, (\d+) graded .*, (\d+) need a person", said)
+    survivors = [
+        p for p in Path("/proc").glob("[0-9]*/cmdline") if b"grader.inside" in _bytes(p)
+    ]
+    summary = re.search(
+        r"(\d+) submissions, (\d+) graded .*, (\d+) need a person", said
+    )
     for name, verdict in wrong.items():
         print(f"  {name}: {verdict}")
     right = len(submitted) - len(wrong)
     unkept = {record["sha256"] for record in found.values()} - kept - {""}
     return [
         row(
-            "submissions with the result that their row names", right, "submissions", len(submitted), note=_list(wrong)
+            "submissions with the result that their row names",
+            right,
+            "submissions",
+            len(submitted),
+            note=_list(wrong),
         ),
-        row("rows of the list covered by these", len(numbers), "rows", 71, note="row 72 is measured with the kills"),
-        row("submissions beyond the list among these", sum(each.number >= submissions.OWN for each in rows), ""),
         row(
-            "I1 the batch goes on, and counts who needs a person", bool(summary), "runs", 1, note=_found(summary, said)
+            "rows of the list covered by these",
+            len(numbers),
+            "rows",
+            71,
+            note="row 72 is measured with the kills",
+        ),
+        row(
+            "submissions beyond the list among these",
+            sum(each.number >= submissions.OWN for each in rows),
+            "",
+        ),
+        row(
+            "I1 the batch goes on, and counts who needs a person",
+            bool(summary),
+            "runs",
+            1,
+            note=_found(summary, said),
         ),
         row("I2 records, one per submission", len(found), "records", len(submitted)),
         row(
@@ -116,28 +167,62 @@ def attacks(base) -> list[Row]:
             note=_list(disagree),
         ),
         row("I4 processes left behind", len(survivors), "processes", at_most=0),
-        row("I5 wall time for all of them", seconds, "s", note="two workers, limits of 6 s"),
-        row("I6 secrets, solutions, paths in what students see", len(leaked), "strings", at_most=0, note=_list(leaked)),
-        row("I7 scores that differ with one or eight workers", len(differ), "scores", at_most=0, note=_list(differ)),
-        row("I8 submitted notebooks not kept under their hash", len(unkept), "notebooks", at_most=0),
+        row(
+            "I5 wall time for all of them",
+            seconds,
+            "s",
+            note="two workers, limits of 6 s",
+        ),
+        row(
+            "I6 secrets, solutions, paths in what students see",
+            len(leaked),
+            "strings",
+            at_most=0,
+            note=_list(leaked),
+        ),
+        row(
+            "I7 scores that differ with one or eight workers",
+            len(differ),
+            "scores",
+            at_most=0,
+            note=_list(differ),
+        ),
+        row(
+            "I8 submitted notebooks not kept under their hash",
+            len(unkept),
+            "notebooks",
+            at_most=0,
+        ),
     ]
 
 
 def elsewhere(base) -> list[Row]:
-    """Hand in forged replies of every kind: those of the other labs, beside their solutions."""
+    """Hand in forged replies of every kind: those of the other labs, beside their
+    solutions."""
     course, wrong, total = base / "elsewhere", {}, 0
     for lab in sorted({each.lab for each in submissions.ROWS} - {LAB}):
         prepare(ROOT, lab, course)
-        solved, rows = read("solutions", lab), [each for each in submissions.ROWS if each.lab == lab]
+        solved, rows = (
+            read("solutions", lab),
+            [each for each in submissions.ROWS if each.lab == lab],
+        )
         submissions.hand_in(folder_of(course, "solution", lab), solved, f"{lab}.ipynb")
         for each in rows:
-            each.make(folder_of(course, each.name, lab), copy.deepcopy(solved), read("labs", lab))
+            each.make(
+                folder_of(course, each.name, lab),
+                copy.deepcopy(solved),
+                read("labs", lab),
+            )
         autograde(course, *ON_TWO_CORES, lab=lab)
         found = records(course, lab)
         whole = found.get("solution", {})
         if not whole or whole["points"] != whole["possible"]:
             wrong[f"solution of {lab}"] = str(whole)
-        wrong.update((each.name, said) for each in rows if (said := submissions.verdict(each, found.get(each.name))))
+        wrong.update(
+            (each.name, said)
+            for each in rows
+            if (said := submissions.verdict(each, found.get(each.name)))
+        )
         total += 1 + len(rows)
     for name, said in wrong.items():
         print(f"  {name}: {said}")
@@ -147,7 +232,11 @@ def elsewhere(base) -> list[Row]:
 
 def _score(record):
     """Return the part of a record that is the score, to the byte."""
-    return json.dumps([record["status"], record["points"], record["questions"]]) if record else None
+    return (
+        json.dumps([record["status"], record["points"], record["questions"]])
+        if record
+        else None
+    )
 
 
 def _list(names):
@@ -166,28 +255,54 @@ def _bytes(path):
 
 
 def fuzz(base, count) -> list[Row]:
-    """Break the solution at random, hand all of it in at once, and count the records."""
+    """Break the solution at random, hand all of it in at once, and count the
+    records."""
     from test_trusted import fuzzed
 
     course, generator = new_course(base, "fuzz"), random.Random(1)
     for number in range(count):
-        (folder_of(course, f"student{number}") / f"{LAB}.ipynb").write_bytes(fuzzed(generator, SOLVED))
+        (folder_of(course, f"student{number}") / f"{LAB}.ipynb").write_bytes(
+            fuzzed(generator, SOLVED)
+        )
     began = time.monotonic()
     said = autograde(course, *ON_TWO_CORES)
     seconds = time.monotonic() - began
     found = records(course)
-    failed = [r["student"] for r in found.values() if "grader itself" in r["reason"] or "not in the" in r["reason"]]
+    failed = [
+        r["student"]
+        for r in found.values()
+        if "grader itself" in r["reason"] or "not in the" in r["reason"]
+    ]
     return [
-        row("fuzzed notebooks with a record", len(found), "records", at_least=count, note="" if found else said[-200:]),
-        row("fuzzed notebooks that the grader itself failed on", len(failed), "records", at_most=0, note=_list(failed)),
-        row("fuzzed notebooks per minute", 60 * count / seconds, "1/min", note="two workers"),
-    ]  # fmt: skip
+        row(
+            "fuzzed notebooks with a record",
+            len(found),
+            "records",
+            at_least=count,
+            note="" if found else said[-200:],
+        ),
+        row(
+            "fuzzed notebooks that the grader itself failed on",
+            len(failed),
+            "records",
+            at_most=0,
+            note=_list(failed),
+        ),
+        row(
+            "fuzzed notebooks per minute",
+            60 * count / seconds,
+            "1/min",
+            note="two workers",
+        ),
+    ]
 
 
 def kills(base, count) -> list[Row]:
-    """Kill judges, runners, the writer, and at last all of a batch, start it again, and look at the records.
+    """Kill judges, runners, the writer, and at last all of a batch, start it again, and
+    look at the records.
 
-    The writer is the batch's own process. Every third round a submission is replaced while it runs.
+    The writer is the batch's own process. Every third round a submission is replaced
+    while it runs.
     """
     course, generator = new_course(base, "kills"), random.Random(2)
     full = sum(q.points for q in submissions.QUESTIONS)
@@ -195,7 +310,8 @@ def kills(base, count) -> list[Row]:
     for number in range(6):
         wrong = number % 2
         submissions.hand_in(
-            folder_of(course, f"student{number}"), submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED
+            folder_of(course, f"student{number}"),
+            submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED,
         )
         wanted[f"student{number}"] = full - 3 * wrong
     began = time.monotonic()
@@ -206,18 +322,27 @@ def kills(base, count) -> list[Row]:
         for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
             path.unlink()
         batch = autograde(course, *ON_TWO_CORES, wait=False)
-        time.sleep(whole * generator.uniform(0.3, 0.6))  # before that there is nobody but the writer
-        for victim in (*generator.sample(["judge", "runner"], 2), generator.choice(["writer", "whole batch"])):
+        # before that there is nobody but the writer
+        time.sleep(whole * generator.uniform(0.3, 0.6))
+        for victim in (
+            *generator.sample(["judge", "runner"], 2),
+            generator.choice(["writer", "whole batch"]),
+        ):
             time.sleep(whole * generator.uniform(0.0, 0.2))
             if hit := _kill(batch.pid, victim, generator):
                 victims[hit] = victims.get(hit, 0) + 1
         if attempt % 3 == 2:
-            submissions.hand_in(folder_of(course, "student1"), {**SOLVED, "metadata": {"attempt": attempt}})
+            submissions.hand_in(
+                folder_of(course, "student1"),
+                {**SOLVED, "metadata": {"attempt": attempt}},
+            )
             wanted["student1"] = full
         batch.communicate()
         if batch.returncode or attempt % 3 == 2:
             half = records(course)
-            if any(n != "student1" and r["points"] != wanted[n] for n, r in half.items()):
+            if any(
+                n != "student1" and r["points"] != wanted[n] for n, r in half.items()
+            ):
                 bad.append(f"round {attempt}, before it was started again: {half}")
             autograde(course, *ON_TWO_CORES)
         found, booked = records(course), scores(course)
@@ -227,17 +352,32 @@ def kills(base, count) -> list[Row]:
         print(f"  {each}")
     note = ", ".join(f"{n} x {what}" for what, n in sorted(victims.items()))
     return [
-        row("kill -9 at random moments", sum(victims.values()), "kills", at_least=count, note=note),
-        row("rounds of them after which a record or a score was not right", len(bad), "rounds", at_most=0,
-            note=f"{attempt} rounds, 6 submissions each"),
-    ]  # fmt: skip
+        row(
+            "kill -9 at random moments",
+            sum(victims.values()),
+            "kills",
+            at_least=count,
+            note=note,
+        ),
+        row(
+            "rounds of them after which a record or a score was not right",
+            len(bad),
+            "rounds",
+            at_most=0,
+            note=f"{attempt} rounds, 6 submissions each",
+        ),
+    ]
 
 
 def _kill(batch, victim, generator) -> str:
-    """Kill the batch, or one of the processes below it, or all; says what was hit, if anything was."""
+    """Kill the batch, or one of the processes below it, or all; says what was hit, if
+    anything was."""
     marks = {"judge": b"grader.worker", "runner": b"grader.inside"}
-    below = [pid for pid in submissions.below(batch)
-             if marks.get(victim, b"grader.") in _bytes(Path(f"/proc/{pid}/cmdline"))]  # fmt: skip
+    below = [
+        pid
+        for pid in submissions.below(batch)
+        if marks.get(victim, b"grader.") in _bytes(Path(f"/proc/{pid}/cmdline"))
+    ]
     if victim in marks:
         chosen = [generator.choice(below)] if below else []
     else:
@@ -254,12 +394,20 @@ def _kill(batch, victim, generator) -> str:
 def throughput(base, count) -> list[Row]:
     """Grade the same submissions with stock nbgrader and with ours, in the same run.
 
-    Cells that only show something are not handed in: ours would skip them, and stock would train the lab's models.
+    Cells that only show something are not handed in: ours would skip them, and stock
+    would train the lab's models.
     """
     course = new_course(base, "throughput")
-    solved = {**SOLVED, "cells": [cell for cell in SOLVED["cells"] if not cell["metadata"].get("show")]}
+    solved = {
+        **SOLVED,
+        "cells": [cell for cell in SOLVED["cells"] if not cell["metadata"].get("show")],
+    }
     for number in range(count):
-        notebook = submissions.with_dot(solved, submissions.WRONG) if number % 3 == 0 else solved
+        notebook = (
+            submissions.with_dot(solved, submissions.WRONG)
+            if number % 3 == 0
+            else solved
+        )
         submissions.hand_in(folder_of(course, f"student{number:02}"), notebook)
     began = time.monotonic()
     autograde(course, *ON_TWO_CORES)
@@ -277,11 +425,21 @@ def throughput(base, count) -> list[Row]:
     same = sum(right.get(name) == score for name, score in scores(course).items())
     per_minute, stock_per_minute = 60 * count / ours, 60 * count / stock
     return [
-        row("submissions per minute, ours", per_minute, "1/min", note=f"{count} submissions, two workers"),
-        row("submissions per minute, stock nbgrader autograde", stock_per_minute, "1/min",
-            note=f"the same submissions, {same} with the same score" + ("" if same else said[-150:])),
+        row(
+            "submissions per minute, ours",
+            per_minute,
+            "1/min",
+            note=f"{count} submissions, two workers",
+        ),
+        row(
+            "submissions per minute, stock nbgrader autograde",
+            stock_per_minute,
+            "1/min",
+            note=f"the same submissions, {same} with the same score"
+            + ("" if same else said[-150:]),
+        ),
         row("ours against stock", per_minute / stock_per_minute, "x", at_least=4),
-    ]  # fmt: skip
+    ]
 
 
 def walls_cost(count=15) -> list[Row]:
@@ -293,7 +451,9 @@ def walls_cost(count=15) -> list[Row]:
             for nursery in (open_, walled):
                 began = time.perf_counter()
                 box = nursery.sandbox()
-                box.call("cell", {"name": "", "source": "", "seed": 0}, time.monotonic() + 60)
+                box.call(
+                    "cell", {"name": "", "source": "", "seed": 0}, time.monotonic() + 60
+                )
                 box.close()
                 taken[nursery is walled].append(time.perf_counter() - began)
     finally:
@@ -302,16 +462,39 @@ def walls_cost(count=15) -> list[Row]:
     seconds, memory = _one_worker()
     cost = statistics.median(taken[True]) - statistics.median(taken[False])
     return [
-        row("what the walls cost a submission", cost, "s", at_most=0.1, note="median of a fork with less one without"),
-        row("one submission, from its files to its record", seconds, "s", note="warm, one worker"),
-        row("most memory of a worker while it grades", memory, "MB",
-            note="judge, runner and the student's processes, pages that they share once"),
-    ]  # fmt: skip
+        row(
+            "what the walls cost a submission",
+            cost,
+            "s",
+            at_most=0.1,
+            note="median of a fork with less one without",
+        ),
+        row(
+            "one submission, from its files to its record",
+            seconds,
+            "s",
+            note="warm, one worker",
+        ),
+        row(
+            "most memory of a worker while it grades",
+            memory,
+            "MB",
+            note=(
+                "judge, runner and the student's processes, pages that they share once"
+            ),
+        ),
+    ]
 
 
 def _one_worker() -> tuple[float, float]:
-    """Grade the solution with one worker; returns the median of its seconds and the most megabytes that it had."""
-    setup = {"lab": LAB, "source": RELEASED["cells"], "secret": "00" * 32, "walls": True}
+    """Grade the solution with one worker; returns the median of its seconds and the
+    most megabytes that it had."""
+    setup = {
+        "lab": LAB,
+        "source": RELEASED["cells"],
+        "secret": "00" * 32,
+        "walls": True,
+    }
     with tempfile.TemporaryDirectory() as directory:
         submissions.hand_in(Path(directory), SOLVED)
         worker = Worker({**setup, "kept": directory, "limits": Limits()._asdict()})
@@ -335,7 +518,14 @@ def _one_worker() -> tuple[float, float]:
 
 def _share(process) -> int:
     """Return a process's share of the memory that it uses, in kilobytes."""
-    return int((re.findall(rb"^Pss:\s+(\d+)", _bytes(process / "smaps_rollup"), re.MULTILINE) or [0])[0])
+    return int(
+        (
+            re.findall(
+                rb"^Pss:\s+(\d+)", _bytes(process / "smaps_rollup"), re.MULTILINE
+            )
+            or [0]
+        )[0]
+    )
 
 
 PARTS = ["walls", "throughput", "attacks", "elsewhere", "fuzz", "kills"]
@@ -351,7 +541,10 @@ def main() -> None:
     chosen = parser.parse_args()
     missing = prove(Limits())
     if missing:
-        sys.exit(f"error: no walls here: {missing}; on Debian and Ubuntu: apt-get install bubblewrap")
+        sys.exit(
+            f"error: no walls here: {missing}; on Debian and Ubuntu: apt-get install"
+            " bubblewrap"
+        )
     began, rows = time.monotonic(), []
     with tempfile.TemporaryDirectory() as directory:
         base = Path(directory)

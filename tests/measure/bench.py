@@ -1,8 +1,11 @@
-"""`make bench`: how fast the course's models are, against PyTorch's own modules and three other libraries.
+"""`make bench`: how fast the course's models are, against PyTorch's own modules and
+three other libraries.
 
-Processor time of one thread, in one process. Whatever does the same work takes turns, so that a busy hour is busy for
-all; a figure is the median of the rounds, a ratio above 1 means that the course is quicker. The table goes to the
-screen and to _build/reports/bench.json; the full one that the book shows is committed as book/reports/bench.json.
+Processor time of one thread, in one process. Whatever does the same work takes turns,
+so that a busy hour is busy for all; a figure is the median of the rounds, a ratio above
+1 means that the course is quicker. The table goes to the screen and to
+_build/reports/bench.json; the full one that the book shows is committed as
+book/reports/bench.json.
 """
 
 import argparse
@@ -29,11 +32,13 @@ from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.transformer import FeedForward
 
 DROPOUT = 0.1
-NEVER = -1  # the id of an EOS that no model writes, so that every sentence takes all steps
+# the id of an EOS that no model writes, so that every sentence takes all steps
+NEVER = -1
 
 
 class Sizes(NamedTuple):
-    """What both sides of a comparison are built with; sentences have `length` tokens, none of them padding."""
+    """What both sides of a comparison are built with; sentences have `length` tokens,
+    none of them padding."""
 
     dim: int
     heads: int
@@ -56,7 +61,10 @@ class Plan(NamedTuple):
 
 FULL = Plan(
     rounds=9,
-    transformers={"small": Sizes(128, 4, 512, 2, 64, 32), "medium": Sizes(256, 8, 1024, 3, 32, 64)},
+    transformers={
+        "small": Sizes(128, 4, 512, 2, 64, 32),
+        "medium": Sizes(256, 8, 1024, 3, 32, 64),
+    },
     recurrent=Sizes(dim=128, heads=1, hidden_dim=256, layers=1, batch=64, length=32),
     long=2048,
     growth=[64, 128, 256, 512, 1024],
@@ -83,7 +91,10 @@ class Contest:
                 call()  # the first time is slower
                 self.calls[name] = call
             except Exception as error:  # whatever is wrong with a peer, its row says so
-                self.missing[name] = f"does not run: {type(error).__name__}: {str(error).splitlines()[0]}"
+                self.missing[name] = (
+                    f"does not run: {type(error).__name__}:"
+                    f" {str(error).splitlines()[0]}"
+                )
 
     def run(self, rounds: int) -> "Contest":
         """Measure everybody's median."""
@@ -96,28 +107,50 @@ class Contest:
         self.seconds = {name: statistics.median(of) for name, of in seconds.items()}
         return self
 
-    def ratio(self, what: str, peer: str, at_least: float | None = None, note: str = "", ours: str = "ours") -> Row:
+    def ratio(
+        self,
+        what: str,
+        peer: str,
+        at_least: float | None = None,
+        note: str = "",
+        ours: str = "ours",
+    ) -> Row:
         """Say how many times as long the peer takes."""
         for name in (ours, peer):
             if name in self.missing:
                 reason = "; ".join(filter(None, [self.missing[name], note]))
                 return row(what, None, "x", at_least)._replace(holds=False, note=reason)
-        times = f"{1e3 * self.seconds[peer]:.4g} against {1e3 * self.seconds[ours]:.4g} ms"
+        times = (
+            f"{1e3 * self.seconds[peer]:.4g} against {1e3 * self.seconds[ours]:.4g} ms"
+        )
         return row(
-            what, self.seconds[peer] / self.seconds[ours], "x", at_least, note="; ".join(filter(None, [times, note]))
+            what,
+            self.seconds[peer] / self.seconds[ours],
+            "x",
+            at_least,
+            note="; ".join(filter(None, [times, note])),
         )
 
     def share(self, what: str, part: str, note: str) -> Row:
         """Say how much of our time a part of the work takes by itself."""
         times = f"{1e3 * self.seconds[part]:.4g} of {1e3 * self.seconds['ours']:.4g} ms"
-        return row(what, self.seconds[part] / self.seconds["ours"], "of the time", note=f"{times}; {note}")
+        return row(
+            what,
+            self.seconds[part] / self.seconds["ours"],
+            "of the time",
+            note=f"{times}; {note}",
+        )
 
 
 class Products(TorchDispatchMode):
-    """Notes every product of matrices that a call makes, to make them again and nothing else."""
+    """Notes every product of matrices that a call makes, to make them again and nothing
+    else."""
 
     # The last two are taken apart into the others, but not in inference mode.
-    KINDS = {getattr(torch.ops.aten, name).default for name in ("mm", "addmm", "bmm", "linear", "matmul")}
+    KINDS = {
+        getattr(torch.ops.aten, name).default
+        for name in ("mm", "addmm", "bmm", "linear", "matmul")
+    }
 
     def __init__(self, call: Callable[[], object]):
         super().__init__()
@@ -141,12 +174,16 @@ class Batch:
 
     def __init__(self, sizes: Sizes):
         shape = (sizes.batch, sizes.length)
-        self.source, self.target, self.gold = (torch.randint(4, sizes.vocab_size, shape) for _ in range(3))
+        self.source, self.target, self.gold = (
+            torch.randint(4, sizes.vocab_size, shape) for _ in range(3)
+        )
         self.lengths = torch.full((sizes.batch,), sizes.length)
         self.padding = torch.zeros(shape, dtype=torch.bool)
 
 
-def training(model: nn.Module, logits: Callable[[], Tensor], batch: Batch) -> Callable[[], None]:
+def training(
+    model: nn.Module, logits: Callable[[], Tensor], batch: Batch
+) -> Callable[[], None]:
     """Make a call that takes one step: forwards, the loss, backwards, Adam."""
     optimizer = torch.optim.Adam(model.train().parameters(), lr=1e-4)
 
@@ -160,26 +197,40 @@ def training(model: nn.Module, logits: Callable[[], Tensor], batch: Batch) -> Ca
 
 def ours_training(model: nn.Module, batch: Batch) -> Callable[[], None]:
     """Make a call that trains one of the course's models."""
-    return training(model, lambda: model(batch.source, batch.lengths, batch.target)[0], batch)
+    return training(
+        model, lambda: model(batch.source, batch.lengths, batch.target)[0], batch
+    )
 
 
 def transformer_training(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     """Compare training steps."""
     batch, vocab_size = Batch(sizes), sizes.vocab_size
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
-    step = ours_training(models.transformer(vocab_size, vocab_size, *widths, DROPOUT), batch)
+    step = ours_training(
+        models.transformer(vocab_size, vocab_size, *widths, DROPOUT), batch
+    )
 
     def torchs(like_the_paper: bool) -> Callable[[], None]:
         model = peers.TorchTransformer(vocab_size, *widths, DROPOUT)
         model = model.drop_like_the_paper() if like_the_paper else model
-        return training(model, lambda: model(batch.source, batch.padding, batch.target), batch)
+        return training(
+            model, lambda: model(batch.source, batch.padding, batch.target), batch
+        )
 
     def joeynmts() -> Callable[[], None]:
         model = peers.joeynmt_transformer(vocab_size, *widths, DROPOUT)
-        return training(model, lambda: peers.joeynmt_logits(model, batch.source, batch.lengths, batch.target), batch)
+        return training(
+            model,
+            lambda: peers.joeynmt_logits(
+                model, batch.source, batch.lengths, batch.target
+            ),
+            batch,
+        )
 
     def x_transformers() -> Callable[[], None]:
-        model = peers.x_transformer(vocab_size, *widths[:2], sizes.layers, sizes.length, DROPOUT)
+        model = peers.x_transformer(
+            vocab_size, *widths[:2], sizes.layers, sizes.length, DROPOUT
+        )
         target = torch.cat([batch.target[:, :1], batch.gold], dim=1)
         optimizer = torch.optim.Adam(model.train().parameters(), lr=1e-4)
 
@@ -201,11 +252,26 @@ def transformer_training(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     what = f"Transformer training step, {name}"
     inside = "it also drops attention weights and inside feed-forward networks"
     return [
-        contest.ratio(f"{what}, vs nn.Transformer", "torch", 1.15, f"as it comes: {inside}"),
-        contest.ratio(f"{what}, vs nn.Transformer, equal dropout", "equal", 1.15, "both drop where the paper does"),
+        contest.ratio(
+            f"{what}, vs nn.Transformer", "torch", 1.15, f"as it comes: {inside}"
+        ),
+        contest.ratio(
+            f"{what}, vs nn.Transformer, equal dropout",
+            "equal",
+            1.15,
+            "both drop where the paper does",
+        ),
         contest.ratio(f"{what}, vs joeynmt", "joeynmt", note=inside),
-        contest.ratio(f"{what}, vs x-transformers", "x_transformers", note="drops inside sub-layers instead of after"),
-        contest.share(f"{what}, its matrix products alone", "floor", "the floor, without attention's own products"),
+        contest.ratio(
+            f"{what}, vs x-transformers",
+            "x_transformers",
+            note="drops inside sub-layers instead of after",
+        ),
+        contest.share(
+            f"{what}, its matrix products alone",
+            "floor",
+            "the floor, without attention's own products",
+        ),
     ]
 
 
@@ -223,15 +289,39 @@ def transformer_decoding(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
         return lambda: peer.greedy(batch.source, batch.padding, steps)
 
     def x_transformers() -> Callable[[], object]:
-        peer = peers.x_transformer(vocab_size, *widths[:2], sizes.layers, steps, DROPOUT).eval()
-        return lambda: peer.generate(batch.source, batch.target[:, :1], steps, temperature=0.0, cache_kv=True)
+        peer = peers.x_transformer(
+            vocab_size, *widths[:2], sizes.layers, steps, DROPOUT
+        ).eval()
+        return lambda: peer.generate(
+            batch.source, batch.target[:, :1], steps, temperature=0.0, cache_kv=True
+        )
 
-    contest = Contest(ours=lambda: ours, torch=torchs, x_transformers=x_transformers, floor=lambda: Products(ours))
+    contest = Contest(
+        ours=lambda: ours,
+        torch=torchs,
+        x_transformers=x_transformers,
+        floor=lambda: Products(ours),
+    )
     contest.run(plan.rounds)
-    what, at_least = f"Transformer greedy decoding, {name}", {"small": 6, "medium": 10}.get(name)
+    what, at_least = (
+        f"Transformer greedy decoding, {name}",
+        {
+            "small": 6,
+            "medium": 10,
+        }.get(name),
+    )
     return [
-        contest.ratio(f"{what}, vs nn.Transformer", "torch", at_least, "which recomputes the prefix"),
-        contest.ratio(f"{what}, vs x-transformers", "x_transformers", note="which has a cache as well"),
+        contest.ratio(
+            f"{what}, vs nn.Transformer",
+            "torch",
+            at_least,
+            "which recomputes the prefix",
+        ),
+        contest.ratio(
+            f"{what}, vs x-transformers",
+            "x_transformers",
+            note="which has a cache as well",
+        ),
         contest.share(f"{what}, its matrix products alone", "floor", "the floor"),
     ]
 
@@ -242,21 +332,42 @@ def beam(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
     model = models.transformer(vocab_size, vocab_size, *widths).eval()
     with torch.no_grad():
-        model.decoder.head.bias[peers.EOS] = -1e4  # no sentence ends before the last step
+        # no sentence ends before the last step
+        model.decoder.head.bias[peers.EOS] = -1e4
 
     def joeynmts() -> Callable[[], object]:
         peer = peers.joeynmt_transformer(vocab_size, *widths, DROPOUT).eval()
-        return lambda: peers.joeynmt_search(peer, batch.source, batch.lengths, steps, beam_size=5)
+        return lambda: peers.joeynmt_search(
+            peer, batch.source, batch.lengths, steps, beam_size=5
+        )
 
     contest = Contest(
-        ours=lambda: lambda: beam_search(model, batch.source, batch.lengths, peers.BOS, peers.EOS, steps, beam_size=5),
+        ours=lambda: (
+            lambda: beam_search(
+                model,
+                batch.source,
+                batch.lengths,
+                peers.BOS,
+                peers.EOS,
+                steps,
+                beam_size=5,
+            )
+        ),
         joeynmt=joeynmts,
     ).run(plan.rounds)
-    return [contest.ratio(f"Transformer beam of 5, {name}, vs joeynmt", "joeynmt", 6, "which recomputes the prefix")]
+    return [
+        contest.ratio(
+            f"Transformer beam of 5, {name}, vs joeynmt",
+            "joeynmt",
+            6,
+            "which recomputes the prefix",
+        )
+    ]
 
 
 def d2l_encoder(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
-    """Compare encoders, forwards and backwards: d2l's package has no Transformer decoder."""
+    """Compare encoders, forwards and backwards: d2l's package has no Transformer
+    decoder."""
     batch = Batch(sizes)
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
     encoder = models.encoder_only(sizes.vocab_size, *widths, DROPOUT, pre_norm=False)
@@ -265,30 +376,54 @@ def d2l_encoder(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
         peer = peers.d2l_encoder(sizes.vocab_size, *widths, DROPOUT)
         return lambda: peer(batch.source, batch.lengths).sum().backward()
 
-    contest = Contest(ours=lambda: lambda: encoder(batch.source, batch.lengths).states.sum().backward(), d2l=d2ls).run(
-        plan.rounds
-    )
+    contest = Contest(
+        ours=lambda: (
+            lambda: encoder(batch.source, batch.lengths).states.sum().backward()
+        ),
+        d2l=d2ls,
+    ).run(plan.rounds)
     what = f"Transformer encoder, forwards and backwards, {name}, vs d2l"
-    return [contest.ratio(what, "d2l", note="post-norm; d2l also drops attention weights")]
+    return [
+        contest.ratio(what, "d2l", note="post-norm; d2l also drops attention weights")
+    ]
 
 
 def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
     """Compare recurrent models: training steps, and greedy decoding."""
     batch, vocab_size, dim = Batch(sizes), sizes.vocab_size, sizes.hidden_dim
     widths = (vocab_size, vocab_size, sizes.dim, dim)
-    bahdanau = models.bahdanau(*widths, AdditiveScore(dim, 2 * dim, dim), dropout=DROPOUT)
+    bahdanau = models.bahdanau(
+        *widths, AdditiveScore(dim, 2 * dim, dim), dropout=DROPOUT
+    )
     # joeynmt's output layer: a tanh of the state's width, then a map without bias.
     wide = bahdanau.decoder.head.in_features
-    bahdanau.decoder.head = nn.Sequential(nn.Linear(wide, dim), nn.Tanh(), nn.Linear(dim, vocab_size, bias=False))
-    fed = models.luong(*widths, AdditiveScore(dim, 2 * dim, dim), input_feeding=True, dropout=DROPOUT)
+    bahdanau.decoder.head = nn.Sequential(
+        nn.Linear(wide, dim), nn.Tanh(), nn.Linear(dim, vocab_size, bias=False)
+    )
+    fed = models.luong(
+        *widths, AdditiveScore(dim, 2 * dim, dim), input_feeding=True, dropout=DROPOUT
+    )
     luong = models.luong(*widths, GeneralScore(dim, 2 * dim), dropout=DROPOUT)
 
     def joeynmts(attention: str, feeding: bool) -> nn.Module:
-        return peers.joeynmt_rnn(vocab_size, sizes.dim, dim, DROPOUT, attention=attention, input_feeding=feeding)
+        return peers.joeynmt_rnn(
+            vocab_size,
+            sizes.dim,
+            dim,
+            DROPOUT,
+            attention=attention,
+            input_feeding=feeding,
+        )
 
     def joeynmts_training(attention: str, feeding: bool) -> Callable[[], None]:
         peer = joeynmts(attention, feeding)
-        return training(peer, lambda: peers.joeynmt_logits(peer, batch.source, batch.lengths, batch.target), batch)
+        return training(
+            peer,
+            lambda: peers.joeynmt_logits(
+                peer, batch.source, batch.lengths, batch.target
+            ),
+            batch,
+        )
 
     trained = Contest(
         bahdanau=lambda: ours_training(bahdanau, batch),
@@ -300,28 +435,65 @@ def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
 
     def ours_greedy(model: nn.Module) -> Callable[[], object]:
         model.eval()
-        return lambda: greedy(model, batch.source, batch.lengths, peers.BOS, NEVER, sizes.length)
+        return lambda: greedy(
+            model, batch.source, batch.lengths, peers.BOS, NEVER, sizes.length
+        )
 
     def joeynmts_greedy() -> Callable[[], object]:
         peer = joeynmts("bahdanau", feeding=True).eval()
-        return lambda: peers.joeynmt_search(peer, batch.source, batch.lengths, sizes.length, beam_size=1)
+        return lambda: peers.joeynmt_search(
+            peer, batch.source, batch.lengths, sizes.length, beam_size=1
+        )
 
-    decoded = Contest(bahdanau=lambda: ours_greedy(bahdanau), joeynmt=joeynmts_greedy).run(plan.rounds)
-    equal_head = "equal head; its additive decoder asks after the update and feeds back a vector half as wide"
+    decoded = Contest(
+        bahdanau=lambda: ours_greedy(bahdanau), joeynmt=joeynmts_greedy
+    ).run(plan.rounds)
+    equal_head = (
+        "equal head; its additive decoder asks after the update and feeds back a vector"
+        " half as wide"
+    )
     same = "the same function: additive score, asked after the update, input feeding"
     once = "the same function without input feeding; joeynmt takes the steps one by one"
     return [
-        trained.ratio("Bahdanau training step, vs joeynmt", "joeynmts_bahdanau", 1.0, equal_head, "bahdanau"),
-        trained.ratio("joeynmt's additive decoder, training step", "joeynmts_bahdanau", None, same, "fed"),
-        trained.ratio("Luong training step, all steps in one pass, vs joeynmt", "joeynmts_luong", 1.4, once, "luong"),
-        decoded.ratio("Bahdanau greedy decoding, vs joeynmt", "joeynmt", 2.0, equal_head, "bahdanau"),
+        trained.ratio(
+            "Bahdanau training step, vs joeynmt",
+            "joeynmts_bahdanau",
+            1.0,
+            equal_head,
+            "bahdanau",
+        ),
+        trained.ratio(
+            "joeynmt's additive decoder, training step",
+            "joeynmts_bahdanau",
+            None,
+            same,
+            "fed",
+        ),
+        trained.ratio(
+            "Luong training step, all steps in one pass, vs joeynmt",
+            "joeynmts_luong",
+            1.4,
+            once,
+            "luong",
+        ),
+        decoded.ratio(
+            "Bahdanau greedy decoding, vs joeynmt",
+            "joeynmt",
+            2.0,
+            equal_head,
+            "bahdanau",
+        ),
     ]
 
 
 def additive(sizes: Sizes, plan: Plan) -> list[Row]:
-    """Compare additive attention alone, T steps of one query each, forwards and backwards."""
+    """Compare additive attention alone, T steps of one query each, forwards and
+    backwards."""
     dim, steps = sizes.hidden_dim, sizes.length
-    query, key = torch.randn(sizes.batch, steps, dim), torch.randn(sizes.batch, steps, 2 * dim)
+    query, key = (
+        torch.randn(sizes.batch, steps, dim),
+        torch.randn(sizes.batch, steps, 2 * dim),
+    )
     query.requires_grad_()
     key.requires_grad_()
     score = AdditiveScore(dim, 2 * dim, dim)
@@ -335,7 +507,9 @@ def additive(sizes: Sizes, plan: Plan) -> list[Row]:
     def concatenated() -> None:
         contexts = []
         for q in query.split(1, dim=1):
-            hidden = torch.tanh(concat(torch.cat([q.expand(-1, steps, -1), key], dim=-1)))
+            hidden = torch.tanh(
+                concat(torch.cat([q.expand(-1, steps, -1), key], dim=-1))
+            )
             contexts.append(attend(score.energy_proj(hidden).mT, key)[0])
         torch.cat(contexts, dim=1).sum().backward()
 
@@ -348,11 +522,15 @@ def additive(sizes: Sizes, plan: Plan) -> list[Row]:
 
         return each_step
 
-    contest = Contest(ours=lambda: projected_once, concat=lambda: concatenated, d2l=d2ls).run(plan.rounds)
+    contest = Contest(
+        ours=lambda: projected_once, concat=lambda: concatenated, d2l=d2ls
+    ).run(plan.rounds)
     what = "Additive attention alone, keys projected once"
     return [
         contest.ratio(f"{what}, vs concatenating at every step", "concat", 5),
-        contest.ratio(f"{what}, vs d2l", "d2l", note="which projects them at every step"),
+        contest.ratio(
+            f"{what}, vs d2l", "d2l", note="which projects them at every step"
+        ),
     ]
 
 
@@ -365,12 +543,23 @@ def multi_head(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     for need in (False, True):
         asked = "with weights" if need else "no weights asked for"
         contest = Contest(
-            ours=lambda need=need: lambda: ours(x, x, x, need_weights=need)[0].sum().backward(),
+            ours=lambda need=need: (
+                lambda: ours(x, x, x, need_weights=need)[0].sum().backward()
+            ),
             torch=lambda need=need: (
-                lambda: torchs(x, x, x, need_weights=need, average_attn_weights=False)[0].sum().backward()
+                lambda: (
+                    torchs(x, x, x, need_weights=need, average_attn_weights=False)[0]
+                    .sum()
+                    .backward()
+                )
             ),
         ).run(plan.rounds)
-        rows.append(contest.ratio(f"Multi-head self-attention, {name}, {asked}, vs nn.MultiheadAttention", "torch"))
+        rows.append(
+            contest.ratio(
+                f"Multi-head self-attention, {name}, {asked}, vs nn.MultiheadAttention",
+                "torch",
+            )
+        )
     return rows
 
 
@@ -389,38 +578,63 @@ def kept_for_backward(call: Callable[[], object]) -> list[Tensor]:
 
 
 def score_memory(plan: Plan) -> list[Row]:
-    """Count what attention over a long sequence keeps in memory for the backward pass."""
+    """Count what attention over a long sequence keeps in memory for the backward
+    pass."""
     length, dim, heads = plan.long, 64, 4
     attention = MultiHeadAttention(dim, heads)
     x = torch.randn(1, length, dim, requires_grad=True)
     mask = torch.ones(1, 1, length, dtype=torch.bool)
     rows = []
     for need in (False, True):
-        kept = kept_for_backward(lambda need=need: attention(x, x, x, mask, need_weights=need))
+        kept = kept_for_backward(
+            lambda need=need: attention(x, x, x, mask, need_weights=need)
+        )
         tables = sum(tensor.numel() >= length**2 for tensor in kept)
         megabytes = sum(tensor.untyped_storage().nbytes() for tensor in kept) / 2**20
         asked = "with weights" if need else "no weights asked for"
-        what, note = f"score memory at T = S = {length}, {asked}", f"{heads} heads, width {dim}, B = 1"
+        what, note = (
+            f"score memory at T = S = {length}, {asked}",
+            f"{heads} heads, width {dim}, B = 1",
+        )
         at_most = None if need else 0
-        rows.append(row(f"{what}: (T, S) tensors kept for the backward pass", tables, "tensors", None, at_most, note))
+        rows.append(
+            row(
+                f"{what}: (T, S) tensors kept for the backward pass",
+                tables,
+                "tensors",
+                None,
+                at_most,
+                note,
+            )
+        )
         rows.append(row(f"{what}: kept in all", megabytes, "MiB", note=note))
     return rows
 
 
 def layers_of(T: int, S: int, D: int) -> dict[str, Callable[[], None]]:
-    """Build layers of width D, that look from T positions at S others, or go along them."""
+    """Build layers of width D, that look from T positions at S others, or go along
+    them."""
     x, memory = (torch.randn(4, size, D, requires_grad=True) for size in (T, S))
-    attention, recurrent, feed_forward = MultiHeadAttention(D, 2), nn.GRU(D, D, batch_first=True), FeedForward(D, 4 * D)
+    attention, recurrent, feed_forward = (
+        MultiHeadAttention(D, 2),
+        nn.GRU(D, D, batch_first=True),
+        FeedForward(D, 4 * D),
+    )
     return {
-        "attention": lambda: attention(x, memory, memory, need_weights=False)[0].sum().backward(),
-        "attention with weights": lambda: attention(x, memory, memory)[0].sum().backward(),
+        "attention": (
+            lambda: attention(x, memory, memory, need_weights=False)[0].sum().backward()
+        ),
+        "attention with weights": (
+            lambda: attention(x, memory, memory)[0].sum().backward()
+        ),
         "recurrent layer": lambda: recurrent(memory)[0].sum().backward(),
         "feed-forward": lambda: feed_forward(x).sum().backward(),
     }
 
 
 def growth(plan: Plan) -> list[Row]:
-    """Measure how layers' cost grows with the target, the source and the width; forwards and backwards."""
+    """Measure how layers' cost grows with the target, the source and the width;
+    forwards and backwards."""
     rows = []
     for axis in "TSD":
         for n in plan.growth:
@@ -430,11 +644,20 @@ def growth(plan: Plan) -> list[Row]:
             layers = layers_of(**at)
             if axis == "S":
                 layers.pop("feed-forward")  # it sees no source
-            contest = Contest(**{layer: (lambda call=call: call) for layer, call in layers.items()}).run(plan.rounds)
-            fixed = ", ".join(f"{letter} = {size}" for letter, size in at.items() if letter != axis)
+            contest = Contest(
+                **{layer: lambda call=call: call for layer, call in layers.items()}
+            ).run(plan.rounds)
+            fixed = ", ".join(
+                f"{letter} = {size}" for letter, size in at.items() if letter != axis
+            )
             for layer, seconds in contest.seconds.items():
                 rows.append(
-                    row(f"growth in {axis}: {layer}, {axis} = {n}", 1e3 * seconds, "ms", note=f"B = 4, {fixed}")
+                    row(
+                        f"growth in {axis}: {layer}, {axis} = {n}",
+                        1e3 * seconds,
+                        "ms",
+                        note=f"B = 4, {fixed}",
+                    )
                 )
     return rows
 
@@ -457,7 +680,11 @@ def measure(plan: Plan) -> Iterator[Row]:
 def main(arguments: list[str] | None = None) -> None:
     """Fetch the peers, measure, write the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, one round: shows that it runs, and no more")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="tiny sizes, one round: shows that it runs, and no more",
+    )
     quick = parser.parse_args(arguments).quick
     begin = time.perf_counter()
     torch.set_num_threads(1)

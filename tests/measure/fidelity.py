@@ -23,21 +23,61 @@ def main() -> None:
 
 def by_hand(lab: str, question: Question) -> list[Row]:
     """Count the hand-written answers, and what becomes of them."""
-    right, wrong = [answer.thing for answer in core.RIGHT[question.name]], core.WRONG[question.name]
-    rejected = [t.__name__ for t in right if fidelity.earned(fidelity.results(question, t)) < question.points]
+    right, wrong = (
+        [answer.thing for answer in core.RIGHT[question.name]],
+        core.WRONG[question.name],
+    )
+    rejected = [
+        t.__name__
+        for t in right
+        if fidelity.earned(fidelity.results(question, t)) < question.points
+    ]
     found = {str(answer): fidelity.results(question, answer.thing) for answer in wrong}
-    accepted = [name for name, results in found.items() if fidelity.earned(results) == question.points]
-    named = [answer for answer in wrong if fidelity.named(found[str(answer)]) & answer.names]
+    accepted = [
+        name
+        for name, results in found.items()
+        if fidelity.earned(results) == question.points
+    ]
+    named = [
+        answer for answer in wrong if fidelity.named(found[str(answer)]) & answer.names
+    ]
     own = sum(fidelity.is_own(question, answer.thing) for answer in wrong)
     traces = {fidelity.operators(question, thing) for thing in right}
     what = f"{lab} {question.name}: "
     return [
-        row(what + "right answers with operator calls of their own", len(traces), "answers", at_least=10),
-        row(what + "right answers rejected", len(rejected), "answers", at_most=0, note=", ".join(rejected)),
+        row(
+            what + "right answers with operator calls of their own",
+            len(traces),
+            "answers",
+            at_least=10,
+        ),
+        row(
+            what + "right answers rejected",
+            len(rejected),
+            "answers",
+            at_most=0,
+            note=", ".join(rejected),
+        ),
         row(what + "wrong answers", len(wrong), "answers", at_least=8),
-        row(what + "wrong answers that are a misconception of the question", own / len(wrong), "share", at_most=0.5),
-        row(what + "wrong answers accepted", len(accepted), "answers", at_most=0, note=", ".join(accepted)),
-        row(what + "wrong answers named rightly", len(named) / len(wrong), "share", at_least=0.8),
+        row(
+            what + "wrong answers that are a misconception of the question",
+            own / len(wrong),
+            "share",
+            at_most=0.5,
+        ),
+        row(
+            what + "wrong answers accepted",
+            len(accepted),
+            "answers",
+            at_most=0,
+            note=", ".join(accepted),
+        ),
+        row(
+            what + "wrong answers named rightly",
+            len(named) / len(wrong),
+            "share",
+            at_least=0.8,
+        ),
     ]
 
 
@@ -45,14 +85,27 @@ def automatic(lab: str, question: Question) -> list[Row]:
     """Count the mutants of the solution, and those that nothing tells from it."""
     verdicts = list(fidelity.judged(lab, question))
     different = [verdict for verdict in verdicts if not verdict.equivalent]
-    missed = [verdict.mutant.change for verdict in different if verdict.points == question.points]
+    missed = [
+        verdict.mutant.change
+        for verdict in different
+        if verdict.points == question.points
+    ]
     alike = [verdict.mutant.change for verdict in verdicts if verdict.equivalent]
     what = f"{lab} {question.name}: "
     return [
         row(
-            what + "mutants", len(different), "mutants", note="equivalent, not counted: " + ("; ".join(alike) or "none")
+            what + "mutants",
+            len(different),
+            "mutants",
+            note="equivalent, not counted: " + ("; ".join(alike) or "none"),
         ),
-        row(what + "mutants accepted", len(missed) / len(different), "share", at_most=0.01, note="; ".join(missed)),
+        row(
+            what + "mutants accepted",
+            len(missed) / len(different),
+            "share",
+            at_most=0.01,
+            note="; ".join(missed),
+        ),
     ]
 
 
@@ -63,12 +116,27 @@ def whole(lab: str) -> list[Row]:
     release = fidelity.points_of(lab, notebooks.read("labs", lab).cells)
     alone = 0
     for name in full:
-        alone += fidelity.points_of(lab, fidelity.with_one_wrong(lab, name)) == {**full, name: 0}
+        alone += fidelity.points_of(lab, fidelity.with_one_wrong(lab, name)) == {
+            **full,
+            name: 0,
+        }
     possible = sum(full.values())
     return [
-        row(f"{lab}: release", sum(release.values()), f"of {possible} points", at_most=0),
-        row(f"{lab}: solution", sum(solution.values()), f"of {possible} points", at_least=possible),
-        row(f"{lab}: wrong answers that cost their own points alone", alone, "questions", at_least=len(full)),
+        row(
+            f"{lab}: release", sum(release.values()), f"of {possible} points", at_most=0
+        ),
+        row(
+            f"{lab}: solution",
+            sum(solution.values()),
+            f"of {possible} points",
+            at_least=possible,
+        ),
+        row(
+            f"{lab}: wrong answers that cost their own points alone",
+            alone,
+            "questions",
+            at_least=len(full),
+        ),
     ]
 
 

@@ -1,12 +1,14 @@
-"""`make ladder`: every rung, from the bottleneck to a Transformer, on the same tasks with the same budget.
+"""`make ladder`: every rung, from the bottleneck to a Transformer, on the same tasks
+with the same budget.
 
-The budget is what a model is given, not what it takes: all rungs of a task and seed see the same batches in the same
-order, and each has the width, a multiple of 8, that brings its number of parameters nearest to that of a Bahdanau model
-64 wide. What they take for it, in seconds of one CPU thread, is measured. A seed changes the examples, their order and
-the first weights together.
+The budget is what a model is given, not what it takes: all rungs of a task and seed see
+the same batches in the same order, and each has the width, a multiple of 8, that brings
+its number of parameters nearest to that of a Bahdanau model 64 wide. What they take for
+it, in seconds of one CPU thread, is measured. A seed changes the examples, their order
+and the first weights together.
 
-What a cell (task, rung, seed) came to is kept in _build/ladder, under the code that it depends on, so that a killed run
-goes on where it was, and a second one is free.
+What a cell (task, rung, seed) came to is kept in _build/ladder, under the code that it
+depends on, so that a killed run goes on where it was, and a second one is free.
 """
 
 import argparse
@@ -43,14 +45,16 @@ LEARNING_RATE, EMBEDDING, WINDOW, SEEDS = 8e-3, 32, 5, (0, 1, 2)
 
 
 class Rung(NamedTuple):
-    """A kind of model: (source tokens, target tokens, width) -> untrained; and whether its memory has one slot."""
+    """A kind of model: (source tokens, target tokens, width) -> untrained; and whether
+    its memory has one slot."""
 
     build: Callable[[int, int, int], EncoderDecoder]
     one_slot: bool = False
 
 
 class Trial(NamedTuple):
-    """A task and its budget; `bounds` are the longest of the source lengths that are reported together."""
+    """A task and its budget; `bounds` are the longest of the source lengths that are
+    reported together."""
 
     make: Callable[..., SequenceTask]
     steps: int
@@ -65,16 +69,37 @@ def additive(width: int, directions: int = 2) -> AdditiveScore:
 
 
 RUNGS = {
-    "final state": Rung(lambda s, t, d: models.final_state(s, t, EMBEDDING, d), one_slot=True),
-    "context every step": Rung(lambda s, t, d: models.context_every_step(s, t, EMBEDDING, d), one_slot=True),
-    "stacked encoder": Rung(lambda s, t, d: models.context_every_step(s, t, EMBEDDING, d, num_layers=2), one_slot=True),
+    "final state": Rung(
+        lambda s, t, d: models.final_state(s, t, EMBEDDING, d), one_slot=True
+    ),
+    "context every step": Rung(
+        lambda s, t, d: models.context_every_step(s, t, EMBEDDING, d), one_slot=True
+    ),
+    "stacked encoder": Rung(
+        lambda s, t, d: models.context_every_step(s, t, EMBEDDING, d, num_layers=2),
+        one_slot=True,
+    ),
     "Bahdanau": Rung(lambda s, t, d: models.bahdanau(s, t, EMBEDDING, d, additive(d))),
     "Luong": Rung(lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d))),
-    "Luong, input feeding": Rung(lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d), input_feeding=True)),
-    "local-m": Rung(lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d), LocalM(WINDOW))),
-    "local-p": Rung(lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d), LocalP(d, d, WINDOW))),
-    "GNMT-like": Rung(lambda s, t, d: models.gnmt(s, t, EMBEDDING, d, additive(d, directions=1))),
-    "Transformer": Rung(lambda s, t, d: models.transformer(s, t, d, 4, 2 * d, num_layers=2)),
+    "Luong, input feeding": Rung(
+        lambda s, t, d: models.luong(
+            s, t, EMBEDDING, d, additive(d), input_feeding=True
+        )
+    ),
+    "local-m": Rung(
+        lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d), LocalM(WINDOW))
+    ),
+    "local-p": Rung(
+        lambda s, t, d: models.luong(
+            s, t, EMBEDDING, d, additive(d), LocalP(d, d, WINDOW)
+        )
+    ),
+    "GNMT-like": Rung(
+        lambda s, t, d: models.gnmt(s, t, EMBEDDING, d, additive(d, directions=1))
+    ),
+    "Transformer": Rung(
+        lambda s, t, d: models.transformer(s, t, d, 4, 2 * d, num_layers=2)
+    ),
 }
 
 TRIALS = {
@@ -90,13 +115,15 @@ class Cell(NamedTuple):
     parameters: int
     cpu_seconds: float
     exact_match: float
-    by_length: list[float | None]  # exact match for each of the trial's bounds; None: no test example is so long
+    # exact match for each of the trial's bounds; None: no test example is so long
+    by_length: list[float | None]
     alignment_error: float | None
     tokens_per_second: float
 
 
 class Effort(NamedTuple):
-    """How much is done: everything, or, to see that it works, a little of everything."""
+    """How much is done: everything, or, to see that it works, a little of
+    everything."""
 
     seeds: Sequence[int] = SEEDS
     steps: int | None = None
@@ -111,9 +138,13 @@ def count(model: nn.Module) -> int:
 
 
 def width_of_like_size(rung: Rung, source_size: int, target_size: int) -> int:
-    """Return the width that brings a rung's number of parameters nearest to the 64-wide Bahdanau model's."""
+    """Return the width that brings a rung's number of parameters nearest to the 64-wide
+    Bahdanau model's."""
     size = count(RUNGS["Bahdanau"].build(source_size, target_size, 64))
-    return min(range(16, 129, 8), key=lambda d: abs(count(rung.build(source_size, target_size, d)) - size))
+    return min(
+        range(16, 129, 8),
+        key=lambda d: abs(count(rung.build(source_size, target_size, d)) - size),
+    )
 
 
 def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
@@ -127,39 +158,69 @@ def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
     model = rung.build(*vocabularies, width)
 
     start = time.process_time()
-    train(model, task, TrainConfig(effort.steps or trial.steps, trial.batch_size, LEARNING_RATE, seed=seed))
+    train(
+        model,
+        task,
+        TrainConfig(
+            effort.steps or trial.steps, trial.batch_size, LEARNING_RATE, seed=seed
+        ),
+    )
     cpu_seconds = time.process_time() - start
     start = time.process_time()
     predictions = task.predict(model, task.test)
     decoding_seconds = time.process_time() - start
 
     result = evaluate(model, task, task.test)
-    bounds = [next(bound for bound in trial.bounds if len(e.source) <= bound) for e in task.test]
-    by_bound = exact_match_by_length(result.predictions, [e.target for e in task.test], bounds)
+    bounds = [
+        next(bound for bound in trial.bounds if len(e.source) <= bound)
+        for e in task.test
+    ]
+    by_bound = exact_match_by_length(
+        result.predictions, [e.target for e in task.test], bounds
+    )
     return Cell(
         parameters=count(model),
         cpu_seconds=cpu_seconds,
         exact_match=result.exact_match,
         by_length=[by_bound.get(bound) for bound in trial.bounds],
         alignment_error=None if result.hit_rate is None else 1 - result.hit_rate,
-        tokens_per_second=sum(len(tokens) + 1 for tokens in predictions) / decoding_seconds,
+        tokens_per_second=sum(len(tokens) + 1 for tokens in predictions)
+        / decoding_seconds,
     )
 
 
 @cache
-def _task(make: Callable[..., SequenceTask], seed: int, sizes: tuple[tuple[str, int], ...]) -> SequenceTask:
+def _task(
+    make: Callable[..., SequenceTask], seed: int, sizes: tuple[tuple[str, int], ...]
+) -> SequenceTask:
     return make(seed=seed, **dict(sizes))
 
 
 def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
-    """Name a cell by what it is and by the code it comes from: not by that of other rungs and other tasks."""
+    """Name a cell by what it is and by the code it comes from: not by that of other
+    rungs and other tasks."""
     trial, rung = TRIALS[task_name], RUNGS[rung_name]
-    numbers = [LEARNING_RATE, EMBEDDING, WINDOW, trial.steps, trial.batch_size, trial.bounds]
+    numbers = [
+        LEARNING_RATE,
+        EMBEDDING,
+        WINDOW,
+        trial.steps,
+        trial.batch_size,
+        trial.bounds,
+    ]
     numbers += [effort.steps, effort.sizes]
     code = hashlib.sha256(repr((torch.__version__, numbers)).encode())
-    for function in (measure, width_of_like_size, additive, RUNGS["Bahdanau"].build, rung.build):
+    for function in (
+        measure,
+        width_of_like_size,
+        additive,
+        RUNGS["Bahdanau"].build,
+        rung.build,
+    ):
         code.update(inspect.getsource(function).encode())
-    others = {other.make.__module__ for name, other in TRIALS.items() if name != task_name}
+    others = {
+        other.make.__module__ for name, other in TRIALS.items() if name != task_name
+    }
     for module in sorted(IMPORTED - others):
         code.update(Path(str(sys.modules[module].__file__)).read_bytes())
     return f"{task_name}-{rung_name.replace(',', '').replace(' ', '-')}-{seed}-{code.hexdigest()[:16]}"
@@ -172,9 +233,12 @@ Where = tuple[str, str, int]  # task, rung, seed
 
 
 def measure_all(effort: Effort, jobs: int, folder: Path) -> dict[Where, Cell]:
-    """Measure what has not been measured yet, `jobs` cells at once, and keep each as soon as it is there."""
+    """Measure what has not been measured yet, `jobs` cells at once, and keep each as
+    soon as it is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [(task, rung, seed) for seed in effort.seeds for task in TRIALS for rung in RUNGS]
+    wanted = [
+        (task, rung, seed) for seed in effort.seeds for task in TRIALS for rung in RUNGS
+    ]
     files = {where: folder / f"{key(*where, effort)}.json" for where in wanted}
     missing = [where for where in wanted if not files[where].exists()]
     print(f"{len(wanted)} cells, {len(wanted) - len(missing)} of them measured earlier")
@@ -185,52 +249,84 @@ def measure_all(effort: Effort, jobs: int, folder: Path) -> dict[Where, Cell]:
         part.replace(files[where])
         task, rung, seed = where
         print(
-            f"{done:3} of {len(missing)}: {task:10}{rung:22}seed {seed}: exact match {cell.exact_match:.3f}, "
-            f"{cell.cpu_seconds:.1f} s",
+            f"{done:3} of {len(missing)}: {task:10}{rung:22}seed {seed}: exact match"
+            f" {cell.exact_match:.3f}, {cell.cpu_seconds:.1f} s",
             flush=True,
         )
-    return {where: Cell(**json.loads(path.read_text(encoding="utf-8"))) for where, path in files.items()}
+    return {
+        where: Cell(**json.loads(path.read_text(encoding="utf-8")))
+        for where, path in files.items()
+    }
 
 
-def _each(missing: Sequence[Where], effort: Effort, jobs: int) -> Iterator[tuple[Where, Cell]]:
+def _each(
+    missing: Sequence[Where], effort: Effort, jobs: int
+) -> Iterator[tuple[Where, Cell]]:
     if jobs == 1:
         yield from ((where, measure(*where, effort)) for where in missing)
         return
     # Spawned, not forked: torch's threads do not survive a fork.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
         futures = {pool.submit(measure, *where, effort): where for where in missing}
-        yield from ((futures[future], future.result()) for future in as_completed(futures))
+        yield from (
+            (futures[future], future.result()) for future in as_completed(futures)
+        )
 
 
 def rows(cells: dict[Where, Cell], seeds: Sequence[int]) -> Iterator[report.Row]:
     """Turn the cells into figures; `what` is "task / rung / figure"."""
     for task, trial in TRIALS.items():
         for rung in RUNGS:
-            yield from _figures(task, trial, rung, [cells[task, rung, seed] for seed in seeds])
+            yield from _figures(
+                task, trial, rung, [cells[task, rung, seed] for seed in seeds]
+            )
 
 
-def _figures(task: str, trial: Trial, rung: str, cells: list[Cell]) -> Iterator[report.Row]:
+def _figures(
+    task: str, trial: Trial, rung: str, cells: list[Cell]
+) -> Iterator[report.Row]:
     def figure(what: str, value: float | None, unit: str, **target: Any) -> report.Row:
         return report.row(f"{task} / {rung} / {what}", value, unit, **target)
 
     held_to = rung == "Bahdanau"
     exact = [cell.exact_match for cell in cells]
-    errors = [cell.alignment_error for cell in cells if cell.alignment_error is not None]
+    errors = [
+        cell.alignment_error for cell in cells if cell.alignment_error is not None
+    ]
     of_seeds = "of 1 seed" if len(cells) == 1 else f"of {len(cells)} seeds"
     yield figure("parameters", cells[0].parameters, "")
     seconds = median(cell.cpu_seconds for cell in cells)
     yield figure(
-        "CPU time", seconds, "s", at_most=trial.at_most_seconds if held_to else None, note=f"median {of_seeds}"
+        "CPU time",
+        seconds,
+        "s",
+        at_most=trial.at_most_seconds if held_to else None,
+        note=f"median {of_seeds}",
     )
-    yield figure("exact match", mean(exact), "share", at_least=0.99 if held_to else None, note=f"mean {of_seeds}")
+    yield figure(
+        "exact match",
+        mean(exact),
+        "share",
+        at_least=0.99 if held_to else None,
+        note=f"mean {of_seeds}",
+    )
     yield figure("exact match, lowest", min(exact), "share")
     yield figure("exact match, highest", max(exact), "share")
     for i, (low, high) in enumerate(zip((0, *trial.bounds), trial.bounds)):
         shares = [cell.by_length[i] for cell in cells if cell.by_length[i] is not None]
-        near_zero = 0.05 if task == "reversal" and RUNGS[rung].one_slot and low == 14 else None
+        near_zero = (
+            0.05 if task == "reversal" and RUNGS[rung].one_slot and low == 14 else None
+        )
         what = f"exact match, {low + 1} to {high} {trial.unit}"
         yield figure(what, mean(shares) if shares else None, "share", at_most=near_zero)
-    yield figure("alignment error", mean(errors) if errors else None, "share", note=f"1 - hit rate, mean {of_seeds}")
+    yield figure(
+        "alignment error",
+        mean(errors) if errors else None,
+        "share",
+        note=f"1 - hit rate, mean {of_seeds}",
+    )
     yield figure("alignment error, lowest", min(errors) if errors else None, "share")
     speed = median(cell.tokens_per_second for cell in cells)
     yield figure("decoding", speed, "tokens/s", note="greedy, 256 at once, CPU time")
@@ -238,12 +334,26 @@ def _figures(task: str, trial: Trial, rung: str, cells: list[Cell]) -> Iterator[
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two steps on few examples, to see that it works")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once; more than one slow each other down")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="two steps on few examples, to see that it works",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        help="processes at once; more than one slow each other down",
+    )
     options = parser.parse_args(arguments)
     effort, name = (QUICK, "ladder-quick") if options.quick else (Effort(), "ladder")
     cells = measure_all(effort, options.jobs, CELLS)
-    report.write(name, rows(cells, effort.seeds), sum(cell.cpu_seconds for cell in cells.values()), report.REPORTS)
+    report.write(
+        name,
+        rows(cells, effort.seeds),
+        sum(cell.cpu_seconds for cell in cells.values()),
+        report.REPORTS,
+    )
 
 
 if __name__ == "__main__":

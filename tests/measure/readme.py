@@ -1,4 +1,5 @@
-"""`make readme`: train the course's Bahdanau model on dates and draw one alignment for the README."""
+"""`make readme`: train the course's Bahdanau model on dates and draw one alignment for
+the README."""
 
 from pathlib import Path
 
@@ -19,11 +20,20 @@ def main() -> None:
     torch.manual_seed(0)
     task = dates()
     score = AdditiveScore(query_dim=64, key_dim=128, hidden_dim=64)
-    model = bahdanau(len(task.source_vocabulary), len(task.target_vocabulary), 32, 64, score)
+    model = bahdanau(
+        len(task.source_vocabulary), len(task.target_vocabulary), 32, 64, score
+    )
     train(model, task, TrainConfig(steps=300, learning_rate=8e-3))
     result = evaluate(model, task, task.test)
-    print(f"exact match {result.exact_match:.3f}, alignment hit rate {result.hit_rate:.3f} on {len(task.test)} dates")
-    i = next(i for i, example in enumerate(task.test) if example.source[0] == "m" and 20 < len(example.source) < 27)
+    print(
+        f"exact match {result.exact_match:.3f}, alignment hit rate"
+        f" {result.hit_rate:.3f} on {len(task.test)} dates"
+    )
+    i = next(
+        i
+        for i, example in enumerate(task.test)
+        if example.source[0] == "m" and 20 < len(example.source) < 27
+    )
     example = task.test[i]
     ax = heat_map(result.weights[i], example.source, example.target, example.gold)
     ax.figure.savefig(PICTURE, dpi=150)

@@ -1,4 +1,5 @@
-"""What every measuring verb leaves behind: a table on the screen, and the same rows in _build/reports/NAME.json."""
+"""What every measuring verb leaves behind: a table on the screen, and the same rows in
+_build/reports/NAME.json."""
 
 import json
 import subprocess
@@ -30,20 +31,46 @@ def row(
     at_most: float | None = None,
     note: str = "",
 ) -> Row:
-    """Make a row and hold it to its target; what could not be measured (None) holds nothing."""
+    """Make a row and hold it to its target; what could not be measured (None) holds
+    nothing."""
     if at_least is None and at_most is None:
         return Row(what, value, unit, note=note)
     if at_least is not None and at_most is not None:
-        raise ValueError(f"{what!r} has two targets, at least {at_least} and at most {at_most}; make two rows of it")
+        raise ValueError(
+            f"{what!r} has two targets, at least {at_least} and at most {at_most}; make"
+            " two rows of it"
+        )
     if at_least is not None:
-        return Row(what, value, unit, f">= {at_least:g}", value is not None and value >= at_least, note)
-    return Row(what, value, unit, f"<= {at_most:g}", value is not None and value <= at_most, note)
+        return Row(
+            what,
+            value,
+            unit,
+            f">= {at_least:g}",
+            value is not None and value >= at_least,
+            note,
+        )
+    return Row(
+        what,
+        value,
+        unit,
+        f"<= {at_most:g}",
+        value is not None and value <= at_most,
+        note,
+    )
 
 
-def write(name: str, rows: Iterable[Row], seconds: float, folder: Path = REPORTS) -> Path:
-    """Print the rows as a table and write them, with the commit and the date, to FOLDER/NAME.json."""
+def write(
+    name: str, rows: Iterable[Row], seconds: float, folder: Path = REPORTS
+) -> Path:
+    """Print the rows as a table and write them, with the commit and the date, to
+    FOLDER/NAME.json."""
     rows = list(rows)
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout
     report = {
         "name": name,
         "commit": commit.strip(),
@@ -53,9 +80,14 @@ def write(name: str, rows: Iterable[Row], seconds: float, folder: Path = REPORTS
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     print(table(rows))
-    print(f"{path}: {sum(row.holds is False for row in rows)} of {len(rows)} rows miss their target")
+    print(
+        f"{path}: {sum(row.holds is False for row in rows)} of {len(rows)} rows miss"
+        " their target"
+    )
     return path
 
 
@@ -63,10 +95,29 @@ def table(rows: Iterable[Row]) -> str:
     """Lay rows out in columns."""
     marks = {True: "yes", False: "NO", None: ""}
     cells = [("what", "value", "unit", "target", "holds", "note")]
-    cells += [(row.what, _text(row.value), row.unit, row.target or "", marks[row.holds], row.note) for row in rows]
+    cells += [
+        (
+            row.what,
+            _text(row.value),
+            row.unit,
+            row.target or "",
+            marks[row.holds],
+            row.note,
+        )
+        for row in rows
+    ]
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in cells
+    )
 
 
 def _text(value: float | int | str | None) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)
+    return (
+        f"{value:.3g}"
+        if isinstance(value, float)
+        else "-"
+        if value is None
+        else str(value)
+    )

@@ -1,1 +1,2 @@
-"""From solutions to labs, and from submissions to grades: nbgrader's stock commands, driven."""
+"""From solutions to labs, and from submissions to grades: nbgrader's stock commands,
+driven."""

@@ -24,12 +24,15 @@ class Job(NamedTuple):
     folder: Path
 
 
-def grade_all(jobs: Sequence[Job], setup: Mapping[str, Any], workers: int) -> Iterator[dict[str, Any]]:
+def grade_all(
+    jobs: Sequence[Job], setup: Mapping[str, Any], workers: int
+) -> Iterator[dict[str, Any]]:
     """Grade submissions, each in a process that knows nothing of the gradebook.
 
     Args:
         jobs: what to grade.
-        setup: what every grading process is told first: lab, source, secret, walls, limits.
+        setup: what every grading process is told first: lab, source, secret, walls,
+            limits.
         workers: how many grading processes.
 
     Yields:
@@ -40,15 +43,21 @@ def grade_all(jobs: Sequence[Job], setup: Mapping[str, Any], workers: int) -> It
         waiting.put(job)
     done: queue.Queue[dict[str, Any]] = queue.Queue()
     workers = max(1, min(workers, len(jobs)))
-    threads = [threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
-               for _ in range(workers)]  # fmt: skip
+    threads = [
+        threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
+        for _ in range(workers)
+    ]
     for thread in threads:
         thread.start()
     for _ in jobs:
         yield done.get()
 
 
-def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setup: Mapping[str, Any]) -> None:
+def _work(
+    waiting: "queue.Queue[Job]",
+    done: "queue.Queue[dict[str, Any]]",
+    setup: Mapping[str, Any],
+) -> None:
     worker: Worker | None = None
     while True:
         try:
@@ -62,15 +71,24 @@ def _work(waiting: "queue.Queue[Job]", done: "queue.Queue[dict[str, Any]]", setu
             if result is not None:
                 break
             error, worker = worker.last_words(), None
-        done.put(result or failed(job, setup["lab"], f"the grader itself failed: {error}"))
+        done.put(
+            result or failed(job, setup["lab"], f"the grader itself failed: {error}")
+        )
     if worker is not None:
         worker.close()
 
 
 def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
     """Make the result of a submission that could not be graded at all."""
-    record: dict[str, Any] = {"student": job.student, "lab": lab, "folder": "", "sha256": ""}
-    record.update(status=PERSON, reason=reason, points=None, possible=None, questions=[], flags=[])
+    record: dict[str, Any] = {
+        "student": job.student,
+        "lab": lab,
+        "folder": "",
+        "sha256": "",
+    }
+    record.update(
+        status=PERSON, reason=reason, points=None, possible=None, questions=[], flags=[]
+    )
     return {"record": record, "notebook": None, "seconds": 0.0}
 
 
@@ -117,6 +135,7 @@ class Worker:
 
     def _say(self, message: Any) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended: no answer will come, and that is noticed
+        # it has ended: no answer will come, and that is noticed
+        with contextlib.suppress(OSError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()

@@ -1,4 +1,5 @@
-"""Export what students need, and no solution of a lab: `python -m attention_course.grader.edition DIRECTORY`."""
+"""Export what students need, and no solution of a lab: `python -m
+attention_course.grader.edition DIRECTORY`."""
 
 import shutil
 import sys
@@ -20,9 +21,10 @@ python3 -m venv .venv
 .venv/bin/python -m pip install --constraint constraints.txt --editable '.[labs]'
 ```
 
-On Linux, plain `torch` brings several gigabytes of CUDA. The CPU build is enough: choose *Linux, Pip, Python, CPU* on
-[pytorch.org](https://pytorch.org/get-started/locally/), and put the address that it shows behind `--index-url` into
-the variable PIP_EXTRA_INDEX_URL before you install.
+On Linux, plain `torch` brings several gigabytes of CUDA. The CPU build is enough:
+choose *Linux, Pip, Python, CPU* on [pytorch.org](https://pytorch.org/get-started/locally/),
+and put the address that it shows behind `--index-url` into the variable
+PIP_EXTRA_INDEX_URL before you install.
 
 Then, and from then on:
 
@@ -30,22 +32,28 @@ Then, and from then on:
 .venv/bin/jupyter lab --LabApp.default_url=/lab/tree/labs
 ```
 
-On Windows it is `py -3.11` instead of `python3`, and `.venv\\Scripts\\` instead of `.venv/bin/`.
+On Windows it is `py -3.11` instead of `python3`, and `.venv\\Scripts\\` instead of
+`.venv/bin/`.
 
-*How to use this book* says how to work in a lab. You hand in the notebook, under the name that it has.
+*How to use this book* says how to work in a lab. You hand in the notebook, under the
+name that it has.
 
-Code: MIT. Text: CC BY 4.0. See [LICENSE](LICENSE); to cite the course, see [CITATION.cff](CITATION.cff).
+Code: MIT. Text: CC BY 4.0. See [LICENSE](LICENSE); to cite the course, see
+[CITATION.cff](CITATION.cff).
 """
 FILES = ("pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff")
 
 
 def export(course: Path, into: Path) -> Path:
-    """Export labs, package and book, each where the course has it, so that the links between them hold.
+    """Export labs, package and book, each where the course has it, so that the links
+    between them hold.
 
-    The labs are made anew from solutions/, whatever has become of labs/. Of the package, the grader stays behind.
+    The labs are made anew from solutions/, whatever has become of labs/. Of the
+    package, the grader stays behind.
 
     Args:
-        course: where nbgrader_config.py, solutions/ and the built book are; nothing is written there but `into`.
+        course: where nbgrader_config.py, solutions/ and the built book are; nothing is
+            written there but `into`.
         into: replaced, once everything else is ready.
 
     Returns:
@@ -61,12 +69,23 @@ def export(course: Path, into: Path) -> Path:
         labs = Path(staging)
         generate(course, labs)
         if _notebooks(site / "_sources" / "labs") != _notebooks(labs):
-            raise GradingError("the book shows other labs than solutions/ gives; make labs book")
+            raise GradingError(
+                "the book shows other labs than solutions/ gives; make labs book"
+            )
         shutil.rmtree(into, ignore_errors=True)
-        for lab in labs.iterdir():  # not the directory itself, which is closed to others, as temporary ones are
+        # not the directory itself, which is closed to others, as temporary ones are
+        for lab in labs.iterdir():
             replace(into / "labs" / lab.name, lab)
-    shutil.copytree(course / "src", into / "src", ignore=shutil.ignore_patterns("grader", "__pycache__", "*.egg-info"))
-    shutil.copytree(site, into / "_build" / "html", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    shutil.copytree(
+        course / "src",
+        into / "src",
+        ignore=shutil.ignore_patterns("grader", "__pycache__", "*.egg-info"),
+    )
+    shutil.copytree(
+        site,
+        into / "_build" / "html",
+        ignore=shutil.ignore_patterns(".ipynb_checkpoints"),
+    )
     for name in FILES:
         shutil.copy(course / name, into)
     (into / "README.md").write_text(README, encoding="utf-8")
@@ -86,7 +105,10 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     size = archive.stat().st_size / 2**20
-    print(f"the student edition is in {into}, and as one file in {into}.zip ({size:.1f} MB)")
+    print(
+        f"the student edition is in {into}, and as one file in {into}.zip"
+        f" ({size:.1f} MB)"
+    )
     return 0
 
 

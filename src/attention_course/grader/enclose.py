@@ -1,6 +1,8 @@
-"""Namespaces for one submission, made by a process that is warm already and is itself behind bubblewrap's walls.
+"""Namespaces for one submission, made by a process that is warm already and is itself
+behind bubblewrap's walls.
 
-Bubblewrap keeps submissions from the machine; this keeps one submission from the next. Linux only.
+Bubblewrap keeps submissions from the machine; this keeps one submission from the next.
+Linux only.
 """
 
 import ctypes
@@ -9,22 +11,84 @@ import os
 import resource
 import struct
 
-_MOUNT, _USER, _PID, _NET, _IPC, _UTS = 0x20000, 0x10000000, 0x20000000, 0x40000000, 0x08000000, 0x04000000
+_MOUNT, _USER, _PID, _NET, _IPC, _UTS = (
+    0x20000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+    0x08000000,
+    0x04000000,
+)
 _NO_SUID, _NO_DEVICES, _NO_EXEC = 2, 4, 8
-_DIE_WITH_PARENT, _DUMPABLE, _SECCOMP, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = 1, 4, 22, 24, 38
-# System calls that no notebook needs, by machine: its number in audit.h, `mmap`, and those refused: memory that no
-# process owns, and so nobody counts (memfd_create, shmget, semget, msgget, vmsplice, memfd_secret, and what waits in
-# socket, socketpair, inotify_init, inotify_init1, fanotify_init), other processes' memory (ptrace, process_vm_readv and
-# _writev), and parts of the kernel that have been ways out (add_key, request_key, keyctl, perf_event_open, bpf,
-# userfaultfd, io_uring_setup, unshare, setns).
+_DIE_WITH_PARENT, _DUMPABLE, _SECCOMP, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = (
+    1,
+    4,
+    22,
+    24,
+    38,
+)
+# System calls that no notebook needs, by machine: its number in audit.h, `mmap`, and
+# those refused: memory that no process owns, and so nobody counts (memfd_create,
+# shmget, semget, msgget, vmsplice, memfd_secret, and what waits in socket, socketpair,
+# inotify_init, inotify_init1, fanotify_init), other processes' memory (ptrace,
+# process_vm_readv and _writev), and parts of the kernel that have been ways out
+# (add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd, io_uring_setup,
+# unshare, setns).
 _REFUSED = {
     "x86_64": (
         *(0xC000003E, 9),
-        (319, 29, 64, 68, 278, 447, 41, 53, 253, 294, 300, 101, 310, 311, 248, 249, 250, 298, 321, 323, 425, 272, 308),
+        (
+            319,
+            29,
+            64,
+            68,
+            278,
+            447,
+            41,
+            53,
+            253,
+            294,
+            300,
+            101,
+            310,
+            311,
+            248,
+            249,
+            250,
+            298,
+            321,
+            323,
+            425,
+            272,
+            308,
+        ),
     ),
     "aarch64": (
         *(0xC00000B7, 222),
-        (279, 194, 190, 186, 75, 447, 198, 199, 26, 262, 117, 270, 271, 217, 218, 219, 241, 280, 282, 425, 97, 268),
+        (
+            279,
+            194,
+            190,
+            186,
+            75,
+            447,
+            198,
+            199,
+            26,
+            262,
+            117,
+            270,
+            271,
+            217,
+            218,
+            219,
+            241,
+            280,
+            282,
+            425,
+            97,
+            268,
+        ),
     ),
 }
 TEMPORARY_FILES = 10_000
@@ -38,14 +102,17 @@ def become(user: int) -> None:
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    # A process that has changed its user may not open its own /proc/self until it says so.
+    # A process that has changed its user may not open its own /proc/self until it says
+    # so.
     _call(ctypes.CDLL(None, use_errno=True).prctl, _DUMPABLE, 1, 0, 0, 0)
 
 
 def enclose(temporary_bytes: int) -> None:
-    """Move this process into namespaces of its own and return in a child that has no privileges.
+    """Move this process into namespaces of its own and return in a child that has no
+    privileges.
 
-    Between the two stands the namespace's first process: it waits for the child, and its end is the end of all.
+    Between the two stands the namespace's first process: it waits for the child, and
+    its end is the end of all.
 
     Args:
         temporary_bytes: size of the new /tmp.
@@ -101,22 +168,35 @@ def _drop_privileges(library: ctypes.CDLL) -> None:
 
 
 def _refuse_calls(library: ctypes.CDLL) -> None:
-    """Have the kernel refuse some system calls, for good; on other machines the self-test finds that it does not."""
+    """Have the kernel refuse some system calls, for good; on other machines the
+    self-test finds that it does not."""
     if os.uname().machine not in _REFUSED:
         return
     machine, mmap, refused = _REFUSED[os.uname().machine]
-    # The kernel runs this for every call: (what, compare with, steps to skip if so, if not). It loads from the call's
-    # number, its machine, and its fourth argument. Memory that is shared and of no file stays in use, and is counted
-    # nowhere, when a process says that it needs it no more (MADV_DONTNEED).
+    # The kernel runs this for every call: (what, compare with, steps to skip if so, if
+    # not). It loads from the call's number, its machine, and its fourth argument.
+    # Memory that is shared and of no file stays in use, and is counted nowhere, when a
+    # process says that it needs it no more (MADV_DONTNEED).
     calls = [(_IF_EQUAL, call, len(refused) - i, 0) for i, call in enumerate(refused)]
     program = [
         *((_LOAD, 4, 0, 0), (_IF_EQUAL, machine, 1, 0), (_RETURN, _REFUSE, 0, 0)),
-        *((_LOAD, 0, 0, 0), (_IF_AT_LEAST, 0x40000000, 0, 1), (_RETURN, _REFUSE, 0, 0)),  # another table of calls
-        *((_IF_EQUAL, mmap, 0, 5), (_LOAD, 40, 0, 0), (_AND, _SHARED_AND_OF_NO_FILE, 0, 0)),
-        *((_IF_EQUAL, _SHARED_AND_OF_NO_FILE, 0, 1), (_RETURN, _REFUSE, 0, 0), (_RETURN, _ALLOW, 0, 0)),
+        # another table of calls
+        *((_LOAD, 0, 0, 0), (_IF_AT_LEAST, 0x40000000, 0, 1), (_RETURN, _REFUSE, 0, 0)),
+        *(
+            (_IF_EQUAL, mmap, 0, 5),
+            (_LOAD, 40, 0, 0),
+            (_AND, _SHARED_AND_OF_NO_FILE, 0, 0),
+        ),
+        *(
+            (_IF_EQUAL, _SHARED_AND_OF_NO_FILE, 0, 1),
+            (_RETURN, _REFUSE, 0, 0),
+            (_RETURN, _ALLOW, 0, 0),
+        ),
         *(*calls, (_RETURN, _ALLOW, 0, 0), (_RETURN, _REFUSE, 0, 0)),
     ]
-    steps = b"".join(struct.pack("HBBI", what, yes, no, value) for what, value, yes, no in program)
+    steps = b"".join(
+        struct.pack("HBBI", what, yes, no, value) for what, value, yes, no in program
+    )
     listing = ctypes.create_string_buffer(steps, len(steps))
     header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(listing))
     _call(library.prctl, _SECCOMP, 2, header, 0, 0)

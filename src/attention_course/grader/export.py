@@ -7,22 +7,40 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import CsvExportPlugin
 
 COLUMNS = (
-    "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
-    "raw_score", "late_submission_penalty", "score", "max_score", "status",
-)  # fmt: skip
-FINAL, AGAIN, PERSON, NOTHING = "final", "look again", "needs a person", "nothing graded"
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+    "status",
+)
+FINAL, AGAIN, PERSON, NOTHING = (
+    "final",
+    "look again",
+    "needs a person",
+    "nothing graded",
+)
 
 
 class Scores(CsvExportPlugin):
-    """nbgrader's own table, and a column more; where a person has to look there is no score, neither zero nor full.
+    """nbgrader's own table, and a column more; where a person has to look there is no
+    score, neither zero nor full.
 
     The status of a score is one of:
 
     - final;
     - so many points to be marked: some question has been marked by nobody;
-    - look again: a score that was given by hand stands, and the submission was graded anew since;
+    - look again: a score that was given by hand stands, and the submission was graded
+      anew since;
     - needs a person: nothing has been marked, so there is no score;
-    - nothing graded: nothing was handed in, or it was not graded; the score is 0, as nbgrader has it.
+    - nothing graded: nothing was handed in, or it was not graded; the score is 0, as
+      nbgrader has it.
     """
 
     def export(self, gradebook: Gradebook) -> None:
@@ -31,7 +49,11 @@ class Scores(CsvExportPlugin):
         Args:
             gradebook: where the scores are.
         """
-        to, students, labs = self.to or "grades.csv", set(map(str, self.student)), set(map(str, self.assignment))
+        to, students, labs = (
+            self.to or "grades.csv",
+            set(map(str, self.student)),
+            set(map(str, self.assignment)),
+        )
         self.log.info("Exporting grades to %s", to)
         with open(to, "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -39,10 +61,23 @@ class Scores(CsvExportPlugin):
             for lab in gradebook.assignments:
                 if labs and lab.name not in labs:
                     continue
-                rows = [_row(gradebook, lab, s) for s in gradebook.students if not students or s.id in students]
+                rows = [
+                    _row(gradebook, lab, s)
+                    for s in gradebook.students
+                    if not students or s.id in students
+                ]
                 table.writerows(rows)
-                if odd := [row["student_id"] for row in rows if row["status"] not in (FINAL, NOTHING)]:
-                    self.log.warning("%s: %d scores are not final: %s", lab.name, len(odd), ", ".join(odd))
+                if odd := [
+                    row["student_id"]
+                    for row in rows
+                    if row["status"] not in (FINAL, NOTHING)
+                ]:
+                    self.log.warning(
+                        "%s: %d scores are not final: %s",
+                        lab.name,
+                        len(odd),
+                        ", ".join(odd),
+                    )
 
 
 def _row(gradebook: Gradebook, lab: Any, student: Any) -> dict[str, Any]:
@@ -58,9 +93,18 @@ def _row(gradebook: Gradebook, lab: Any, student: Any) -> dict[str, Any]:
     try:
         submission = gradebook.find_submission(lab.name, student.id)
     except MissingEntry:
-        return {**row, "raw_score": 0.0, "late_submission_penalty": 0.0, "score": 0.0, "status": NOTHING}
+        return {
+            **row,
+            "raw_score": 0.0,
+            "late_submission_penalty": 0.0,
+            "score": 0.0,
+            "status": NOTHING,
+        }
     penalty, status = submission.late_submission_penalty, _status(submission)
-    scores = {"raw_score": submission.score, "score": max(0.0, submission.score - penalty)}
+    scores = {
+        "raw_score": submission.score,
+        "score": max(0.0, submission.score - penalty),
+    }
     return {
         **row,
         "timestamp": submission.timestamp,
@@ -72,7 +116,11 @@ def _row(gradebook: Gradebook, lab: Any, student: Any) -> dict[str, Any]:
 
 def _status(submission: Any) -> str:
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    unmarked = [grade for grade in grades if grade.auto_score is None and grade.manual_score is None]
+    unmarked = [
+        grade
+        for grade in grades
+        if grade.auto_score is None and grade.manual_score is None
+    ]
     if len(unmarked) == len(grades):
         return PERSON
     if unmarked:

@@ -1,7 +1,8 @@
-"""What runs inside the walls: it serves one judge, runs the student's cells, and answers questions, each in a fork.
+"""What runs inside the walls: it serves one judge, runs the student's cells, and
+answers questions, each in a fork.
 
-Everything here may be patched by the student's code, and nothing here decides anything: what it sends is compared
-outside, with numbers that are not here.
+Everything here may be patched by the student's code, and nothing here decides anything:
+what it sends is compared outside, with numbers that are not here.
 """
 
 import builtins
@@ -27,10 +28,14 @@ TEMPORARY_BYTES = 256 << 20
 def main() -> None:
     """Import torch once, then give every submission a process of its own.
 
-    The arguments are a socket, a user to become or -1, and "walls" or "open". Every message on the socket brings a
-    submission's socket and where its output goes.
+    The arguments are a socket, a user to become or -1, and "walls" or "open". Every
+    message on the socket brings a submission's socket and where its output goes.
     """
-    orders, user, walls = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3] == "walls"
+    orders, user, walls = (
+        socket.socket(fileno=int(sys.argv[1])),
+        int(sys.argv[2]),
+        sys.argv[3] == "walls",
+    )
     if user >= 0:
         enclose.become(user)
     os.closerange(3, orders.fileno())
@@ -50,7 +55,13 @@ def main() -> None:
         _reap()
 
 
-def _begin(server: "Server | None", setup: dict[str, Any], walls: bool, judge_fd: int, output: int) -> None:
+def _begin(
+    server: "Server | None",
+    setup: dict[str, Any],
+    walls: bool,
+    judge_fd: int,
+    output: int,
+) -> None:
     """Become a submission's process."""
     try:
         os.dup2(output, 1)
@@ -60,7 +71,8 @@ def _begin(server: "Server | None", setup: dict[str, Any], walls: bool, judge_fd
         os.setsid()
         if walls:
             enclose.enclose(TEMPORARY_BYTES)
-        # The kernel tells the other end who sent this: the namespace's first process, whose end is the end of all.
+        # The kernel tells the other end who sent this: the namespace's first process,
+        # whose end is the end of all.
         judge.sendall(f"{os.getpid():8}".encode())
         if walls and (child := os.fork()):
             judge.close()
@@ -89,7 +101,8 @@ class Server:
     """A student's process, and what it is forked from.
 
     Args:
-        walls: whether this is a process namespace of its own, in which all others may be killed.
+        walls: whether this is a process namespace of its own, in which all others may
+            be killed.
         setup: {"questions": [names], "preload": [modules]}.
     """
 
@@ -111,7 +124,12 @@ class Server:
         # What a student's code may have changed by the time that we need it.
         self.reset = _resetter(torch)
         self.reset(0)  # once here, as torch imports a good deal for it
-        self.kill, self.fork, self.wait, self.exit = os.kill, os.fork, os.waitpid, os._exit
+        self.kill, self.fork, self.wait, self.exit = (
+            os.kill,
+            os.fork,
+            os.waitpid,
+            os._exit,
+        )
         self.notebook = types.ModuleType("__main__")
         self.notebook.__dict__.update(get_ipython=lambda: Shell(), display=print)
 
@@ -143,7 +161,8 @@ class Server:
         try:
             exec(compile(source, f"<cell {name}>", "exec"), self.notebook.__dict__)
             return ""
-        except BaseException as error:  # SystemExit too: it is the cell that ends, not the notebook
+        except BaseException as error:
+            # SystemExit too: it is the cell that ends, not the notebook
             return describe(error, f"<cell {name}>")
         finally:
             _flush()
@@ -203,20 +222,25 @@ class Shell:
         """Do nothing."""
 
 
-# Whose functions may go on using what is replaced: those of the package, and torch's layers.
+# Whose functions may go on using what is replaced: those of the package, and torch's
+# layers.
 OWN = re.compile(r"attention_course\.(?!questions)|torch\.nn\.(functional|modules\.)")
 SEEN = re.compile(r"attention_course\.|torch\.nn(\.|$)|torch\._C\._nn$")
 
 
 def replace_answers(questions: dict[str, Any]) -> None:
-    """Put stubs where the package or torch has what is asked for: they import, and calling them says whose job it is.
+    """Put stubs where the package or torch has what is asked for: they import, and
+    calling them says whose job it is.
 
     Nothing hides the source: package and book are open on purpose.
     """
     stubs: dict[int, Any] = {}
-    aten = sys.modules["torch"].ops.aten  # where functions have their names a second time
+    # where functions have their names a second time
+    aten = sys.modules["torch"].ops.aten
     for name, question in questions.items():
-        stubs[id(question.reference)] = _stub(question.reference, f"is what question {name} asks you to write")
+        stubs[id(question.reference)] = _stub(
+            question.reference, f"is what question {name} asks you to write"
+        )
         for path in question.forbidden:
             module, _, attribute = path.rpartition(".")
             real = getattr(importlib.import_module(module), attribute)
@@ -224,7 +248,8 @@ def replace_answers(questions: dict[str, Any]) -> None:
             if hasattr(aten, attribute):
                 setattr(aten, attribute, stubs[id(real)])
     checks = types.ModuleType("attention_course.questions")
-    vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)  # the judge checks, not this
+    # the judge checks, not this
+    vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)
     replaced = set()
     for name, loaded in list(sys.modules.items()):
         if name.startswith("attention_course.questions"):
@@ -241,7 +266,8 @@ def replace_answers(questions: dict[str, Any]) -> None:
 
 
 class Once:
-    """Keeps modules in which something was replaced from being read a second time, as `importlib.reload` would.
+    """Keeps modules in which something was replaced from being read a second time, as
+    `importlib.reload` would.
 
     Args:
         modules: their names.
@@ -253,7 +279,9 @@ class Once:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         """Refuse these, and leave all others to Python's own finders."""
         if name in self.modules:
-            raise ModuleNotFoundError(f"{name} cannot be imported a second time here", name=name)
+            raise ModuleNotFoundError(
+                f"{name} cannot be imported a second time here", name=name
+            )
 
 
 def _stub(real: Any, why: str) -> Any:
@@ -271,12 +299,19 @@ def _stub(real: Any, why: str) -> Any:
 
     if not isinstance(real, type):
         return call_or_refuse
-    make = {"__new__": lambda cls, *arguments, **options: call_or_refuse(*arguments, **options)}
-    return type(real.__name__, (), {**make, "__init_subclass__": classmethod(refuse_subclass)})
+    make = {
+        "__new__": lambda cls, *arguments, **options: call_or_refuse(
+            *arguments, **options
+        )
+    }
+    return type(
+        real.__name__, (), {**make, "__init_subclass__": classmethod(refuse_subclass)}
+    )
 
 
 def _resetter(torch: Any) -> Callable[[int], None]:
-    """Make what undoes changes to global state; it holds the functions as they are now."""
+    """Make what undoes changes to global state; it holds the functions as they are
+    now."""
     steps: list[tuple[Callable[..., Any], Any]] = [
         (torch.set_default_device, None),
         (torch.set_default_dtype, torch.float32),
@@ -305,10 +340,18 @@ def describe(error: BaseException, filename: str | None = None) -> str:
     except Exception:  # what an error says is the student's code, too
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    lines = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == filename]
+    lines = [
+        entry.lineno
+        for entry in traceback.extract_tb(error.__traceback__)
+        if entry.filename == filename
+    ]
     if isinstance(error, SyntaxError) and error.filename == filename:
         lines.append(error.lineno)
-    return f"{text} (line {lines[-1]} of the cell)" if lines and "(line" not in text else text
+    return (
+        f"{text} (line {lines[-1]} of the cell)"
+        if lines and "(line" not in text
+        else text
+    )
 
 
 def _flush() -> None:

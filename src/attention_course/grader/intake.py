@@ -1,14 +1,19 @@
-"""Intake: from what was handed in to cells to run, with nothing executed and nothing lost.
+"""Intake: from what was handed in to cells to run, with nothing executed and nothing
+lost.
 
 The rules, in one place:
 
-- A notebook is looked for under the lab's name, then under any other, also in folders, then in a zip archive. No link
-  is followed.
-- A cell of the lab is found again by its grade id, then by its cell id, then by what it defines.
-- Graded and locked cells are taken from the source, each behind the cell that it follows there.
-- An answer that was deleted comes back as it was released. Of several copies all run in the student's order, so that
-  the last one counts; copies that were never worked in do not run.
-- A cell that the source marks as show ("show": true in its metadata) does not run, unless something was defined in it.
+- A notebook is looked for under the lab's name, then under any other, also in folders,
+  then in a zip archive. No link is followed.
+- A cell of the lab is found again by its grade id, then by its cell id, then by what it
+  defines.
+- Graded and locked cells are taken from the source, each behind the cell that it
+  follows there.
+- An answer that was deleted comes back as it was released. Of several copies all run in
+  the student's order, so that the last one counts; copies that were never worked in do
+  not run.
+- A cell that the source marks as show ("show": true in its metadata) does not run,
+  unless something was defined in it.
 - Whatever was odd is written down as a flag.
 """
 
@@ -34,7 +39,8 @@ ENTRIES = 1000
 DEPTH = 8
 CELLS = 2000
 SOURCE_CHARACTERS = 50_000
-# Of all cells together: what turns markdown into pages may take time with the square of it.
+# Of all cells together: what turns markdown into pages may take time with the square of
+# it.
 TEXT_CHARACTERS = 500_000
 
 
@@ -58,7 +64,8 @@ class Intake:
     """What a submission holds.
 
     Attributes:
-        cells: of the notebook as it will be shown to the instructor, each with `run`, whether it is executed.
+        cells: of the notebook as it will be shown to the instructor, each with `run`,
+            whether it is executed.
         folder: fingerprint of all that was handed in.
         sha256: of the notebook's bytes; empty if there were none.
         content: those bytes.
@@ -91,7 +98,10 @@ def take_in(folder: Path, lab: str, source: list[dict[str, Any]]) -> Intake:
         if found is None:
             intake.flags.append("no notebook was handed in")
         else:
-            intake.content, intake.sha256 = found.content, hashlib.sha256(found.content).hexdigest()
+            intake.content, intake.sha256 = (
+                found.content,
+                hashlib.sha256(found.content).hexdigest(),
+            )
             intake.cells = restore(found.cells, source, intake.flags)
             return intake
     except Unreadable as problem:
@@ -101,7 +111,8 @@ def take_in(folder: Path, lab: str, source: list[dict[str, Any]]) -> Intake:
 
 
 def fingerprint(folder: Path) -> str:
-    """Hash the names and contents in a folder; it changes when something else is handed in."""
+    """Hash the names and contents in a folder; it changes when something else is handed
+    in."""
     total = hashlib.sha256()
     for path, status in _entries(folder):
         total.update(os.fsencode(path.relative_to(folder)) + b"\0")
@@ -115,10 +126,12 @@ def fingerprint(folder: Path) -> str:
     return total.hexdigest()
 
 
-# --- files ----------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------
 
 
-def _choose(folder: Path, lab: str, source: list[dict[str, Any]], intake: Intake) -> Found | None:
+def _choose(
+    folder: Path, lab: str, source: list[dict[str, Any]], intake: Intake
+) -> Found | None:
     readable: list[Found] = []
     problems: list[tuple[bytes, str]] = []
     for name, content in _notebooks(folder, intake.flags):
@@ -127,15 +140,23 @@ def _choose(folder: Path, lab: str, source: list[dict[str, Any]], intake: Intake
                 raise content
             readable.append(Found(name, content, read_cells(content, intake.flags)))
         except Unreadable as problem:
-            problems.append((content if isinstance(content, bytes) else b"", f"{shown(name)}: {problem}"))
+            problems.append(
+                (
+                    content if isinstance(content, bytes) else b"",
+                    f"{shown(name)}: {problem}",
+                )
+            )
     likely = [found for found in readable if _is_of(found.cells, source)]
     named = [found for found in likely if Path(found.name).name == f"{lab}.ipynb"]
     if not likely:
         if not readable and not problems:
             return None
         intake.content, reason = problems[0] if problems else (readable[0].content, "")
-        intake.sha256 = hashlib.sha256(intake.content).hexdigest() if intake.content else ""
-        raise Unreadable(reason or f"no notebook of {lab} is among {', '.join(shown(f.name) for f in readable)}")
+        intake.sha256 = (
+            hashlib.sha256(intake.content).hexdigest() if intake.content else ""
+        )
+        names = ", ".join(shown(found.name) for found in readable)
+        raise Unreadable(reason or f"no notebook of {lab} is among {names}")
     chosen = (named or likely)[0]
     if not named:
         intake.flags.append(f"found under another name: {shown(chosen.name)}")
@@ -146,8 +167,11 @@ def _choose(folder: Path, lab: str, source: list[dict[str, Any]], intake: Intake
     return chosen
 
 
-def _notebooks(folder: Path, flags: list[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """List notebooks, those on top first, then the newest; from archives only if there is none beside them."""
+def _notebooks(
+    folder: Path, flags: list[str]
+) -> Iterator[tuple[str, bytes | Unreadable]]:
+    """List notebooks, those on top first, then the newest; from archives only if there
+    is none beside them."""
     if folder.is_symlink() or not folder.is_dir():
         raise Unreadable("the submission is a link or a file, not a folder")
     if not os.access(folder, os.R_OK | os.X_OK):
@@ -166,7 +190,9 @@ def _notebooks(folder: Path, flags: list[str]) -> Iterator[tuple[str, bytes | Un
         content = _content(folder / name)
         total += len(content) if isinstance(content, bytes) else 0
         if total > TOTAL_BYTES:
-            flags.append(f"more than {TOTAL_BYTES >> 20} MB; not looked at: {shown(name)}")
+            flags.append(
+                f"more than {TOTAL_BYTES >> 20} MB; not looked at: {shown(name)}"
+            )
         elif isinstance(content, bytes) and not found[".ipynb"]:
             yield from _unzip(name, content, flags)
         else:
@@ -174,12 +200,19 @@ def _notebooks(folder: Path, flags: list[str]) -> Iterator[tuple[str, bytes | Un
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """List the files in a folder and in those within, without hidden ones; a folder only if a notebook is its name."""
+    """List the files in a folder and in those within, without hidden ones; a folder
+    only if a notebook is its name."""
     number = 0
     for root, folders, files in os.walk(folder) if not folder.is_symlink() else ():
         deep = len(Path(root).relative_to(folder).parts) > DEPTH
-        folders[:] = [name for name in folders if not deep and not name.startswith((".", "__MACOSX"))]
-        for name in sorted([*folders, *(name for name in files if not name.startswith("."))]):
+        folders[:] = [
+            name
+            for name in folders
+            if not deep and not name.startswith((".", "__MACOSX"))
+        ]
+        for name in sorted(
+            [*folders, *(name for name in files if not name.startswith("."))]
+        ):
             number += 1
             if number > ENTRIES:
                 return
@@ -196,7 +229,10 @@ def content_of(path: Path) -> bytes:
         Unreadable: it is not.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(
+            path,
+            os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0),
+        )
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise Unreadable("not a file")
@@ -215,21 +251,35 @@ def _content(path: Path) -> bytes | Unreadable:
         return problem
 
 
-def _unzip(name: str, content: bytes, flags: list[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
+def _unzip(
+    name: str, content: bytes, flags: list[str]
+) -> Iterator[tuple[str, bytes | Unreadable]]:
     total = 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for entry in archive.infolist()[:ENTRIES]:
                 name = entry.filename
-                odd = name.startswith("/") or ".." in Path(name).parts or "\\" in name or not name.isprintable()
-                if odd or stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                odd = (
+                    name.startswith("/")
+                    or ".." in Path(name).parts
+                    or "\\" in name
+                    or not name.isprintable()
+                )
+                if odd or stat.S_IFMT(entry.external_attr >> 16) not in (
+                    0,
+                    stat.S_IFREG,
+                    stat.S_IFDIR,
+                ):
                     flags.append(f"entry of the archive refused: {shown(name)}")
                 elif name.endswith(".ipynb"):
                     if entry.file_size > min(NOTEBOOK_BYTES, TOTAL_BYTES - total):
-                        flags.append(f"entry of the archive is too large: {shown(name)}")
+                        flags.append(
+                            f"entry of the archive is too large: {shown(name)}"
+                        )
                         continue
                     total += entry.file_size
-                    with archive.open(entry) as file:  # it gives no more than it announced
+                    # it gives no more than it announced
+                    with archive.open(entry) as file:
                         yield name, file.read(entry.file_size)
     except Exception as error:  # zipfile and what it unpacks with have no end of them
         yield name, Unreadable(f"the archive cannot be read ({type(error).__name__})")
@@ -237,14 +287,17 @@ def _unzip(name: str, content: bytes, flags: list[str]) -> Iterator[tuple[str, b
 
 def shown(name: str) -> str:
     """Make a file's name safe to print."""
-    return "".join(c if c.isprintable() else "?" for c in name.encode("utf-8", "replace").decode())[:80]
+    return "".join(
+        c if c.isprintable() else "?" for c in name.encode("utf-8", "replace").decode()
+    )[:80]
 
 
-# --- notebooks ------------------------------------------------------------------------------------------------------
+# --- notebooks ------------------------------------------------------------------------
 
 
 def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
-    """Read the cells of a notebook, whatever its encoding and version; outputs are dropped.
+    """Read the cells of a notebook, whatever its encoding and version; outputs are
+    dropped.
 
     Raises:
         Unreadable: this is no notebook.
@@ -255,10 +308,15 @@ def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
         notebook = json.loads(_decode(content, flags))
     except (ValueError, RecursionError) as error:
         html = content.lstrip()[:1] == b"<"
-        raise Unreadable("a web page, not a notebook" if html else "not JSON, or cut off") from error
-    if isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):  # version 3 and before
+        raise Unreadable(
+            "a web page, not a notebook" if html else "not JSON, or cut off"
+        ) from error
+    # version 3 and before
+    if isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):
         sheets = [sheet for sheet in notebook["worksheets"] if isinstance(sheet, dict)]
-        notebook = {"cells": [cell for sheet in sheets for cell in _list(sheet.get("cells"))]}
+        notebook = {
+            "cells": [cell for sheet in sheets for cell in _list(sheet.get("cells"))]
+        }
         flags.append("an old notebook format")
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("JSON, but not a notebook")
@@ -309,7 +367,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-# --- matching -------------------------------------------------------------------------------------------------------
+# --- matching -------------------------------------------------------------------------
 
 
 def grade_id(cell: Mapping[str, Any]) -> str:
@@ -331,11 +389,14 @@ def _is_answer(cell: Mapping[str, Any]) -> bool:
 
 def _is_locked(cell: Mapping[str, Any]) -> bool:
     metadata = cell["metadata"].get("nbgrader", {})
-    return is_graded(cell) or bool(metadata.get("locked") and not metadata.get("solution"))
+    return is_graded(cell) or bool(
+        metadata.get("locked") and not metadata.get("solution")
+    )
 
 
 def defined(code: str) -> frozenset[str]:
-    """List the functions and classes that a cell defines, also one that does not compile."""
+    """List the functions and classes that a cell defines, also one that does not
+    compile."""
     try:
         return frozenset(
             node.name
@@ -343,15 +404,25 @@ def defined(code: str) -> frozenset[str]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset(re.findall(r"^(?:async def|def|class)\s+(\w+)", code, re.MULTILINE))
+        return frozenset(
+            re.findall(r"^(?:async def|def|class)\s+(\w+)", code, re.MULTILINE)
+        )
 
 
-def _matches(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> list[int | None]:
+def _matches(
+    cells: list[dict[str, Any]], source: list[dict[str, Any]]
+) -> list[int | None]:
     """Find for every cell the cell of the source that it was."""
     by_grade = {grade_id(cell): i for i, cell in enumerate(source) if grade_id(cell)}
     by_id = {cell["id"]: i for i, cell in enumerate(source)}
-    by_names = {defined(cell["source"]): i for i, cell in enumerate(source) if _is_answer(cell)}
-    by_text = {cell["source"].strip(): i for i, cell in enumerate(source) if cell["source"].strip()}
+    by_names = {
+        defined(cell["source"]): i for i, cell in enumerate(source) if _is_answer(cell)
+    }
+    by_text = {
+        cell["source"].strip(): i
+        for i, cell in enumerate(source)
+        if cell["source"].strip()
+    }
     matches: list[int | None] = []
     for cell in cells:
         names = defined(cell["source"]) if cell["cell_type"] == "code" else frozenset()
@@ -363,11 +434,17 @@ def _matches(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> list[
 
 
 def _is_of(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> bool:
-    """Whether a notebook is one of this lab: at least one of its answers, or of its checks, is there."""
-    return any(m is not None and (_is_answer(source[m]) or is_graded(source[m])) for m in _matches(cells, source))
+    """Whether a notebook is one of this lab: at least one of its answers, or of its
+    checks, is there."""
+    return any(
+        m is not None and (_is_answer(source[m]) or is_graded(source[m]))
+        for m in _matches(cells, source)
+    )
 
 
-def restore(cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: list[str]) -> list[dict[str, Any]]:
+def restore(
+    cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: list[str]
+) -> list[dict[str, Any]]:
     """Put the lab's own cells back where they belong; see the rules above."""
     matches = _matches(cells, source)
     copies: dict[int, list[int]] = {}
@@ -379,9 +456,13 @@ def restore(cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: li
         if match is not None and _is_locked(source[match]):
             continue
         if match is not None and _is_answer(source[match]):
-            restored.append((match, _answer(cell, at, copies[match], cells, source[match], flags)))
+            restored.append(
+                (match, _answer(cell, at, copies[match], cells, source[match], flags))
+            )
         else:
-            run = cell["cell_type"] == "code" and (match is None or not _only_shows(cell, source[match]))
+            run = cell["cell_type"] == "code" and (
+                match is None or not _only_shows(cell, source[match])
+            )
             restored.append((match, {**cell, "metadata": {}, "run": run}))
     for i, cell in enumerate(source):
         if _is_locked(cell) or (_is_answer(cell) and i not in copies):
@@ -393,7 +474,9 @@ def restore(cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: li
 
 def _only_shows(cell: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
     """Whether a cell is there for show, and the student has defined nothing in it."""
-    return bool(source["metadata"].get("show")) and defined(cell["source"]) <= defined(source["source"])
+    return bool(source["metadata"].get("show")) and defined(cell["source"]) <= defined(
+        source["source"]
+    )
 
 
 def _answer(
@@ -404,22 +487,37 @@ def _answer(
     source: dict[str, Any],
     flags: list[str],
 ) -> dict[str, Any]:
-    """Return one copy of an answer; the last one that was worked in is the one that carries the grade id."""
+    """Return one copy of an answer; the last one that was worked in is the one that
+    carries the grade id."""
     name = grade_id(source)
-    worked = [i for i in copies if cells[i]["source"].strip() != source["source"].strip()] or copies[-1:]
+    worked = [
+        i for i in copies if cells[i]["source"].strip() != source["source"].strip()
+    ] or copies[-1:]
     if at == copies[0]:
         if len(copies) > 1:
-            flags.append(f"{name}: {len(copies)} cells answer this; all that were worked in run, the last one counts")
+            flags.append(
+                f"{name}: {len(copies)} cells answer this; all that were worked in run,"
+                " the last one counts"
+            )
         if cell["cell_type"] != source["cell_type"]:
             flags.append(f"{name}: was a {cell['cell_type']} cell")
         if not any(grade_id(cells[i]) == name for i in copies):
-            flags.append(f"{name}: found again by what it holds, its name for nbgrader was changed or gone")
-    kept = {**cell, "cell_type": source["cell_type"], "run": at in worked and source["cell_type"] == "code"}
+            flags.append(
+                f"{name}: found again by what it holds, its name for nbgrader was"
+                " changed or gone"
+            )
+    kept = {
+        **cell,
+        "cell_type": source["cell_type"],
+        "run": at in worked and source["cell_type"] == "code",
+    }
     kept["metadata"] = source["metadata"] if at == worked[-1] else {}
     return kept
 
 
-def _note(source: dict[str, Any], found: list[dict[str, Any]], flags: list[str]) -> None:
+def _note(
+    source: dict[str, Any], found: list[dict[str, Any]], flags: list[str]
+) -> None:
     """Write down what was done to a cell that is taken from the source."""
     name = grade_id(source)
     if not found:
@@ -428,18 +526,28 @@ def _note(source: dict[str, Any], found: list[dict[str, Any]], flags: list[str])
     cell, wanted = found[0], source["metadata"].get("nbgrader", {})
     had = cell["metadata"].get("nbgrader")
     odd = [f"{len(found)} copies"] * (len(found) > 1)
-    odd += [f"was a {cell['cell_type']} cell"] * (cell["cell_type"] != source["cell_type"])
+    odd += [f"was a {cell['cell_type']} cell"] * (
+        cell["cell_type"] != source["cell_type"]
+    )
     odd += ["was edited"] * (cell["source"].strip() != source["source"].strip())
     odd += ["was tagged"] * bool(cell["metadata"].get("tags"))
     if not isinstance(had, dict) or not had:
         odd.append("its metadata was gone")
     else:
         keys = ("grade", "locked", "points", "solution", "task")
-        odd += [f"{key} was {had.get(key)!r:.40}" for key in keys if had.get(key, False) != wanted.get(key, False)]
+        odd += [
+            f"{key} was {had.get(key)!r:.40}"
+            for key in keys
+            if had.get(key, False) != wanted.get(key, False)
+        ]
     flags.extend(f"{name}: {what}" for what in odd)
 
 
 def _place(restored: list[tuple[int | None, dict[str, Any]]], i: int) -> int:
     """Find the place behind the cell that it follows in the source."""
-    before = [(match, at) for at, (match, _) in enumerate(restored) if match is not None and match < i]
+    before = [
+        (match, at)
+        for at, (match, _) in enumerate(restored)
+        if match is not None and match < i
+    ]
     return max(before)[1] + 1 if before else 0

@@ -1,4 +1,5 @@
-"""The judge: outside the walls, with the references, it asks and decides. Nothing that comes back can set a score."""
+"""The judge: outside the walls, with the references, it asks and decides. Nothing that
+comes back can set a score."""
 
 import dataclasses
 import hashlib
@@ -26,7 +27,8 @@ class Cell(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A graded cell: its grade id, the question, and the expression that is handed over."""
+    """A graded cell: its grade id, the question, and the expression that is handed
+    over."""
 
     cell: str
     question: str
@@ -68,8 +70,11 @@ class Answered(NamedTuple):
 
 
 def seed_of(secret: bytes, submission: str, question: str) -> int:
-    """Draw the seed of a question's inputs, which nobody can foresee without the secret of the course."""
-    return int.from_bytes(hmac.digest(secret, f"{submission}/{question}".encode(), hashlib.sha256)[:6])
+    """Draw the seed of a question's inputs, which nobody can foresee without the secret
+    of the course."""
+    return int.from_bytes(
+        hmac.digest(secret, f"{submission}/{question}".encode(), hashlib.sha256)[:6]
+    )
 
 
 class Judge:
@@ -91,23 +96,34 @@ class Judge:
         limits: Limits,
         seed: Callable[[str], int],
     ):
-        self.cells, self.asked, self.sandboxes, self.limits, self.seed = cells, asked, sandboxes, limits, seed
+        self.cells, self.asked, self.sandboxes, self.limits, self.seed = (
+            cells,
+            asked,
+            sandboxes,
+            limits,
+            seed,
+        )
         self.ran: dict[int, Ran] = {}
         self.broken: set[int] = set()  # cells that took the process with them
-        self.suspects: set[int] = set()  # cells in which it ended once: something else may have ended it
+        # cells in which it ended once: something else may have ended it
+        self.suspects: set[int] = set()
         self.sandbox: Sandbox | None = None
         self.used = 0
         self.end = time.monotonic() + limits.submission
 
     def deadline(self, sandbox: Sandbox, seconds: float) -> float:
-        """Give a sandbox so much CPU time, and return when on the clock something has to be done.
+        """Give a sandbox so much CPU time, and return when on the clock something has
+        to be done.
 
         Raises:
             Trouble: the submission has had its time.
         """
         now = time.monotonic()
         if now > self.end:
-            raise Trouble(f"the {self.limits.submission:.0f} s for the whole submission are used up")
+            raise Trouble(
+                f"the {self.limits.submission:.0f} s for the whole submission are"
+                " used up"
+            )
         sandbox.allow(seconds)
         return min(now + self.limits.patience * seconds, self.end)
 
@@ -115,7 +131,10 @@ class Judge:
         """Run the cells and ask every question."""
         try:
             answered = [self._ask(asked) for asked in self.asked]
-            return [self.ran.get(i, Ran(cell.name, "", "not run")) for i, cell in enumerate(self.cells)], answered
+            return [
+                self.ran.get(i, Ran(cell.name, "", "not run"))
+                for i, cell in enumerate(self.cells)
+            ], answered
         finally:
             if self.sandbox is not None:
                 self.sandbox.close()
@@ -129,8 +148,12 @@ class Judge:
             results = evaluate(question, door, self.seed(asked.question))
         door.close()
         grade = Grade(question, results)
-        mistakes = tuple(dict.fromkeys(r.misconception.name for r in results if r.misconception))
-        return Answered(float(grade), grade._repr_html_(), grade.as_text(), mistakes, door.trouble)
+        mistakes = tuple(
+            dict.fromkeys(r.misconception.name for r in results if r.misconception)
+        )
+        return Answered(
+            float(grade), grade._repr_html_(), grade.as_text(), mistakes, door.trouble
+        )
 
     def running(self) -> Sandbox:
         """Return a sandbox in which all cells have run that do not break it.
@@ -140,7 +163,9 @@ class Judge:
         """
         while self.sandbox is None:
             if self.used == MOST_SANDBOXES:
-                raise Trouble(f"the process broke down {self.used} times; no more was tried")
+                raise Trouble(
+                    f"the process broke down {self.used} times; no more was tried"
+                )
             self.used += 1
             sandbox = self.sandboxes()
             if self._run_cells(sandbox):
@@ -152,23 +177,43 @@ class Judge:
             if i in self.broken:
                 continue
             try:
-                data = {"name": cell.name, "source": cell.source, "seed": self.seed("inside")}
-                frame = sandbox.call("cell", data, self.deadline(sandbox, self.limits.cell))
+                data = {
+                    "name": cell.name,
+                    "source": cell.source,
+                    "seed": self.seed("inside"),
+                }
+                frame = sandbox.call(
+                    "cell", data, self.deadline(sandbox, self.limits.cell)
+                )
             except Trouble as trouble:
                 sandbox.close()
                 if isinstance(trouble, Ended) and i not in self.suspects:
                     self.suspects.add(i)
                     return False
                 self.broken.add(i)
-                self.ran[i] = Ran(cell.name, sandbox.text(), f"{trouble}; the cell was left out", broken=True)
+                self.ran[i] = Ran(
+                    cell.name,
+                    sandbox.text(),
+                    f"{trouble}; the cell was left out",
+                    broken=True,
+                )
                 return False
-            error = frame.data if frame.kind == "ran" and isinstance(frame.data, str) else "no answer"
-            self.ran[i] = Ran(cell.name, sandbox.text(), plain_text(error.encode("utf-8", "replace"), 400))
+            error = (
+                frame.data
+                if frame.kind == "ran" and isinstance(frame.data, str)
+                else "no answer"
+            )
+            self.ran[i] = Ran(
+                cell.name,
+                sandbox.text(),
+                plain_text(error.encode("utf-8", "replace"), 400),
+            )
         return True
 
 
 class Door:
-    """The door to one answer: requests go in, replies come out, and trouble is a reply like any other.
+    """The door to one answer: requests go in, replies come out, and trouble is a reply
+    like any other.
 
     Args:
         judge: whose sandbox to use.
@@ -176,7 +221,13 @@ class Door:
     """
 
     def __init__(self, judge: Judge, asked: Asked):
-        self.judge, self.asked, self.trouble, self.ended, self.calls = judge, asked, "", False, 0
+        self.judge, self.asked, self.trouble, self.ended, self.calls = (
+            judge,
+            asked,
+            "",
+            False,
+            0,
+        )
         self.sandbox: Sandbox | None = None
         self.deadline = 0.0
 
@@ -202,16 +253,27 @@ class Door:
     def _reply(self, request: Request) -> Reply:
         if self.sandbox is None:
             self.sandbox = self.judge.running()
-            self.deadline = self.judge.deadline(self.sandbox, self.judge.limits.question)
+            self.deadline = self.judge.deadline(
+                self.sandbox, self.judge.limits.question
+            )
             data = {"name": self.asked.question, "thing": self.asked.thing}
             self.sandbox.send("question", data, self.deadline)
         self.calls += 1
-        fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
-        seed = self.judge.seed(f"inside {self.asked.question}")  # not that of the inputs: it is known in there
-        kind, answer = self.sandbox.call("ask", {"call": self.calls, "seed": seed, "request": fields}, self.deadline)
+        fields = {
+            field.name: getattr(request, field.name)
+            for field in dataclasses.fields(request)
+        }
+        # not that of the inputs: it is known in there
+        seed = self.judge.seed(f"inside {self.asked.question}")
+        kind, answer = self.sandbox.call(
+            "ask", {"call": self.calls, "seed": seed, "request": fields}, self.deadline
+        )
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0
-            raise Ended(f"the process ended {f'by signal {-code}' if code < 0 else f'with code {code}'}")
+            raise Ended(
+                "the process ended"
+                f" {f'by signal {-code}' if code < 0 else f'with code {code}'}"
+            )
         return _checked(kind, answer, self.calls)
 
     def _give_up(self) -> None:
@@ -229,4 +291,13 @@ def _checked(kind: str, answer: Any, call: int) -> Reply:
         raise Trouble("it sent something that is no answer")
     if not all(wire.fits(reply[name], hint) for name, hint in REPLY.items()):
         raise Trouble("it sent something that is no answer")
-    return Reply(**{**reply, "error": plain_text(reply["error"].encode("utf-8", "replace"), 300).replace("\n", " ")})
+    return Reply(
+        **{
+            **reply,
+            "error": (
+                plain_text(reply["error"].encode("utf-8", "replace"), 300).replace(
+                    "\n", " "
+                )
+            ),
+        }
+    )

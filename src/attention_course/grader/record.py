@@ -1,4 +1,5 @@
-"""What becomes of a submission: one record, and a notebook that nbgrader can show and score."""
+"""What becomes of a submission: one record, and a notebook that nbgrader can show and
+score."""
 
 import ast
 import re
@@ -6,15 +7,22 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from attention_course.grader.intake import FLAGGED, GRADED, PERSON, Intake, grade_id, is_graded
+from attention_course.grader.intake import (
+    FLAGGED,
+    GRADED,
+    PERSON,
+    Intake,
+    grade_id,
+    is_graded,
+)
 from attention_course.grader.judge import Answered, Asked, Cell, Ran
 from attention_course.questions import QUESTIONS
 
 FLAGS = 50
 # Cell magics after which the rest of the cell is still Python.
 HARMLESS = re.compile(r"%%(time|timeit|capture|prun)\b")
-# What makes text in a markdown cell more than text: tags, entities, images, which are fetched without a click, links
-# but to pages, and what MathJax has of these.
+# What makes text in a markdown cell more than text: tags, entities, images, which are
+# fetched without a click, links but to pages, and what MathJax has of these.
 ACTIVE = re.compile(
     r"<(?=[A-Za-z/!?])|&(?=[#\w])|!(?=\[)|\](?=[(:](?!\s*https?://))"
     r"|\\(?=(href|style|class|cssId|require|mmlToken|bbox)\b)"
@@ -36,13 +44,17 @@ def questions_of(source: Sequence[Mapping[str, Any]]) -> list[Asked]:
             if call.func.id != "check" or name.value not in QUESTIONS:
                 raise ValueError
         except (ValueError, SyntaxError, AttributeError) as error:
-            raise ValueError(f'cell {grade_id(cell)} is no check("question", thing) of a known question') from error
+            raise ValueError(
+                f'cell {grade_id(cell)} is no check("question", thing) of a known'
+                " question"
+            ) from error
         asked.append(Asked(grade_id(cell), name.value, ast.unparse(thing)))
     return asked
 
 
 def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the modules that a lab's cells import, to have them ready before a submission comes."""
+    """List the modules that a lab's cells import, to have them ready before a
+    submission comes."""
     modules: dict[str, None] = {}
     for cell in source:
         if cell["cell_type"] != "code":
@@ -50,7 +62,11 @@ def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
         for node in ast.walk(ast.parse(python(cell["source"]))):
             if isinstance(node, ast.Import):
                 modules.update((alias.name, None) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and node.module != "attention_course.questions":
+            elif (
+                isinstance(node, ast.ImportFrom)
+                and node.module
+                and node.module != "attention_course.questions"
+            ):
                 modules[node.module] = None
     return list(modules)
 
@@ -58,11 +74,16 @@ def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
 def cells_to_run(cells: Sequence[Mapping[str, Any]]) -> list[Cell]:
     """Take the code that a submission has to run."""
     names = (grade_id(cell) or f"number {i}" for i, cell in enumerate(cells, 1))
-    return [Cell(name, python(cell["source"])) for cell, name in zip(cells, names) if cell["run"]]
+    return [
+        Cell(name, python(cell["source"]))
+        for cell, name in zip(cells, names)
+        if cell["run"]
+    ]
 
 
 def python(source: str) -> str:
-    """Take IPython's magics and shell commands out of a cell; every line keeps its number."""
+    """Take IPython's magics and shell commands out of a cell; every line keeps its
+    number."""
     try:
         ast.parse(source)
         return source
@@ -91,11 +112,20 @@ def summary(
         asked: the lab's graded cells.
         answered: what became of each; empty if nothing was asked.
     """
-    flags = [*intake.flags, *(f"cell {cell.name}: {cell.error}" for cell in ran if cell.broken)]
+    flags = [
+        *intake.flags,
+        *(f"cell {cell.name}: {cell.error}" for cell in ran if cell.broken),
+    ]
     flags += [*(f"{a.cell}: {b.trouble}" for a, b in zip(asked, answered) if b.trouble)]
     possible = [QUESTIONS[a.question].points for a in asked]
     questions = [
-        {"cell": a.cell, "question": a.question, "points": b.points, "possible": p, "mistakes": list(b.mistakes)}
+        {
+            "cell": a.cell,
+            "question": a.question,
+            "points": b.points,
+            "possible": p,
+            "mistakes": list(b.mistakes),
+        }
         for a, b, p in zip(asked, answered, possible)
     ]
     return {
@@ -112,9 +142,18 @@ def summary(
     }
 
 
-def notebook(intake: Intake, record: Mapping[str, Any], ran: Sequence[Ran], answered: Sequence[Answered]) -> Any:
-    """Make the notebook that formgrader shows: the student's cells, what they printed, and the judge's tables."""
-    results = {question["cell"]: answer for question, answer in zip(record["questions"], answered)}
+def notebook(
+    intake: Intake,
+    record: Mapping[str, Any],
+    ran: Sequence[Ran],
+    answered: Sequence[Answered],
+) -> Any:
+    """Make the notebook that formgrader shows: the student's cells, what they printed,
+    and the judge's tables."""
+    results = {
+        question["cell"]: answer
+        for question, answer in zip(record["questions"], answered)
+    }
     outcomes = iter(ran)
     cells = [_notes(record)] if record["flags"] or record["reason"] else []
     for cell in intake.cells:
@@ -122,16 +161,33 @@ def notebook(intake: Intake, record: Mapping[str, Any], ran: Sequence[Ran], answ
         if is_graded(cell):
             outputs = _table(results.get(grade_id(cell)), record)
         elif cell["run"] and (outcome := next(outcomes, None)):
-            outputs = _stream(outcome.printed + f"\n{outcome.error}" * bool(outcome.error))
+            outputs = _stream(
+                outcome.printed + f"\n{outcome.error}" * bool(outcome.error)
+            )
         cells.append(_plain_cell(cell, outputs))
     for i, made in enumerate(cells):
         made["id"] = f"cell-{i}"
-    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    kernel = {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    }
+    return {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
 
 
-def _plain_cell(cell: Mapping[str, Any], outputs: list[dict[str, Any]]) -> dict[str, Any]:
-    made = {"cell_type": cell["cell_type"], "metadata": cell["metadata"], "source": cell["source"]}
+def _plain_cell(
+    cell: Mapping[str, Any], outputs: list[dict[str, Any]]
+) -> dict[str, Any]:
+    made = {
+        "cell_type": cell["cell_type"],
+        "metadata": cell["metadata"],
+        "source": cell["source"],
+    }
     if cell["cell_type"] == "code":
         made.update(outputs=outputs, execution_count=None)
     elif not cell["metadata"].get("nbgrader", {}).get("locked"):
@@ -140,26 +196,45 @@ def _plain_cell(cell: Mapping[str, Any], outputs: list[dict[str, Any]]) -> dict[
 
 
 def tame(markdown: str) -> str:
-    """Put a space where a student's text could become a tag, an entity, or a link to anything but a page.
+    """Put a space where a student's text could become a tag, an entity, or a link to
+    anything but a page.
 
-    Formgrader shows such text to the instructor, in a page from which their whole machine can be reached.
+    Formgrader shows such text to the instructor, in a page from which their whole
+    machine can be reached.
     """
-    return ACTIVE.sub(r"\g<0> ", "".join(c for c in markdown if c in "\n\t" or c.isprintable()))
+    return ACTIVE.sub(
+        r"\g<0> ", "".join(c for c in markdown if c in "\n\t" or c.isprintable())
+    )
 
 
-def _table(answered: Answered | None, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _table(
+    answered: Answered | None, record: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     if answered is None:
         return _stream(record["reason"] or "; ".join(record["flags"]))
     data = {"text/plain": repr(answered.points), "text/html": answered.html}
-    return [{"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None}]
+    return [
+        {
+            "output_type": "execute_result",
+            "data": data,
+            "metadata": {},
+            "execution_count": None,
+        }
+    ]
 
 
 def _stream(text: str) -> list[dict[str, Any]]:
-    return [{"output_type": "stream", "name": "stdout", "text": text}] if text.strip() else []
+    return (
+        [{"output_type": "stream", "name": "stdout", "text": text}]
+        if text.strip()
+        else []
+    )
 
 
 def _notes(record: Mapping[str, Any]) -> dict[str, Any]:
-    lines = [f"needs a person: {record['reason']}"] * bool(record["reason"]) + record["flags"]
+    lines = [f"needs a person: {record['reason']}"] * bool(record["reason"]) + record[
+        "flags"
+    ]
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
     source = f"<p><strong>Notes from grading</strong></p><ul>{listed}</ul>"
     return {"cell_type": "markdown", "metadata": {}, "source": source}

@@ -1,4 +1,5 @@
-"""Make the students' notebooks from the solutions: `python -m attention_course.grader.release [LAB ...]`."""
+"""Make the students' notebooks from the solutions: `python -m
+attention_course.grader.release [LAB ...]`."""
 
 import shutil
 import sys
@@ -16,7 +17,8 @@ class HasAnswers(GradingError):
 
 
 def generate(course: Path, into: Path, lab: str = "*") -> None:
-    """Make one lab's release, or those of all labs: nbgrader takes longer to start than for a lab.
+    """Make one lab's release, or those of all labs: nbgrader takes longer to start than
+    for a lab.
 
     Args:
         course: where nbgrader_config.py and solutions/ are.
@@ -67,24 +69,31 @@ def replace(old: Path, made: Path) -> bool:
         Whether anything changed.
 
     Raises:
-        HasAnswers: there is a release with answers in it, and it is not what was made now.
+        HasAnswers: there is a release with answers in it, and it is not what was made
+            now.
     """
     if old.is_dir() and _files(made) == _files(old):
         return False
     if any(_has_answers(notebook) for notebook in old.glob("*.ipynb")):
         raise HasAnswers(f"{old.parent.name}/{old.name} has answers in it")
     shutil.rmtree(old, ignore_errors=True)
-    shutil.copytree(made, old, copy_function=shutil.copyfile)  # nbgrader's copies are read-only
+    # nbgrader's copies are read-only
+    shutil.copytree(made, old, copy_function=shutil.copyfile)
     return True
 
 
 def _files(directory: Path) -> dict[str, bytes]:
-    paths = (p for p in directory.rglob("*") if p.is_file() and ".ipynb_checkpoints" not in p.parts)
+    paths = (
+        p
+        for p in directory.rglob("*")
+        if p.is_file() and ".ipynb_checkpoints" not in p.parts
+    )
     return {str(p.relative_to(directory)): p.read_bytes() for p in paths}
 
 
 def _has_answers(notebook: Path) -> bool:
-    """Whether a cell was run, or one that asks for code or prose no longer says that it is not written."""
+    """Whether a cell was run, or one that asks for code or prose no longer says that it
+    is not written."""
     import nbformat
 
     try:
@@ -106,7 +115,11 @@ def main(arguments: list[str]) -> int:
             for made in sorted(Path(staging).iterdir()):
                 try:
                     changed = replace(course / "labs" / made.name, made)
-                    how = "made from solutions/" if changed else "reused, solutions/ would give the same"
+                    how = (
+                        "made from solutions/"
+                        if changed
+                        else "reused, solutions/ would give the same"
+                    )
                     print(f"labs/{made.name}: {how}")
                 except HasAnswers as error:
                     print(f"{error}: kept as it is; move it away if you want a new one")

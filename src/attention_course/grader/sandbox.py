@@ -1,4 +1,5 @@
-"""Students' processes, from outside: forked from a warm one, asked with deadlines, watched, and killed as a whole."""
+"""Students' processes, from outside: forked from a warm one, asked with deadlines,
+watched, and killed as a whole."""
 
 import contextlib
 import fcntl
@@ -20,7 +21,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from attention_course.grader import wire
-from attention_course.grader.walls import FIRST_USER, Limits, arguments, bubblewrap, interpreter, scrub
+from attention_course.grader.walls import (
+    FIRST_USER,
+    Limits,
+    arguments,
+    bubblewrap,
+    interpreter,
+    scrub,
+)
 
 WATCH_SECONDS = 0.04
 START_SECONDS = 600.0
@@ -32,11 +40,13 @@ _users = itertools.count(os.getpid() << 8)
 
 
 class Trouble(Exception):
-    """The student's process gave no answer; the message says why, for the student's eyes."""
+    """The student's process gave no answer; the message says why, for the student's
+    eyes."""
 
 
 class Ended(Trouble):
-    """The student's process ended of itself, or so it seems: something else may have killed it."""
+    """The student's process ended of itself, or so it seems: something else may have
+    killed it."""
 
 
 class SandboxError(Exception):
@@ -44,14 +54,16 @@ class SandboxError(Exception):
 
 
 class Nursery:
-    """A process behind walls that has imported torch and waits; every submission's process is forked from it.
+    """A process behind walls that has imported torch and waits; every submission's
+    process is forked from it.
 
     Args:
         questions: names of those that will be asked.
         preload: modules to import ahead.
         limits: what one submission may use.
         walls: False runs everything as this user, with everything in reach.
-        probe: code to run in place of a submission, for the self-test, and what it is told.
+        probe: code to run in place of a submission, for the self-test, and what it is
+            told.
     """
 
     def __init__(
@@ -65,13 +77,19 @@ class Nursery:
         self.limits, self.walls, self.leader = limits, walls, 0
         self._orders, theirs = socket.socketpair()
         self._output, out = os.pipe()
-        setup = {"questions": list(questions), "preload": list(preload), "limits": self._limits(), **probe}
+        setup = {
+            "questions": list(questions),
+            "preload": list(preload),
+            "limits": self._limits(),
+            **probe,
+        }
         try:
             self._start(theirs.fileno(), out)
         finally:
             theirs.close()
             os.close(out)
-        with contextlib.suppress(OSError):  # it has ended already: the wait below will say so
+        # it has ended already: the wait below will say so
+        with contextlib.suppress(OSError):
             self._orders.sendall(json.dumps(setup).encode() + b"\n")
         self._is_ready = False
 
@@ -86,7 +104,8 @@ class Nursery:
         output, out = os.pipe()
         try:
             if sys.platform == "linux":
-                fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, 1 << 20)  # fewer turns for those who print much
+                # fewer turns for those who print much
+                fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, 1 << 20)
             if self.walls:
                 ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             socket.send_fds(self._orders, [b"+"], [theirs.fileno(), out])
@@ -117,8 +136,14 @@ class Nursery:
     def _limits(self) -> dict[str, int]:
         if not self.walls:
             return {}
-        return {"AS": self.limits.memory + RESERVED_BYTES, "NPROC": self.limits.processes, "FSIZE": self.limits.file,
-                "CPU": math.ceil(self.limits.submission), "NOFILE": 128, "CORE": 0}  # fmt: skip
+        return {
+            "AS": self.limits.memory + RESERVED_BYTES,
+            "NPROC": self.limits.processes,
+            "FSIZE": self.limits.file,
+            "CPU": math.ceil(self.limits.submission),
+            "NOFILE": 128,
+            "CORE": 0,
+        }
 
     def _wait(self) -> None:
         if self._is_ready:
@@ -133,11 +158,23 @@ class Nursery:
             self._process.kill()
             self._process.wait()
             said = plain_text(os.read(self._output, 4000), 4000).strip().splitlines()
-            raise SandboxError(f"the sandbox did not start: {said[-1][:300] if said else 'it said nothing'}")
+            raise SandboxError(
+                "the sandbox did not start:"
+                f" {said[-1][:300] if said else 'it said nothing'}"
+            )
 
     def _start(self, theirs: int, out: int) -> None:
-        user = FIRST_USER + next(_users) % 0x0FFFFFFF if self.walls and os.getuid() == 0 else -1
-        command = [*interpreter(self.walls), str(theirs), str(user), "walls" if self.walls else "open"]
+        user = (
+            FIRST_USER + next(_users) % 0x0FFFFFFF
+            if self.walls and os.getuid() == 0
+            else -1
+        )
+        command = [
+            *interpreter(self.walls),
+            str(theirs),
+            str(user),
+            "walls" if self.walls else "open",
+        ]
         inherited = [theirs]
         if self.walls:
             told, telling = os.pipe()
@@ -146,9 +183,22 @@ class Nursery:
             os.write(listed, b"\0".join(part.encode() for part in arguments(user)))
             os.lseek(listed, 0, os.SEEK_SET)
             inherited += [telling, listed]
-            command = [str(bubblewrap()), "--info-fd", str(telling), "--args", str(listed), "--", *command]
+            command = [
+                str(bubblewrap()),
+                "--info-fd",
+                str(telling),
+                "--args",
+                str(listed),
+                "--",
+                *command,
+            ]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=inherited, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            pass_fds=inherited,
+            start_new_session=True,
         )
         if self.walls:
             os.close(telling)
@@ -170,26 +220,39 @@ class Sandbox:
     """
 
     def __init__(self, nursery: Nursery, judge: socket.socket, output: int):
-        self.nursery, self.limits, self.judge, self._output = nursery, nursery.limits, judge, output
+        self.nursery, self.limits, self.judge, self._output = (
+            nursery,
+            nursery.limits,
+            judge,
+            output,
+        )
         self.killed_for, self._printed, self._cpu_end = "", bytearray(), math.inf
         self._reading, self._ended = threading.Lock(), threading.Event()
         judge.settimeout(FORK_SECONDS)
         try:
             told, ancillary, _, _ = judge.recvmsg(8, socket.CMSG_SPACE(12))
-            # Its number as the kernel knows it here; in namespaces of its own it has another.
-            self._first = struct.unpack("3i", ancillary[0][2])[0] if nursery.walls else int(told)
+            # Its number as the kernel knows it here; in namespaces of its own it has
+            # another.
+            self._first = (
+                struct.unpack("3i", ancillary[0][2])[0] if nursery.walls else int(told)
+            )
             self._handle = os.pidfd_open(self._first) if nursery.walls else -1
         except (OSError, ValueError, IndexError) as error:
             judge.close()
             said = plain_text(os.read(output, 4000), 4000).strip().splitlines()
             os.close(output)
-            raise SandboxError(f"no process for a submission: {said[-1][:300] if said else error}") from error
+            raise SandboxError(
+                f"no process for a submission: {said[-1][:300] if said else error}"
+            ) from error
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
 
     def allow(self, seconds: float) -> None:
-        """Give what comes next so much CPU time; without walls, only the clock ends it."""
-        self._cpu_end = cpu_used(self.nursery.leader) + seconds if self.nursery.leader else math.inf
+        """Give what comes next so much CPU time; without walls, only the clock ends
+        it."""
+        self._cpu_end = (
+            cpu_used(self.nursery.leader) + seconds if self.nursery.leader else math.inf
+        )
 
     def send(self, kind: str, data: Any, deadline: float) -> None:
         """Send a frame.
@@ -227,7 +290,8 @@ class Sandbox:
     def text(self) -> str:
         """Return what was printed since the last call, as plain text."""
         with self._reading:
-            for _ in range(64):  # what was printed before an answer is in the pipe by now
+            # what was printed before an answer is in the pipe by now
+            for _ in range(64):
                 if self._ended.is_set() or not self._readable(0.0) or not self._read():
                     break
             raw, self._printed = bytes(self._printed), bytearray()
@@ -264,7 +328,8 @@ class Sandbox:
         raise (Ended if error.ended else Trouble)(str(error)) from error
 
     def _kill(self) -> None:
-        # The first process of the namespace takes all others with it; without walls there is only the session.
+        # The first process of the namespace takes all others with it; without walls
+        # there is only the session.
         with contextlib.suppress(ProcessLookupError):
             if self._handle >= 0 and sys.platform == "linux":
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
@@ -275,15 +340,18 @@ class Sandbox:
         return bool(select.select([self._output], [], [], seconds)[0])
 
     def _read(self) -> bool:
-        """Keep the first bytes of what is printed, throw the rest away; False at its end."""
+        """Keep the first bytes of what is printed, throw the rest away; False at its
+        end."""
         chunk = os.read(self._output, 1 << 20)
         self._printed += chunk[: max(0, 4 * self.limits.output - len(self._printed))]
         return bool(chunk)
 
     def _watch(self) -> None:
-        """Read what is printed, so that nobody waits for it, and end what takes too much memory or CPU time."""
+        """Read what is printed, so that nobody waits for it, and end what takes too
+        much memory or CPU time."""
         due, open_, was_over = time.monotonic(), True, False
-        # Whoever closes its output is watched all the same; without walls there is no more to watch.
+        # Whoever closes its output is watched all the same; without walls there is no
+        # more to watch.
         while open_ or (self._handle >= 0 and self.is_alive()):
             if open_:
                 self._readable(WATCH_SECONDS)
@@ -295,7 +363,10 @@ class Sandbox:
             if self.nursery.leader and time.monotonic() > due:
                 due = time.monotonic() + WATCH_SECONDS
                 if uses_more(self.nursery.leader, self.limits.memory):
-                    self.killed_for = f"used more than {self.limits.memory / (1 << 30):.2g} GiB of memory"
+                    self.killed_for = (
+                        f"used more than {self.limits.memory / (1 << 30):.2g} GiB of"
+                        " memory"
+                    )
                     self._kill()
                 # A process that ends between two looks is counted twice in the first.
                 is_over = cpu_used(self.nursery.leader) > self._cpu_end
@@ -309,28 +380,36 @@ class Sandbox:
 
 
 def uses_more(leader: int, limit: int) -> bool:
-    """Whether the processes of a namespace use more memory than so many bytes; pages that they share count once.
+    """Whether the processes of a namespace use more memory than so many bytes; pages
+    that they share count once.
 
     Args:
         leader: its first process.
         limit: the bytes.
     """
     upper = sum(_kilobytes(text) for text in _of_processes(leader, "status"))
-    if upper << 10 <= limit:  # cheap, and above the truth, as forks share pages: look closer only where it matters
+    # cheap, and above the truth, as forks share pages: look closer only where it
+    # matters
+    if upper << 10 <= limit:
         return False
     # A process may close its own smaps_rollup to us.
-    used = sum(_kilobytes(text) for text in _of_processes(leader, "smaps_rollup", "status"))
+    used = sum(
+        _kilobytes(text) for text in _of_processes(leader, "smaps_rollup", "status")
+    )
     return used << 10 > limit
 
 
 def cpu_used(leader: int) -> float:
-    """Add up the seconds of CPU time that the processes of a namespace have used, with those that have ended.
+    """Add up the seconds of CPU time that the processes of a namespace have used, with
+    those that have ended.
 
     Args:
         leader: its first process.
     """
     # utime, stime, cutime, cstime; the name before them may hold anything.
-    ticks = (text.rpartition(")")[2].split()[11:15] for text in _of_processes(leader, "stat"))
+    ticks = (
+        text.rpartition(")")[2].split()[11:15] for text in _of_processes(leader, "stat")
+    )
     return sum(int(tick) for four in ticks for tick in four) / os.sysconf("SC_CLK_TCK")
 
 
@@ -347,14 +426,34 @@ def _of_processes(leader: int, *files: str) -> Iterator[str]:
 
 def _kilobytes(text: str) -> int:
     """Add up what is in memory or swapped out, of a status or a smaps_rollup."""
-    names = ("RssAnon", "RssShmem", "VmSwap", "HugetlbPages", "Pss_Anon", "Pss_Shmem", "SwapPss", "Private_Hugetlb")
-    return sum(int(value) for name, value in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE) if name in names)
+    names = (
+        "RssAnon",
+        "RssShmem",
+        "VmSwap",
+        "HugetlbPages",
+        "Pss_Anon",
+        "Pss_Shmem",
+        "SwapPss",
+        "Private_Hugetlb",
+    )
+    return sum(
+        int(value)
+        for name, value in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)
+        if name in names
+    )
 
 
 def plain_text(raw: bytes, limit: int) -> str:
-    """Make text of what was printed: no escape sequences, no control characters, no paths of this machine."""
+    """Make text of what was printed: no escape sequences, no control characters, no
+    paths of this machine."""
     text = raw.decode("utf-8", "replace")
-    text = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", "", text)
-    text = "".join(c for c in text.replace("\r\n", "\n").replace("\r", "\n") if c in "\n\t" or c.isprintable())
+    text = re.sub(
+        r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", "", text
+    )
+    text = "".join(
+        c
+        for c in text.replace("\r\n", "\n").replace("\r", "\n")
+        if c in "\n\t" or c.isprintable()
+    )
     text = scrub(text)
     return text if len(text) <= limit else text[:limit] + "\n... (cut)"

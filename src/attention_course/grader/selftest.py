@@ -1,4 +1,5 @@
-"""Prove the walls before a student's code runs: what cannot be proved is not trusted."""
+"""Prove the walls before a student's code runs: what cannot be proved is not
+trusted."""
 
 import sys
 import time
@@ -9,7 +10,8 @@ from attention_course.grader.walls import PACKAGE, Limits, bubblewrap
 if TYPE_CHECKING:
     from attention_course.grader.sandbox import Sandbox
 
-# Only a wall that is missing takes so long, on however busy a machine: the probe ends of itself or is ended.
+# Only a wall that is missing takes so long, on however busy a machine: the probe ends
+# of itself or is ended.
 SECONDS = 600.0
 PROBE = """
 import os, resource, socket, time
@@ -22,7 +24,8 @@ try:
     socket.create_connection(("192.0.2.1", 9), 0.5)
     wall("there is a network", False)
 except OSError as error:
-    wall("there is a network", isinstance(error, PermissionError) or "unreachable" in str(error).lower())
+    refused = isinstance(error, PermissionError) or "unreachable" in str(error).lower()
+    wall("there is a network", refused)
 for place in ("/", "/usr", "/course", "/dev"):
     try:
         open(place + "/written", "w")
@@ -69,7 +72,9 @@ def prove(limits: Limits) -> str:
         return "bubblewrap (bwrap) is not installed"
     from attention_course.grader.sandbox import Nursery, SandboxError
 
-    nursery = Nursery([], [], limits._replace(memory=192 << 20), probe=PROBE, hidden=str(PACKAGE))
+    nursery = Nursery(
+        [], [], limits._replace(memory=192 << 20), probe=PROBE, hidden=str(PACKAGE)
+    )
     try:
         box = nursery.sandbox()
         try:

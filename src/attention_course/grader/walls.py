@@ -1,7 +1,9 @@
-"""The walls around a student's process: bubblewrap's arguments, and the limits that hold within.
+"""The walls around a student's process: bubblewrap's arguments, and the limits that
+hold within.
 
-Inside there is no network, nothing of the course but what a notebook imports, nothing of other submissions, and no
-place to write but a small /tmp. Names inside are neutral, so that no path of this machine can be printed.
+Inside there is no network, nothing of the course but what a notebook imports, nothing
+of other submissions, and no place to write but a small /tmp. Names inside are neutral,
+so that no path of this machine can be printed.
 """
 
 import os
@@ -15,10 +17,12 @@ import attention_course
 
 PACKAGE = Path(attention_course.__file__).parent
 GRADER = PACKAGE / "grader"
-# Of the grader only this goes in: the judge, the gradebook and the secret of the course stay outside.
+# Of the grader only this goes in: the judge, the gradebook and the secret of the course
+# stay outside.
 VISIBLE = ("__init__.py", "enclose.py", "inside.py", "wire.py")
 LIBRARY = "/course/lib"
-# Users that no account has, one for each sandbox: process limits are per user, and do not bind root.
+# Users that no account has, one for each sandbox: process limits are per user, and do
+# not bind root.
 FIRST_USER = 0x70000000
 
 
@@ -27,8 +31,10 @@ class Limits(NamedTuple):
 
     Attributes:
         cell: seconds of CPU time that one cell may take, all its processes together.
-        question: seconds of CPU time that one question may take, all its calls and processes together.
-        patience: how many seconds on the clock may pass for each of these: the machine may have other things to do.
+        question: seconds of CPU time that one question may take, all its calls and
+            processes together.
+        patience: how many seconds on the clock may pass for each of these: the machine
+            may have other things to do.
         submission: seconds on the clock for everything.
         memory: bytes that all its processes may use together.
         processes: at a time, threads included.
@@ -52,8 +58,13 @@ def bubblewrap() -> str | None:
 
 
 def interpreter(walls: bool) -> list[str]:
-    """Return how to start Python on the program that serves the judge; without walls, as this process was started."""
-    paths = [LIBRARY, *(f"/course/packages{i}" for i, _ in enumerate(_packages()))] if walls else None
+    """Return how to start Python on the program that serves the judge; without walls,
+    as this process was started."""
+    paths = (
+        [LIBRARY, *(f"/course/packages{i}" for i, _ in enumerate(_packages()))]
+        if walls
+        else None
+    )
     start = f"import sys; sys.path[:0] = {paths!r}; " if walls else ""
     start += "from attention_course.grader.inside import main; main()"
     if not walls:
@@ -68,12 +79,32 @@ def arguments(user: int) -> list[str]:
         user: which the program is to become, if it starts as root; -1 if it does not.
     """
     binds = [
-        *(part for path in ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/fonts", "/etc/alternatives")
-          for part in ("--ro-bind-try", path, path)),
-    ]  # fmt: skip
+        *(
+            part
+            for path in (
+                "/usr",
+                "/lib",
+                "/lib64",
+                "/bin",
+                "/etc/ld.so.cache",
+                "/etc/fonts",
+                "/etc/alternatives",
+            )
+            for part in ("--ro-bind-try", path, path)
+        ),
+    ]
     if not _system_python():
         binds += ["--ro-bind", sys.base_prefix, "/python"]
-    binds += ["--perms", "0755", "--dir", "/course", "--perms", "0755", "--dir", LIBRARY]
+    binds += [
+        "--perms",
+        "0755",
+        "--dir",
+        "/course",
+        "--perms",
+        "0755",
+        "--dir",
+        LIBRARY,
+    ]
     binds += ["--ro-bind", str(PACKAGE), f"{LIBRARY}/attention_course"]
     hidden = f"{LIBRARY}/attention_course/grader"
     binds += ["--perms", "0755", "--tmpfs", hidden]
@@ -95,32 +126,70 @@ def arguments(user: int) -> list[str]:
         "PYTHONHASHSEED": "0",
         "TQDM_DISABLE": "1",
     }
-    # As root, bubblewrap needs no user namespace, and the program itself becomes somebody else at its first line.
+    # As root, bubblewrap needs no user namespace, and the program itself becomes
+    # somebody else at its first line.
     privileges = (
         ["--unshare-user", "--uid", "1000", "--gid", "1000"]
         if user < 0
         else ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     )
     return [
-        *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
-        *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL", *privileges),
+        *(
+            "--unshare-ipc",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ),
+        *(
+            "--die-with-parent",
+            "--new-session",
+            "--hostname",
+            "sandbox",
+            "--cap-drop",
+            "ALL",
+            *privileges,
+        ),
         *binds,
-        *("--proc", "/proc", "--tmpfs", "/dev", *_devices(), "--perms", "1777", "--tmpfs", "/tmp"),
+        *(
+            "--proc",
+            "/proc",
+            "--tmpfs",
+            "/dev",
+            *_devices(),
+            "--perms",
+            "1777",
+            "--tmpfs",
+            "/tmp",
+        ),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--clearenv"),
-        *(part for name, value in environment.items() for part in ("--setenv", name, value)),
+        *(
+            part
+            for name, value in environment.items()
+            for part in ("--setenv", name, value)
+        ),
         *("--chdir", "/tmp"),
     ]
 
 
 def _devices() -> list[str]:
-    """Return what fills /dev: no terminals, and no /dev/zero, as memory shared through it is counted nowhere."""
+    """Return what fills /dev: no terminals, and no /dev/zero, as memory shared through
+    it is counted nowhere."""
     places = (f"/dev/{name}" for name in ("null", "random", "urandom"))
     return [part for place in places for part in ("--dev-bind", place, place)]
 
 
 def scrub(text: str) -> str:
-    """Take the names of this machine's directories out of a text that students may see."""
-    places = {sys.prefix, sys.base_prefix, str(PACKAGE.parent), str(Path.home()), os.getcwd(), *_packages()}
+    """Take the names of this machine's directories out of a text that students may
+    see."""
+    places = {
+        sys.prefix,
+        sys.base_prefix,
+        str(PACKAGE.parent),
+        str(Path.home()),
+        os.getcwd(),
+        *_packages(),
+    }
     places |= {_in_its_disk(Path(place)) for place in places}
     for place in sorted(places, key=len, reverse=True):
         if len(place) > 4 and place != "/usr":

@@ -1,8 +1,10 @@
-"""Frames between the judge and a student's process: JSON and the bytes of tensors, nothing that could run.
+"""Frames between the judge and a student's process: JSON and the bytes of tensors,
+nothing that could run.
 
-A frame is two lengths, a JSON header and a body. A tensor stands in the header as {"tensor": [dtype, shape, device]}
-and in the body as its bytes, in order. Everything is checked before it is believed and sized before it is allocated:
-the other end may send anything.
+A frame is two lengths, a JSON header and a body. A tensor stands in the header as
+{"tensor": [dtype, shape, device]} and in the body as its bytes, in order. Everything is
+checked before it is believed and sized before it is allocated: the other end may send
+anything.
 """
 
 import json
@@ -19,7 +21,8 @@ from torch import Tensor
 
 HEADER_BYTES = 1 << 20
 BODY_BYTES = 16 << 20
-# Of one tensor, where an axis of length 0 counts as 1: such a tensor has no bytes, and can still be a long list.
+# Of one tensor, where an axis of length 0 counts as 1: such a tensor has no bytes, and
+# can still be a long list.
 ENTRIES = 1 << 21
 LENGTHS = struct.Struct("!II")
 DTYPES = {
@@ -55,7 +58,8 @@ def pack(frame: Frame) -> bytes:
     """Lay a frame out as bytes.
 
     Args:
-        frame: None, bool, int, float, str, dtype, Tensor, and tuples, lists and dicts of these.
+        frame: None, bool, int, float, str, dtype, Tensor, and tuples, lists and dicts
+            of these.
 
     Raises:
         WireError: something else is in it, or it is too large.
@@ -64,7 +68,10 @@ def pack(frame: Frame) -> bytes:
     header = json.dumps([frame.kind, _plain(frame.data, bodies)]).encode()
     body = b"".join(bodies)
     if len(header) > HEADER_BYTES or len(body) > BODY_BYTES:
-        raise WireError(f"{len(header) + len(body)} bytes are more than the {BODY_BYTES} that may be sent")
+        raise WireError(
+            f"{len(header) + len(body)} bytes are more than the {BODY_BYTES} that may"
+            " be sent"
+        )
     return LENGTHS.pack(len(header), len(body)) + header + body
 
 
@@ -91,23 +98,35 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
 
     Args:
         sock: a stream socket.
-        deadline: on time.monotonic()'s clock, for the whole frame: the other end may drip.
+        deadline: on time.monotonic()'s clock, for the whole frame: the other end may
+            drip.
 
     Returns:
         The frame; tuples where a tuple or list was sent.
 
     Raises:
-        WireError: nothing came in time, the other end has gone, or what came is no frame.
+        WireError: nothing came in time, the other end has gone, or what came is no
+            frame.
     """
     header_bytes, body_bytes = LENGTHS.unpack(_exactly(sock, LENGTHS.size, deadline))
     if header_bytes > HEADER_BYTES or body_bytes > BODY_BYTES:
         raise WireError(f"it announced {header_bytes + body_bytes} bytes, too many")
-    header, body = _exactly(sock, header_bytes, deadline), _exactly(sock, body_bytes, deadline)
+    header, body = (
+        _exactly(sock, header_bytes, deadline),
+        _exactly(sock, body_bytes, deadline),
+    )
     try:
         kind, plain = json.loads(header)
         cursor = _Cursor(body)
         data = _rich(plain, cursor)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        OverflowError,
+        RuntimeError,
+    ) as error:
         raise WireError("it sent something that is no answer") from error
     if not isinstance(kind, str) or cursor.at != len(body):
         raise WireError("it sent something that is no answer")
@@ -115,7 +134,8 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value that came over the wire is of an annotated type (tuples, dicts, unions and plain classes)."""
+    """Whether a value that came over the wire is of an annotated type (tuples, dicts,
+    unions and plain classes)."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
@@ -123,10 +143,18 @@ def fits(value: Any, hint: Any) -> bool:
         return any(fits(value, part) for part in parts)
     if origin is tuple:
         if len(parts) == 2 and parts[1] is Ellipsis:
-            return isinstance(value, tuple) and all(fits(item, parts[0]) for item in value)
-        return isinstance(value, tuple) and len(value) == len(parts) and all(map(fits, value, parts))
+            return isinstance(value, tuple) and all(
+                fits(item, parts[0]) for item in value
+            )
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(parts)
+            and all(map(fits, value, parts))
+        )
     if origin is not None:
-        return isinstance(value, dict) and all(fits(item, parts[1]) for item in value.values())
+        return isinstance(value, dict) and all(
+            fits(item, parts[1]) for item in value.values()
+        )
     return value is None if hint in (None, type(None)) else type(value) is hint
 
 
@@ -149,11 +177,21 @@ def _plain(value: Any, bodies: list[bytes]) -> Any:
     if isinstance(value, Tensor):
         value = value.detach().as_subclass(Tensor)
         if value.dtype not in NAMES or value.layout != torch.strided:
-            raise WireError(f"a tensor of {value.dtype}, {value.layout} cannot be compared")
+            raise WireError(
+                f"a tensor of {value.dtype}, {value.layout} cannot be compared"
+            )
         meta = value.is_meta
         if not meta:
-            bodies.append(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return {"tensor": [NAMES[value.dtype], list(value.shape), "meta" if meta else value.device.type]}
+            bodies.append(
+                value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+            )
+        return {
+            "tensor": [
+                NAMES[value.dtype],
+                list(value.shape),
+                "meta" if meta else value.device.type,
+            ]
+        }
     if isinstance(value, torch.dtype):
         return {"dtype": NAMES[value]}
     if isinstance(value, tuple | list):
@@ -208,4 +246,8 @@ def _exactly(sock: socket.socket, count: int, deadline: float) -> bytearray:
 
 
 def _failure(error: OSError) -> WireError:
-    return WireError("no answer in time") if isinstance(error, TimeoutError) else Gone("the process ended")
+    return (
+        WireError("no answer in time")
+        if isinstance(error, TimeoutError)
+        else Gone("the process ended")
+    )

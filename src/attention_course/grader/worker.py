@@ -1,4 +1,5 @@
-"""One grading process: jobs come in as lines of JSON, results go out the same way. It never touches the gradebook."""
+"""One grading process: jobs come in as lines of JSON, results go out the same way. It
+never touches the gradebook."""
 
 import ctypes
 import json
@@ -11,7 +12,13 @@ from typing import Any
 
 from attention_course.grader.intake import Intake, take_in
 from attention_course.grader.judge import Answered, Judge, Ran, seed_of
-from attention_course.grader.record import cells_to_run, imports_of, notebook, questions_of, summary
+from attention_course.grader.record import (
+    cells_to_run,
+    imports_of,
+    notebook,
+    questions_of,
+    summary,
+)
 from attention_course.grader.sandbox import Nursery, Sandbox, SandboxError
 from attention_course.grader.walls import Limits
 from attention_course.questions import QUESTIONS, Grade
@@ -42,7 +49,13 @@ class Grader:
         limits: Limits,
         kept: Path | None = None,
     ):
-        self.lab, self.source, self.secret, self.walls, self.limits = lab, source, secret, walls, limits
+        self.lab, self.source, self.secret, self.walls, self.limits = (
+            lab,
+            source,
+            secret,
+            walls,
+            limits,
+        )
         self.kept = kept
         self.asked, self.preload = questions_of(source), imports_of(source)
         self.nursery: Nursery | None = None
@@ -87,7 +100,9 @@ class Grader:
         cells = cells_to_run(intake.cells)
         for _ in range(ATTEMPTS):
             try:
-                judge = Judge(cells, self.asked, self.sandbox, self.limits, self._seed(intake))
+                judge = Judge(
+                    cells, self.asked, self.sandbox, self.limits, self._seed(intake)
+                )
                 return judge.run()
             except SandboxError as error:  # nothing that the student did
                 self.close()
@@ -96,7 +111,11 @@ class Grader:
         return [], []
 
     def _keep(self, intake: Intake) -> None:
-        if self.kept is not None and intake.sha256 and not (self.kept / intake.sha256).exists():
+        if (
+            self.kept is not None
+            and intake.sha256
+            and not (self.kept / intake.sha256).exists()
+        ):
             made = self.kept / f"{intake.sha256}.{os.getpid()}"
             made.write_bytes(intake.content)
             made.replace(self.kept / intake.sha256)
@@ -105,7 +124,9 @@ class Grader:
         return lambda question: seed_of(self.secret, intake.sha256, question)
 
     def _nothing(self, name: str, intake: Intake) -> Answered:
-        results = evaluate(QUESTIONS[name], lambda request: Reply(error=intake.flags[-1]))
+        results = evaluate(
+            QUESTIONS[name], lambda request: Reply(error=intake.flags[-1])
+        )
         grade = Grade(QUESTIONS[name], results)
         return Answered(float(grade), grade._repr_html_(), grade.as_text(), (), "")
 
@@ -118,7 +139,14 @@ def main() -> None:
     os.dup2(2, 1)
     setup = json.loads(sys.stdin.readline())
     limits, secret = Limits(**setup["limits"]), bytes.fromhex(setup["secret"])
-    grader = Grader(setup["lab"], setup["source"], secret, setup["walls"], limits, Path(setup["kept"]))
+    grader = Grader(
+        setup["lab"],
+        setup["source"],
+        secret,
+        setup["walls"],
+        limits,
+        Path(setup["kept"]),
+    )
     for line in sys.stdin:
         job = json.loads(line)
         result = grader.grade(job["student"], Path(job["folder"]))

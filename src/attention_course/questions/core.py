@@ -1,8 +1,9 @@
 """Questions: declared once, asked through a narrow door.
 
-A question never touches a student's function or class itself. It sends `Request`s, which are tensors and plain
-data, through a door that sends `Reply`s back. `local` is the door to something in this process; a judge in another
-process needs another door and nothing else.
+A question never touches a student's function or class itself. It sends `Request`s,
+which are tensors and plain data, through a door that sends `Reply`s back. `local` is
+the door to something in this process; a judge in another process needs another door and
+nothing else.
 """
 
 import contextlib
@@ -24,8 +25,10 @@ class Request:
 
     Attributes:
         inputs: what to call it with; None where an optional argument is left out.
-        init: what to construct it with, if the answer is a class; None if it is a function.
-        parameters: what to load into it then, by the names that the given `__init__` fixes.
+        init: what to construct it with, if the answer is a class; None if it is a
+            function.
+        parameters: what to load into it then, by the names that the given `__init__`
+            fixes.
         gradients: whether to differentiate a fixed random mixture of the outputs.
         dtype: of the floating-point inputs and parameters.
         device: of inputs and parameters.
@@ -46,11 +49,13 @@ class Reply(NamedTuple):
 
     Attributes:
         outputs: what the answer returned.
-        gradients: with respect to each input, then each parameter sent; None where there is none.
+        gradients: with respect to each input, then each parameter sent; None where
+            there is none.
         changed: whether an input was changed in place.
         error: one line, empty if all went well.
         written: False if the answer is still the empty one.
-        operators: the names of the operators that it called, in order, if the request was traced.
+        operators: the names of the operators that it called, in order, if the request
+            was traced.
     """
 
     outputs: tuple[Tensor, ...] = ()
@@ -65,7 +70,8 @@ Door = Callable[[Request], Reply]
 
 
 class Finding(NamedTuple):
-    """Why a property does not hold: what was seen, and what was wanted, for inputs of which shapes."""
+    """Why a property does not hold: what was seen, and what was wanted, for inputs of
+    which shapes."""
 
     seen: str
     wanted: str
@@ -80,7 +86,8 @@ class Property:
         claim: what is checked, as the feedback says it.
         points: what it is worth.
         requests: makes the requests, from fresh random numbers.
-        judge: compares a reply with the reference's in float64; returns None if the property holds.
+        judge: compares a reply with the reference's in float64; returns None if the
+            property holds.
     """
 
     claim: str
@@ -94,14 +101,18 @@ Sign = Callable[[Request, Reply, Reply], bool]
 
 @dataclass(frozen=True)
 class Misconception:
-    """A mistake that has a name. It is known by an answer that makes it, by a sign in the reply, or by both.
+    """A mistake that has a name. It is known by an answer that makes it, by a sign in
+    the reply, or by both.
 
     Attributes:
         name: "softmax over the wrong axis".
         hint: one sentence that sets it right without giving the code.
-        section: where to read, as page#label of the book; empty where Python or torch is what to read about.
-        thing: an answer that makes this mistake, and no other; None if there is only a sign.
-        sign: whether a reply that is wrong, compared with the reference's, shows this mistake however it was made.
+        section: where to read, as page#label of the book; empty where Python or torch
+            is what to read about.
+        thing: an answer that makes this mistake, and no other; None if there is only a
+            sign.
+        sign: whether a reply that is wrong, compared with the reference's, shows this
+            mistake however it was made.
     """
 
     name: str
@@ -133,15 +144,20 @@ class Question:
     Attributes:
         name: as in `check(name, ...)`.
         reference: a right answer.
-        properties: what must hold; the points of the later ones count only if the first one holds.
+        properties: what must hold; the points of the later ones count only if the first
+            one holds.
         misconceptions: the mistakes that the feedback can name.
         use: how an answer is put to use: use(thing, *inputs) -> outputs.
-        stand_ins: the course's own versions of earlier answers, which take the place of the student's, so that a
-            mistake there costs no points here.
-        make: how an answer that is a class is constructed: make(thing, *init) -> module.
-        forbidden: of torch.nn, what does in one call what is asked for; it refuses to where answers are graded.
-        plain: whether `use` makes strings and lists of the inputs, so that their shapes mean nothing to a student.
-        once: whether `use` leaves a module changed, so that it is not used several times.
+        stand_ins: the course's own versions of earlier answers, which take the place of
+            the student's, so that a mistake there costs no points here.
+        make: how an answer that is a class is constructed: make(thing, *init) ->
+            module.
+        forbidden: of torch.nn, what does in one call what is asked for; it refuses to
+            where answers are graded.
+        plain: whether `use` makes strings and lists of the inputs, so that their shapes
+            mean nothing to a student.
+        once: whether `use` leaves a module changed, so that it is not used several
+            times.
     """
 
     name: str
@@ -184,7 +200,8 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
     Args:
         question: what to check.
         ask: the door to the answer.
-        seed: of the random inputs; without it, one that depends on the question's name alone.
+        seed: of the random inputs; without it, one that depends on the question's name
+            alone.
 
     Returns:
         One result per property, in their order.
@@ -196,7 +213,9 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
         on_course = not results or results[0].finding is None
         finding, misconception = _examine(question, checked, ask, generator, on_course)
         counts = finding is None and on_course
-        results.append(Result(checked, finding, misconception, checked.points if counts else 0))
+        results.append(
+            Result(checked, finding, misconception, checked.points if counts else 0)
+        )
     return results
 
 
@@ -204,12 +223,18 @@ def local(question: Question, thing: Any) -> Door:
     """Open the door to something in this process."""
     if not callable(thing):
         kind = type(thing).__name__
-        return lambda request: Reply(error=f"{kind} was handed over: hand over the function or class itself")
+        return lambda request: Reply(
+            error=f"{kind} was handed over: hand over the function or class itself"
+        )
     return lambda request: _answer(question, thing, request)
 
 
 def _examine(
-    question: Question, checked: Property, ask: Door, generator: torch.Generator, on_course: bool
+    question: Question,
+    checked: Property,
+    ask: Door,
+    generator: torch.Generator,
+    on_course: bool,
 ) -> tuple[Finding | None, Misconception | None]:
     ask_reference = local(question, question.reference)
     for request in checked.requests(generator):
@@ -236,19 +261,30 @@ def _shapes(question: Question, request: Request) -> str:
     if question.plain:
         return ""
     names = list(inspect.signature(question.use).parameters)[1:]
-    parts = (f"{name} {'None' if x is None else tuple(x.shape)}" for name, x in zip(names, request.inputs))
+    parts = (
+        f"{name} {'None' if x is None else tuple(x.shape)}"
+        for name, x in zip(names, request.inputs)
+    )
     return ", ".join(parts)
 
 
 def _recognise(
-    question: Question, request: Request, reply: Reply, reference: Reply, on_course: bool
+    question: Question,
+    request: Request,
+    reply: Reply,
+    reference: Reply,
+    on_course: bool,
 ) -> Misconception | None:
-    """Name the mistake: the same reply as that of a known one says most, a sign that several share says less.
+    """Name the mistake: the same reply as that of a known one says most, a sign that
+    several share says less.
 
-    Where the first property does not hold, what goes wrong after it is mostly the same mistake in other clothes.
+    Where the first property does not hold, what goes wrong after it is mostly the same
+    mistake in other clothes.
     """
     for known in question.misconceptions:
-        if known.thing is not None and _alike(reply, local(question, known.thing)(request)):
+        if known.thing is not None and _alike(
+            reply, local(question, known.thing)(request)
+        ):
             return known
     for known in question.misconceptions:
         if on_course and known.sign is not None:
@@ -261,48 +297,90 @@ def _recognise(
 
 def _answer(question: Question, thing: Any, request: Request) -> Reply:
     place: dict[str, Any] = {"device": request.device, "dtype": request.dtype}
-    inputs = [None if x is None else x.to(**place if x.is_floating_point() else {"device": request.device}).clone()
-              for x in request.inputs]  # fmt: skip
+    inputs = [
+        (
+            None
+            if x is None
+            else x.to(
+                **place if x.is_floating_point() else {"device": request.device}
+            ).clone()
+        )
+        for x in request.inputs
+    ]
     before = [None if x is None else x.clone() for x in inputs]
     for x in inputs:
         if x is not None and request.gradients:
             x.requires_grad_(x.is_floating_point())
     parameters: Mapping[str, Tensor] = {}
     try:
-        with _stand_ins(thing, question.stand_ins), torch.set_grad_enabled(request.gradients):
+        with (
+            _stand_ins(thing, question.stand_ins),
+            torch.set_grad_enabled(request.gradients),
+        ):
             if request.init is not None:
                 thing = question.make(thing, *request.init).to(**place)
                 if request.device != "meta":
                     thing.load_state_dict(request.parameters)
                 parameters = dict(thing.named_parameters())
             earlier = None
-            plainly = request.device == "cpu" and not (request.gradients or request.traced)
+            plainly = request.device == "cpu" and not (
+                request.gradients or request.traced
+            )
             if request.init is not None and plainly and not question.once:
-                # What a module keeps from one call, whether it is the first or the last, would be wrong in the next.
-                question.use(thing, *(x.flip(0) if x is not None and x.dim() else x for x in inputs))
-                earlier = question.use(thing, *(None if x is None else x.clone() for x in inputs))
-            with _Operators() if request.traced else contextlib.nullcontext([]) as operators:
+                # What a module keeps from one call, whether it is the first or the
+                # last, would be wrong in the next.
+                question.use(
+                    thing,
+                    *(x.flip(0) if x is not None and x.dim() else x for x in inputs),
+                )
+                earlier = question.use(
+                    thing, *(None if x is None else x.clone() for x in inputs)
+                )
+            with (
+                _Operators() if request.traced else contextlib.nullcontext([])
+            ) as operators:
                 outputs = question.use(thing, *inputs)
         if outputs is None:
             return Reply(error="nothing was returned")
         outputs = _several(outputs)
         if len(outputs) > MOST_OUTPUTS:
             return Reply(error=f"returned {len(outputs)} things, wanted a few tensors")
-        if not all(isinstance(output, Tensor) and output.layout == torch.strided for output in outputs):
-            return Reply(error=f"returned {[type(output).__name__ for output in outputs]}, wanted tensors")
+        if not all(
+            isinstance(output, Tensor) and output.layout == torch.strided
+            for output in outputs
+        ):
+            return Reply(
+                error=(
+                    f"returned {[type(output).__name__ for output in outputs]}, wanted"
+                    " tensors"
+                )
+            )
         if earlier is not None and not _all_close(_several(earlier), outputs):
-            return Reply(error="the second call with the same inputs gave other outputs than the first")
+            return Reply(
+                error=(
+                    "the second call with the same inputs gave other outputs than the"
+                    " first"
+                )
+            )
         leaves = [*inputs, *(parameters.get(name) for name in request.parameters)]
         gradients = _gradients(outputs, leaves) if request.gradients else ()
     except NotImplementedError as error:
-        # torch raises it, too, for what it cannot do on the meta device: then it has a message.
+        # torch raises it, too, for what it cannot do on the meta device: then it has a
+        # message.
         return Reply(error=_line(error), written=bool(str(error)))
     except Exception as error:
         return Reply(error=_line(error))
     changed = request.device != "meta" and any(
-        x is not None and not torch.equal(x.detach(), y) for x, y in zip(inputs, before) if y is not None
+        x is not None and not torch.equal(x.detach(), y)
+        for x, y in zip(inputs, before)
+        if y is not None
     )
-    return Reply(tuple(output.detach() for output in outputs), gradients, changed, operators=tuple(operators))
+    return Reply(
+        tuple(output.detach() for output in outputs),
+        gradients,
+        changed,
+        operators=tuple(operators),
+    )
 
 
 def _several(outputs: Any) -> tuple[Any, ...]:
@@ -311,7 +389,8 @@ def _several(outputs: Any) -> tuple[Any, ...]:
 
 @contextlib.contextmanager
 def _stand_ins(thing: Any, stand_ins: Mapping[str, Any]) -> Iterator[None]:
-    """Put the course's versions where an answer, and whatever it calls, looks for the student's earlier ones."""
+    """Put the course's versions where an answer, and whatever it calls, looks for the
+    student's earlier ones."""
     code = vars(thing).values() if isinstance(thing, type) else [thing]
     names = next((x.__globals__ for x in code if isinstance(x, types.FunctionType)), {})
     theirs = {name: names[name] for name in stand_ins if name in names}
@@ -333,17 +412,23 @@ class _Operators(TorchDispatchMode):
         super().__enter__()
         return self.names
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         self.names.append(str(func))
         return func(*args, **(kwargs or {}))
 
 
-def _gradients(outputs: tuple[Tensor, ...], leaves: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+def _gradients(
+    outputs: tuple[Tensor, ...], leaves: Sequence[Tensor | None]
+) -> tuple[Tensor | None, ...]:
     """Differentiate a fixed, unsymmetric mixture of all output entries."""
     mixture = torch.zeros((), dtype=torch.float64)
     for output in outputs:
         if output.requires_grad:
-            coefficients = torch.sin(1.0 + torch.arange(output.numel(), dtype=output.dtype)).view_as(output)
+            coefficients = torch.sin(
+                1.0 + torch.arange(output.numel(), dtype=output.dtype)
+            ).view_as(output)
             mixture = mixture + (coefficients * output).sum()
     if mixture.requires_grad:
         mixture.backward()
@@ -352,7 +437,9 @@ def _gradients(outputs: tuple[Tensor, ...], leaves: Sequence[Tensor | None]) -> 
 
 def _line(error: Exception) -> str:
     message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message[:200]}" if message else type(error).__name__
+    return (
+        f"{type(error).__name__}: {message[:200]}" if message else type(error).__name__
+    )
 
 
 def _alike(one: Reply, other: Reply) -> bool:
@@ -360,10 +447,14 @@ def _alike(one: Reply, other: Reply) -> bool:
         return one.error == other.error
     if one.changed != other.changed:
         return False
-    return _all_close(one.outputs, other.outputs) and _all_close(one.gradients, other.gradients)
+    return _all_close(one.outputs, other.outputs) and _all_close(
+        one.gradients, other.gradients
+    )
 
 
-def _all_close(one: tuple[Tensor | None, ...], other: tuple[Tensor | None, ...]) -> bool:
+def _all_close(
+    one: tuple[Tensor | None, ...], other: tuple[Tensor | None, ...]
+) -> bool:
     if len(one) != len(other):
         return False
     return all(
@@ -373,7 +464,10 @@ def _all_close(one: tuple[Tensor | None, ...], other: tuple[Tensor | None, ...])
             or y is None
             or (
                 (x.shape, x.dtype, x.device) == (y.shape, y.dtype, y.device)
-                and (x.is_meta or torch.allclose(x, y, rtol=1e-5, atol=1e-7, equal_nan=True))
+                and (
+                    x.is_meta
+                    or torch.allclose(x, y, rtol=1e-5, atol=1e-7, equal_nan=True)
+                )
             )
         )
         for x, y in zip(one, other)

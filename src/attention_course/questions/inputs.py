@@ -1,4 +1,5 @@
-"""Inputs: what answers are tried on. Never saturated, never symmetric, every axis of another length."""
+"""Inputs: what answers are tried on. Never saturated, never symmetric, every axis of
+another length."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,16 +21,26 @@ def as_length(number: int) -> Tensor:
 
 
 def some_allowed(generator: torch.Generator, *shape: int) -> Tensor:
-    """Draw a random mask; every row allows at least one position and forbids at least one."""
+    """Draw a random mask; every row allows at least one position and forbids at least
+    one."""
     order = torch.rand(*shape, generator=generator).argsort(dim=-1)
-    return (order == 0) | ((order > 1) & (torch.rand(*shape, generator=generator) < 0.5))
+    return (order == 0) | (
+        (order > 1) & (torch.rand(*shape, generator=generator) < 0.5)
+    )
 
 
-def parameters(generator: torch.Generator, make: Callable[[], nn.Module]) -> dict[str, Tensor]:
+def parameters(
+    generator: torch.Generator, make: Callable[[], nn.Module]
+) -> dict[str, Tensor]:
     """Draw parameters for a module, small enough that nothing saturates."""
     with torch.device("meta"):
-        shapes = {name: parameter.shape for name, parameter in make().named_parameters()}
-    return {name: normal(generator, *shape) / max(shape[-1], 2) ** 0.5 for name, shape in shapes.items()}
+        shapes = {
+            name: parameter.shape for name, parameter in make().named_parameters()
+        }
+    return {
+        name: normal(generator, *shape) / max(shape[-1], 2) ** 0.5
+        for name, shape in shapes.items()
+    }
 
 
 def manners(request: Request) -> Iterator[Request]:

@@ -6,7 +6,9 @@ from typing import Any
 
 def with_pieces(base: type, **pieces: Callable[..., Any]) -> Any:
     """Derive a class in which functions without self stand in the place of methods."""
-    return type("Wrong", (base,), {name: staticmethod(piece) for name, piece in pieces.items()})
+    return type(
+        "Wrong", (base,), {name: staticmethod(piece) for name, piece in pieces.items()}
+    )
 
 
 def with_methods(base: type, **methods: Callable[..., Any]) -> Any:

@@ -1,8 +1,10 @@
-"""Signs: what a wrong reply shows of the mistake behind it, however the mistake was made.
+"""Signs: what a wrong reply shows of the mistake behind it, however the mistake was
+made.
 
-A misconception is told by comparing replies with those of an answer that has it. Some mistakes are made in every
-question and in too many ways for that: they leave a sign. A sign is looked for only in a reply that was found wrong,
-and only in the first such reply to a property's requests.
+A misconception is told by comparing replies with those of an answer that has it. Some
+mistakes are made in every question and in too many ways for that: they leave a sign. A
+sign is looked for only in a reply that was found wrong, and only in the first such
+reply to a property's requests.
 """
 
 import re
@@ -20,7 +22,9 @@ def error_like(pattern: str, device: str | None = None) -> Sign:
     found = re.compile(pattern)
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
-        return device in (None, request.device) and found.search(reply.error) is not None
+        return (
+            device in (None, request.device) and found.search(reply.error) is not None
+        )
 
     return sign
 
@@ -52,23 +56,38 @@ def comparable(sign: Sign) -> Sign:
 
 def right_in(output: int) -> Sign:
     """Look for replies that are right in one output: the mistake is in another."""
-    return comparable(lambda request, reply, reference: close(reply.outputs[output], reference.outputs[output]))
+    return comparable(
+        lambda request, reply, reference: close(
+            reply.outputs[output], reference.outputs[output]
+        )
+    )
 
 
 def wrong_in(output: int) -> Sign:
     """Look for replies that are wrong in one output, whatever the others are."""
-    return comparable(lambda request, reply, reference: not close(reply.outputs[output], reference.outputs[output]))
+    return comparable(
+        lambda request, reply, reference: (
+            not close(reply.outputs[output], reference.outputs[output])
+        )
+    )
 
 
 def close(given: Tensor, wanted: Tensor) -> bool:
     """Whether two tensors are the same but for rounding and dtype."""
     if given.shape != wanted.shape:
         return False
-    return torch.allclose(given.to(torch.float64), wanted.to(torch.float64), rtol=1e-4, atol=1e-5, equal_nan=True)
+    return torch.allclose(
+        given.to(torch.float64),
+        wanted.to(torch.float64),
+        rtol=1e-4,
+        atol=1e-5,
+        equal_nan=True,
+    )
 
 
 def scaled_by(given: Tensor, wanted: Tensor) -> float | None:
-    """Return the one number c with given = c wanted, if there is one and it is not 1."""
+    """Return the one number c with given = c wanted, if there is one and it is not
+    1."""
     if (
         given.shape != wanted.shape
         or wanted.numel() < 2
@@ -77,18 +96,27 @@ def scaled_by(given: Tensor, wanted: Tensor) -> float | None:
     ):
         return None
     factor = float((given * wanted).sum()) / size
-    return factor if abs(factor) > 1e-6 and abs(factor - 1) > 1e-3 and close(given / factor, wanted) else None
+    return (
+        factor
+        if abs(factor) > 1e-6
+        and abs(factor - 1) > 1e-3
+        and close(given / factor, wanted)
+        else None
+    )
 
 
 def _either(*signs: Sign) -> Sign:
-    return lambda request, reply, reference: any(sign(request, reply, reference) for sign in signs)
+    return lambda request, reply, reference: any(
+        sign(request, reply, reference) for sign in signs
+    )
 
 
 def _exchanged(given: Tensor, wanted: Tensor) -> bool:
     if given.dim() != wanted.dim() or sorted(given.shape) != sorted(wanted.shape):
         return False
     return given.shape != wanted.shape or any(
-        close(given.permute(order), wanted) for order in permutations(range(given.dim()))
+        close(given.permute(order), wanted)
+        for order in permutations(range(given.dim()))
     )
 
 
@@ -109,9 +137,14 @@ def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def _cut_off(request: Request, reply: Reply, reference: Reply) -> bool:
-    same = len(reply.outputs) == len(reference.outputs) and all(map(close, reply.outputs, reference.outputs))
+    same = len(reply.outputs) == len(reference.outputs) and all(
+        map(close, reply.outputs, reference.outputs)
+    )
     return same and any(
-        wanted is not None and (given is None or (bool(given.isfinite().all()) and not close(given, wanted)))
+        wanted is not None
+        and (
+            given is None or (bool(given.isfinite().all()) and not close(given, wanted))
+        )
         for given, wanted in zip(reply.gradients, reference.gradients)
     )
 
@@ -122,7 +155,12 @@ def _not_a_number(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def _first_sentence_only(given: Tensor, wanted: Tensor) -> bool:
-    return given.shape == wanted.shape and given.dim() > 1 and given.size(0) > 1 and close(given[0], wanted[0])
+    return (
+        given.shape == wanted.shape
+        and given.dim() > 1
+        and given.size(0) > 1
+        and close(given[0], wanted[0])
+    )
 
 
 def _other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -143,22 +181,26 @@ ANYWHERE = (
     Misconception(
         "too much or too little is returned",
         "The docstring's Returns says what, and in which order.",
-        sign=lambda request, reply, reference: not reply.error and len(reply.outputs) != len(reference.outputs),
+        sign=lambda request, reply, reference: (
+            not reply.error and len(reply.outputs) != len(reference.outputs)
+        ),
     ),
     Misconception(
         "an argument that may be left out is required",
-        "The signature in the docstring gives it a default: the call without it has to work, too.",
+        "The signature in the docstring gives it a default: the call without it has to"
+        " work, too.",
         sign=error_like("missing .* required positional argument"),
     ),
     Misconception(
         "another answer to the same question",
-        "The same inputs give the same outputs, however often: keep nothing on self between calls, draw nothing at "
-        "random and make no layers in forward.",
+        "The same inputs give the same outputs, however often: keep nothing on self"
+        " between calls, draw nothing at random and make no layers in forward.",
         sign=error_like("second call with the same inputs"),
     ),
     Misconception(
         "an input is changed in place",
-        "Methods that end in _ and assignments to x[...] change the caller's tensor: make a new one.",
+        "Methods that end in _ and assignments to x[...] change the caller's tensor:"
+        " make a new one.",
         sign=_either(
             lambda request, reply, reference: reply.changed,
             error_like("in-place operation|inplace operation|modified inplace"),
@@ -166,58 +208,69 @@ ANYWHERE = (
     ),
     Misconception(
         "an argument that may be None is used as if it were not",
-        "The call without it has to work, too: ask `if x is not None` first. If it comes out of a method of yours, "
-        "that method lacks a `return`.",
+        "The call without it has to work, too: ask `if x is not None` first. If it"
+        " comes out of a method of yours, that method lacks a `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
     Misconception(
         "numbers taken out of a tensor",
-        "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch numbers from the device and stop the "
-        "gradient: stay in tensors.",
+        "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch numbers"
+        " from the device and stop the gradient: stay in tensors.",
         sign=error_like(
-            r"item\(\)|numpy|_local_scalar_dense|copy out of meta|is_nonzero|nonzero|data-dependent|Boolean value"
+            r"item\(\)|numpy|_local_scalar_dense|copy out of"
+            r" meta|is_nonzero|nonzero|data-dependent|Boolean value"
         ),
     ),
     Misconception(
         "a tensor made on the default device",
-        "torch.zeros, torch.ones, torch.tensor and torch.arange make theirs on the CPU: tell them device=x.device.",
+        "torch.zeros, torch.ones, torch.tensor and torch.arange make theirs on the CPU:"
+        " tell them device=x.device.",
         sign=error_like("", device="meta"),
     ),
     Misconception(
         "dtype lost on the way",
-        "The result has the dtype of the inputs: new tensors take it from one of them, and nothing is cast for good.",
+        "The result has the dtype of the inputs: new tensors take it from one of them,"
+        " and nothing is cast for good.",
         sign=_either(
-            error_like("dtype|expected scalar type|expected .* to have|not implemented for"),
+            error_like(
+                "dtype|expected scalar type|expected .* to have|not implemented for"
+            ),
             _other_dtype,
         ),
     ),
     Misconception(
         "a name that does not exist",
-        "Python's message says which; is it spelt as in the docstring and in `__init__`?",
+        "Python's message says which; is it spelt as in the docstring and in"
+        " `__init__`?",
         sign=error_like("^(NameError|UnboundLocalError|AttributeError|KeyError)"),
     ),
     Misconception(
         "shapes that do not fit",
-        "All axes differ in length on purpose, so the numbers in torch's message say which axes met: write the shape "
-        "behind each line.",
+        "All axes differ in length on purpose, so the numbers in torch's message say"
+        " which axes met: write the shape behind each line.",
         sign=error_like(
-            "must match|to match|mat1 and mat2|cannot be multiplied|Expected size for|Expected hidden size|"
-            "not broadcast|expanded size|inconsistent|shape of the mask|is invalid for input of size|multiply up|"
-            "size mismatch|same number of dimensions|were the keys projected|subscript .* has size|"
-            "Sizes of tensors|at least . dim|must have|input.size|Expected target size|but a memory of|"
-            "not of one batch|but values for|but the memory|do not fit windows|expected vectors of width"
+            "must match|to match|mat1 and mat2|cannot be multiplied|Expected size"
+            " for|Expected hidden size|not broadcast|expanded size|inconsistent|shape"
+            " of the mask|is invalid for input of size|multiply up|size mismatch|same"
+            " number of dimensions|were the keys projected|subscript .* has size|Sizes"
+            " of tensors|at least . dim|must have|input.size|Expected target size|but a"
+            " memory of|not of one batch|but values for|but the memory|do not fit"
+            " windows|expected vectors of width"
         ),
     ),
     Misconception(
         "a view of a turned tensor",
-        "After transpose or mT the numbers of a row no longer stand side by side in memory: flatten and reshape copy "
-        "them where they must, view cannot.",
+        "After transpose or mT the numbers of a row no longer stand side by side in"
+        " memory: flatten and reshape copy them where they must, view cannot.",
         sign=error_like("view size is not compatible"),
     ),
     Misconception(
         "written for one number of axes",
         "The axes before the last two may be any: count axes from the end, -1 and -2.",
-        sign=error_like(r"unpack|Dimension out of range|\dD tensor|number of dim|dimensions? |indices"),
+        sign=error_like(
+            r"unpack|Dimension out of range|\dD tensor|number of dim|dimensions?"
+            r" |indices"
+        ),
     ),
     Misconception(
         "the outputs in another order",
@@ -226,8 +279,8 @@ ANYWHERE = (
     ),
     Misconception(
         "the gradient is cut off",
-        "The numbers are right, but nothing can be learned through them: detach, .data, no_grad and torch.tensor(x) "
-        "take a tensor out of the graph.",
+        "The numbers are right, but nothing can be learned through them: detach, .data,"
+        " no_grad and torch.tensor(x) take a tensor out of the graph.",
         sign=_cut_off,
     ),
     Misconception(
@@ -237,13 +290,19 @@ ANYWHERE = (
     ),
     Misconception(
         "axes exchanged",
-        "The numbers are at the wrong places: compare the order of the axes with the docstring's.",
+        "The numbers are at the wrong places: compare the order of the axes with the"
+        " docstring's.",
         sign=wrong_output(_exchanged),
     ),
     Misconception(
         "a softmax too many",
-        "What is asked for comes before the softmax: scores and logits are handed on as they are.",
-        sign=wrong_output(lambda given, wanted: wanted.dim() > 0 and close(given, wanted.softmax(dim=-1))),
+        "What is asked for comes before the softmax: scores and logits are handed on as"
+        " they are.",
+        sign=wrong_output(
+            lambda given, wanted: (
+                wanted.dim() > 0 and close(given, wanted.softmax(dim=-1))
+            )
+        ),
     ),
     Misconception(
         "sign turned around",
@@ -252,17 +311,20 @@ ANYWHERE = (
     ),
     Misconception(
         "off by one constant factor",
-        "Every number is the same multiple of what it should be: a scale is missing, wrong or one too many.",
+        "Every number is the same multiple of what it should be: a scale is missing,"
+        " wrong or one too many.",
         sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
     ),
     Misconception(
         "not a number",
-        "0/0, inf - inf and the logarithm of 0 are not numbers, and one of them spoils every number after it.",
+        "0/0, inf - inf and the logarithm of 0 are not numbers, and one of them spoils"
+        " every number after it.",
         sign=_not_a_number,
     ),
     Misconception(
         "the first sentence stands for all",
-        "Its numbers are right, those of the other sentences are not: an axis is picked with [0], or two are mixed up.",
+        "Its numbers are right, those of the other sentences are not: an axis is picked"
+        " with [0], or two are mixed up.",
         sign=wrong_output(_first_sentence_only),
     ),
 )

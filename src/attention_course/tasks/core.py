@@ -1,4 +1,5 @@
-"""What all tasks share: the protocol that training asks of a task, vocabularies and batching."""
+"""What all tasks share: the protocol that training asks of a task, vocabularies and
+batching."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,7 +44,8 @@ class Vocabulary:
 
 @runtime_checkable
 class Task(Protocol):
-    """What training and evaluation ask of a task; its examples, its batches and its kind of model are its own affair.
+    """What training and evaluation ask of a task; its examples, its batches and its
+    kind of model are its own affair.
 
     Attributes:
         name: how the task is called in tables.
@@ -64,32 +66,50 @@ class Task(Protocol):
     @property
     def test(self) -> Sequence[Any]: ...  # noqa: D102
 
-    def collate(self, examples: Sequence[Any], device: torch.device | str = "cpu") -> Any:
-        """Pad examples to a batch; this is where lengths, ids and empty examples are checked."""
+    def collate(
+        self, examples: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> Any:
+        """Pad examples to a batch; this is where lengths, ids and empty examples are
+        checked."""
 
-    def loss(self, model: Any, batch: Any, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the losses in nats, and the number of predictions in that sum; padding is not in it."""
+    def loss(
+        self, model: Any, batch: Any, label_smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """Return the sum of the losses in nats, and the number of predictions in that
+        sum; padding is not in it."""
 
-    def score(self, model: Any, examples: Sequence[Any], batch_size: int = 256) -> float:
-        """Return the metric on examples; higher is better. The model is left in `eval()` mode."""
+    def score(
+        self, model: Any, examples: Sequence[Any], batch_size: int = 256
+    ) -> float:
+        """Return the metric on examples; higher is better. The model is left in
+        `eval()` mode."""
 
     def view(self, example: Any) -> str:
         """Write an example for people, on one line."""
 
 
 def length_of(task: Task) -> Callable[[Any], Any] | None:
-    """Return what a task says about the length of an example, if it wants examples of like length in one batch."""
+    """Return what a task says about the length of an example, if it wants examples of
+    like length in one batch."""
     return getattr(task, "length", None)
 
 
-def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str = "cpu") -> Iterator[Any]:
+def batches(
+    task: Task,
+    examples: Sequence[Any],
+    batch_size: int,
+    device: torch.device | str = "cpu",
+) -> Iterator[Any]:
     """Go through examples once, in order, at most `batch_size` at a time."""
     for i in range(0, len(examples), batch_size):
         yield task.collate(examples[i : i + batch_size], device)
 
 
 def shuffled_forever(
-    examples: Sequence[Any], batch_size: int, seed: int, length: Callable[[Any], Any] | None = None
+    examples: Sequence[Any],
+    batch_size: int,
+    seed: int,
+    length: Callable[[Any], Any] | None = None,
 ) -> Iterator[list[Any]]:
     """Draw batches of examples without end, in a new order at every pass.
 
@@ -97,8 +117,8 @@ def shuffled_forever(
         examples: what to draw from; left as they are.
         batch_size: examples per batch; the last batch of a pass may be smaller.
         seed: of the order.
-        length: of an example, one number or several; those of like length then share a batch, which leaves little to
-            pad. None: any may.
+        length: of an example, one number or several; those of like length then share a
+            batch, which leaves little to pad. None: any may.
 
     Returns:
         An endless iterator over lists of examples, for `Task.collate`.
@@ -114,15 +134,19 @@ def shuffled_forever(
         if length is None:
             yield from _cut(order, batch_size)
             continue
-        # Sorted are pools of 50 batches, not all examples, so that a pass differs from the one before it.
+        # Sorted are pools of 50 batches, not all examples, so that a pass differs from
+        # the one before it.
         pools = (sorted(pool, key=length) for pool in _cut(order, 50 * batch_size))
         grouped = [batch for pool in pools for batch in _cut(pool, batch_size)]
         rng.shuffle(grouped)
         yield from grouped
 
 
-def padded_share(drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]) -> float:
-    """Return which share of batches of examples is padding, over all sequences of an example."""
+def padded_share(
+    drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]
+) -> float:
+    """Return which share of batches of examples is padding, over all sequences of an
+    example."""
     tokens = places = 0
     for examples in drawn:
         for counts in zip(*map(length, examples)):
@@ -138,13 +162,16 @@ def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
     """Fill rows of ids up with PAD to the longest of them."""
     longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)
+    return torch.tensor(
+        [[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long
+    )
 
 
 def source_batch(
     rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device | str = "cpu"
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-    """Pad the ids of sources, and count them: what every `encode(source, lengths)` takes.
+    """Pad the ids of sources, and count them: what every `encode(source, lengths)`
+    takes.
 
     Args:
         rows: token ids, a row per source.
@@ -164,8 +191,11 @@ def source_batch(
     return source.to(device), lengths
 
 
-def check_source(source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int) -> None:
-    """Refuse values that no model can read. Models look at shapes only; whoever makes a batch calls this, once.
+def check_source(
+    source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int
+) -> None:
+    """Refuse values that no model can read. Models look at shapes only; whoever makes a
+    batch calls this, once.
 
     Args:
         source: token ids, padded.
@@ -173,18 +203,25 @@ def check_source(source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_s
         vocab_size: V, tokens in the vocabulary.
 
     Raises:
-        ValueError: not one length per source, a source that is empty or longer than its row, or an id beyond the
-            vocabulary.
+        ValueError: not one length per source, a source that is empty or longer than its
+            row, or an id beyond the vocabulary.
     """
     if len(lengths) != len(source):
         raise ValueError(f"{len(lengths)} lengths for {len(source)} sources")
     for i, length in enumerate(lengths.tolist()):
         if length < 1:
-            raise ValueError(f"the source of example {i} has {length} tokens; attention needs at least 1")
+            raise ValueError(
+                f"the source of example {i} has {length} tokens; attention needs at"
+                " least 1"
+            )
         if length > source.size(1):
             raise ValueError(
-                f"the source of example {i} has {length} tokens, but its row in the batch {source.size(1)}"
+                f"the source of example {i} has {length} tokens, but its row in the"
+                f" batch {source.size(1)}"
             )
     for extreme in (int(source.min()), int(source.max())):
         if not 0 <= extreme < vocab_size:
-            raise ValueError(f"token id {extreme} is not in a vocabulary of {vocab_size} tokens, 0 to {vocab_size - 1}")
+            raise ValueError(
+                f"token id {extreme} is not in a vocabulary of {vocab_size} tokens, 0"
+                f" to {vocab_size - 1}"
+            )

@@ -1,4 +1,5 @@
-"""Dates: free-form dates of several languages to ISO 8601, "Wednesday 9 May 2018" -> "2018-05-09"."""
+"""Dates: free-form dates of several languages to ISO 8601, "Wednesday 9 May 2018" ->
+"2018-05-09"."""
 
 import random
 from collections.abc import Sequence
@@ -12,8 +13,9 @@ from attention_course.tasks.sequences import Example, SequenceTask, make_task
 
 LOCALES = ("en", "en_GB", "de", "fr", "es", "it", "nl", "pt", "sv")
 
-# Two-digit years as in POSIX strptime: 69-99 are 1969-1999, 00-68 are 2000-2068. The dates are those whose
-# year can be written with two digits under this rule, so that a short form has one reading.
+# Two-digit years as in POSIX strptime: 69-99 are 1969-1999, 00-68 are 2000-2068. The
+# dates are those whose year can be written with two digits under this rule, so that a
+# short form has one reading.
 FIRST, LAST = date(1969, 1, 1), date(2068, 12, 31)
 
 # The target's characters and the source field that each of them comes from.
@@ -21,12 +23,16 @@ ISO_FIELDS = ("y", "y", "y", "y", None, "M", "M", None, "d", "d")
 
 
 def dates(
-    locales: Sequence[str] = LOCALES, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0
+    locales: Sequence[str] = LOCALES,
+    train_size: int = 10_000,
+    held_out_size: int = 500,
+    seed: int = 0,
 ) -> SequenceTask:
-    """Write random dates in the formats that CLDR gives for the locales; the target is the ISO form.
+    """Write random dates in the formats that CLDR gives for the locales; the target is
+    the ISO form.
 
-    Both sides are characters. No *date* is in two splits. Formats that one of the locales, or of `LOCALES`,
-    would read as another date ("1/2/05") are left out.
+    Both sides are characters. No *date* is in two splits. Formats that one of the
+    locales, or of `LOCALES`, would read as another date ("1/2/05") are left out.
 
     Args:
         locales: CLDR names, as Babel takes them.
@@ -35,21 +41,33 @@ def dates(
         seed: of the dates and of their forms.
 
     Returns:
-        The task; a year's, month's or day's digits came from all characters of that field.
+        The task; a year's, month's or day's digits came from all characters of that
+        field.
 
     Raises:
-        ValueError: no locale, one that Babel does not know, or more examples than there are dates.
+        ValueError: no locale, one that Babel does not know, or more examples than there
+            are dates.
     """
     if not locales:
         raise ValueError("dates need at least one locale, got 0")
     days = (LAST - FIRST).days + 1
     sizes = (held_out_size, held_out_size, train_size)
     if sum(sizes) > days:
-        raise ValueError(f"{sum(sizes)} examples were asked for, of {days} dates that there are")
-    forms = [(locale, pattern) for locale in locales for pattern in patterns(locale, (*LOCALES, *locales))]
+        raise ValueError(
+            f"{sum(sizes)} examples were asked for, of {days} dates that there are"
+        )
+    forms = [
+        (locale, pattern)
+        for locale in locales
+        for pattern in patterns(locale, (*LOCALES, *locales))
+    ]
     rng = random.Random(seed)
-    drawn = (FIRST + timedelta(days=offset) for offset in rng.sample(range(days), sum(sizes)))
-    test, validation, train = ([write(next(drawn), *rng.choice(forms)) for _ in range(size)] for size in sizes)
+    drawn = (
+        FIRST + timedelta(days=offset) for offset in rng.sample(range(days), sum(sizes))
+    )
+    test, validation, train = (
+        [write(next(drawn), *rng.choice(forms)) for _ in range(size)] for size in sizes
+    )
     return make_task("dates", [train, validation, test])
 
 
@@ -70,10 +88,12 @@ def write(day: date, locale: str, pattern: str) -> Example:
 
 @cache
 def patterns(locale: str, others: tuple[str, ...] = LOCALES) -> tuple[str, ...]:
-    """List the date patterns that CLDR gives for a locale and that no other locale reads otherwise.
+    """List the date patterns that CLDR gives for a locale and that no other locale
+    reads otherwise.
 
-    A pattern whose month is a word has one reading. One in digits is left out if the digits and signs of another
-    look the same and stand for other fields: "9/5/2018" is in May in London and in September in New York.
+    A pattern whose month is a word has one reading. One in digits is left out if the
+    digits and signs of another look the same and stand for other fields: "9/5/2018" is
+    in May in London and in September in New York.
 
     Args:
         locale: a CLDR name.
@@ -89,7 +109,9 @@ def patterns(locale: str, others: tuple[str, ...] = LOCALES) -> tuple[str, ...]:
     for pattern in (p for known in {*others, locale} for p in _cldr_patterns(known)):
         shape, order = _shape_and_order(pattern)
         orders.setdefault(shape, set()).add(order)
-    return tuple(p for p in _cldr_patterns(locale) if len(orders[_shape_and_order(p)[0]]) == 1)
+    return tuple(
+        p for p in _cldr_patterns(locale) if len(orders[_shape_and_order(p)[0]]) == 1
+    )
 
 
 @cache
@@ -97,20 +119,30 @@ def _cldr_patterns(locale: str) -> tuple[str, ...]:
     try:
         cldr = Locale.parse(locale)
     except (UnknownLocaleError, ValueError) as error:
-        raise ValueError(f"locale {locale!r} is not known to CLDR; try one of {', '.join(LOCALES)}") from error
-    named = [cldr.date_formats[width].pattern for width in ("full", "long", "medium", "short")]
-    skeletons = [str(cldr.datetime_skeletons[name]) for name in sorted(cldr.datetime_skeletons)]
+        raise ValueError(
+            f"locale {locale!r} is not known to CLDR; try one of {', '.join(LOCALES)}"
+        ) from error
+    named = [
+        cldr.date_formats[width].pattern
+        for width in ("full", "long", "medium", "short")
+    ]
+    skeletons = [
+        str(cldr.datetime_skeletons[name]) for name in sorted(cldr.datetime_skeletons)
+    ]
     return tuple(dict.fromkeys(p for p in named + skeletons if _is_a_date(p)))
 
 
 def _is_a_date(pattern: str) -> bool:
     """Year, month and day once each, perhaps a weekday, and nothing else."""
-    letters = sorted(value[0] for _, value in tokenize_pattern(pattern) if not isinstance(value, str))
+    letters = sorted(
+        value[0] for _, value in tokenize_pattern(pattern) if not isinstance(value, str)
+    )
     return letters in (["M", "d", "y"], ["E", "M", "d", "y"])
 
 
 def _shape_and_order(pattern: str) -> tuple[str, str]:
-    """How a date in this pattern looks, "##/##/####", and the order of its fields, "Mdy". Weekdays are left out."""
+    """How a date in this pattern looks, "##/##/####", and the order of its fields,
+    "Mdy". Weekdays are left out."""
     shape, order = "", ""
     for _, value in tokenize_pattern(pattern):
         if isinstance(value, str):

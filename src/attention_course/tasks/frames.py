@@ -1,12 +1,15 @@
-"""Frames: which vowel is being said, every hundredth of a second? Synthetic speech -> one label per frame.
+"""Frames: which vowel is being said, every hundredth of a second? Synthetic speech ->
+one label per frame.
 
-What is real: how vowels differ. The pitch and the first three formants (resonances of the vocal tract) of ten American
-English vowels are the averages over 33 men, 28 women and 15 children of Peterson and Barney (1952), Table II, and each
-sound is made as in speech: pulses of the vocal folds pass through one resonator per formant (Klatt, 1980, gives the
-resonator's difference equation). What is synthetic: everything else. There are no consonants; a speaker differs from
-the average of men, women or children by one factor on all formants and one on pitch; formants glide between vowels
-along a line; noise is white. The vowels of a sequence are drawn independently, so only sound tells them apart, and the
-ten overlap across speakers, as Peterson and Barney's do.
+What is real: how vowels differ. The pitch and the first three formants (resonances of
+the vocal tract) of ten American English vowels are the averages over 33 men, 28 women
+and 15 children of Peterson and Barney (1952), Table II, and each sound is made as in
+speech: pulses of the vocal folds pass through one resonator per formant (Klatt, 1980,
+gives the resonator's difference equation). What is synthetic: everything else. There
+are no consonants; a speaker differs from the average of men, women or children by one
+factor on all formants and one on pitch; formants glide between vowels along a line;
+noise is white. The vowels of a sequence are drawn independently, so only sound tells
+them apart, and the ten overlap across speakers, as Peterson and Barney's do.
 """
 
 import math
@@ -23,7 +26,8 @@ from attention_course.tasks.labels import LabelledExample, LabelTask
 # As in h-d: heed, hid, head, had, hod, hawed, hood, who'd, hud, heard.
 VOWELS = ("i", "ɪ", "ɛ", "æ", "ɑ", "ɔ", "ʊ", "u", "ʌ", "ɝ")
 SILENCE = "-"
-# Hz. Per kind of speaker (men, women, children): pitch and formants 1 to 3 of each vowel.
+# Hz. Per kind of speaker (men, women, children): pitch and formants 1 to 3 of each
+# vowel.
 AVERAGES = np.array(
     [
         [
@@ -65,13 +69,15 @@ def frames(train_size: int = 400, held_out_size: int = 60, seed: int = 0) -> Lab
         seed: of speakers, vowels and noise.
 
     Returns:
-        The task: a source is (S, BANDS), see `spectra`; a label is the vowel at the frame's middle, or silence. There
-        is no gold: label s is decided around frame s.
+        The task: a source is (S, BANDS), see `spectra`; a label is the vowel at the
+        frame's middle, or silence. There is no gold: label s is decided around frame s.
     """
     rng = np.random.default_rng(seed)
     sizes = (train_size, held_out_size, held_out_size)
     train, validation, test = ([utterance(rng) for _ in range(size)] for size in sizes)
-    return LabelTask("frames", train, validation, test, (SILENCE, *VOWELS), read_frames, _write)
+    return LabelTask(
+        "frames", train, validation, test, (SILENCE, *VOWELS), read_frames, _write
+    )
 
 
 def utterance(rng: np.random.Generator) -> LabelledExample:
@@ -81,25 +87,42 @@ def utterance(rng: np.random.Generator) -> LabelledExample:
     counts = rng.integers(8, 16, size=len(vowels))  # frames per vowel
     before, after = rng.integers(1, 6, size=2)  # frames of silence
     said = np.repeat(vowels, counts * HOP)
-    voice = _glide(AVERAGES[kind][:, said] * np.array([[pitch], [size], [size], [size]]))
+    voice = _glide(
+        AVERAGES[kind][:, said] * np.array([[pitch], [size], [size], [size]])
+    )
     glide = np.ones(4 * HOP) / (4 * HOP)
     voice = np.stack(
-        [np.convolve(np.pad(row, 2 * HOP, mode="edge"), glide, "same")[2 * HOP : -2 * HOP] for row in voice]
+        [
+            np.convolve(np.pad(row, 2 * HOP, mode="edge"), glide, "same")[
+                2 * HOP : -2 * HOP
+            ]
+            for row in voice
+        ]
     )
     sound = resonate(pulses(voice[0], rng), voice[1:])
     sound = np.pad(sound / sound.std(), (before * HOP, after * HOP))
-    labels = [SILENCE] * before + [VOWELS[v] for v in said[HOP // 2 :: HOP]] + [SILENCE] * after
-    return LabelledExample(spectra(sound + rng.normal(0.0, 0.05, size=sound.shape)), tuple(labels))
+    labels = (
+        [SILENCE] * before
+        + [VOWELS[v] for v in said[HOP // 2 :: HOP]]
+        + [SILENCE] * after
+    )
+    return LabelledExample(
+        spectra(sound + rng.normal(0.0, 0.05, size=sound.shape)), tuple(labels)
+    )
 
 
 def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
-    """Replace each sample by the mean over `reach` samples to either side: a step becomes a ramp."""
+    """Replace each sample by the mean over `reach` samples to either side: a step
+    becomes a ramp."""
     around = np.pad(voice, ((0, 0), (reach, reach)), mode="edge")
-    return np.lib.stride_tricks.sliding_window_view(around, 2 * reach + 1, axis=1).mean(axis=2)
+    return np.lib.stride_tricks.sliding_window_view(around, 2 * reach + 1, axis=1).mean(
+        axis=2
+    )
 
 
 def pulses(pitch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Let the vocal folds open once per period: a pulse wherever the phase passes a whole number.
+    """Let the vocal folds open once per period: a pulse wherever the phase passes a
+    whole number.
 
     Args:
         pitch: Hz, per sample.
@@ -135,7 +158,11 @@ def resonate(source: np.ndarray, formants: np.ndarray) -> np.ndarray:
     sound = source
     for frequency, bandwidth in zip(formants, BANDWIDTHS):
         c = -math.exp(-2 * math.pi * bandwidth / RATE)
-        b = 2 * math.exp(-math.pi * bandwidth / RATE) * np.cos(2 * math.pi * frequency / RATE)
+        b = (
+            2
+            * math.exp(-math.pi * bandwidth / RATE)
+            * np.cos(2 * math.pi * frequency / RATE)
+        )
         y, before, out = 0.0, 0.0, []
         for x, b_n in zip(sound.tolist(), b.tolist()):
             y, before = (1 - b_n - c) * x + b_n * y + c * before, y
@@ -145,7 +172,8 @@ def resonate(source: np.ndarray, formants: np.ndarray) -> np.ndarray:
 
 
 def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
-    """Take the log power spectrum around the middle of each frame, in `BANDS` bands of equal width.
+    """Take the log power spectrum around the middle of each frame, in `BANDS` bands of
+    equal width.
 
     Args:
         sound: samples, a whole number of frames.
@@ -173,17 +201,26 @@ def read_frames(
         The frames, padded to the longest source, and the number of frames in each.
 
     Raises:
-        ValueError: there are no sources, or one without frames or with frames of another width.
+        ValueError: there are no sources, or one without frames or with frames of
+            another width.
     """
     if not sources:
         raise ValueError("a batch needs at least one example, got 0")
     for i, source in enumerate(sources):
         if not len(source):
-            raise ValueError(f"the source of example {i} has 0 frames; a labeller needs at least 1")
+            raise ValueError(
+                f"the source of example {i} has 0 frames; a labeller needs at least 1"
+            )
         if source.shape[1:] != (BANDS,):
-            raise ValueError(f"the source of example {i} has shape {tuple(source.shape)}, expected (frames, {BANDS})")
+            raise ValueError(
+                f"the source of example {i} has shape {tuple(source.shape)}, expected"
+                f" (frames, {BANDS})"
+            )
     lengths = torch.tensor([len(source) for source in sources])
-    return torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True).to(device), lengths
+    return (
+        torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True).to(device),
+        lengths,
+    )
 
 
 def _write(source: Float[Tensor, "S bands"]) -> str:

@@ -1,4 +1,5 @@
-"""Labels: one for a whole source (classification), or one for each position of it (labelling)."""
+"""Labels: one for a whole source (classification), or one for each position of it
+(labelling)."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ class LabelledExample(NamedTuple):
     Attributes:
         source: tokens, or what else the task's `read` takes.
         labels: one for the whole source, or one per position.
-        gold: for each label the source positions that decide it; empty where none are known.
+        gold: for each label the source positions that decide it; empty where none are
+            known.
     """
 
     source: Any
@@ -56,7 +58,8 @@ class LabelTask:
         validation: examples to choose a model by.
         test: examples to report on.
         labels: all that there are; a label's id is its place among them.
-        read: turns sources and a device into what the encoder takes, a source tensor and lengths.
+        read: turns sources and a device into what the encoder takes, a source tensor
+            and lengths.
         write: writes a source for people, on one line.
         metric: what `score` measures.
     """
@@ -70,7 +73,9 @@ class LabelTask:
     write: Callable[[Any], str]
     metric: str = "accuracy"
 
-    def collate(self, examples: Sequence[LabelledExample], device: torch.device | str = "cpu") -> LabelBatch:
+    def collate(
+        self, examples: Sequence[LabelledExample], device: torch.device | str = "cpu"
+    ) -> LabelBatch:
         """Pad examples to a batch.
 
         Args:
@@ -81,12 +86,15 @@ class LabelTask:
             The batch, padded to the longest source in it.
 
         Raises:
-            ValueError: no examples, one whose source is empty, or one with a label that the task does not know.
+            ValueError: no examples, one whose source is empty, or one with a label that
+                the task does not know.
         """
         source, lengths = self.read([example.source for example in examples], device)
         longest = max(len(example.labels) for example in examples)
         rows = [[self._id(label) for label in example.labels] for example in examples]
-        labels = torch.tensor([row + [NO_LABEL] * (longest - len(row)) for row in rows], device=device)
+        labels = torch.tensor(
+            [row + [NO_LABEL] * (longest - len(row)) for row in rows], device=device
+        )
         return LabelBatch(source, lengths, labels)
 
     def loss(
@@ -95,9 +103,11 @@ class LabelTask:
         """Compare what the model says with the labels; padding does not count.
 
         Args:
-            model: called as model(source, lengths) -> (logits, weights), logits (B, V) or (B, S, V).
+            model: called as model(source, lengths) -> (logits, weights), logits (B, V)
+                or (B, S, V).
             batch: from `collate`.
-            label_smoothing: share of the label's probability that is spread over all labels.
+            label_smoothing: share of the label's probability that is spread over all
+                labels.
 
         Returns:
             The sum of the losses in nats, and the number of labels in that sum.
@@ -114,27 +124,55 @@ class LabelTask:
 
     @torch.no_grad()
     def predict(
-        self, model: nn.Module, examples: Sequence[LabelledExample], batch_size: int = 256
+        self,
+        model: nn.Module,
+        examples: Sequence[LabelledExample],
+        batch_size: int = 256,
     ) -> list[tuple[str, ...]]:
-        """Name the likeliest label of each source, or of each position; the model is left in `eval()` mode."""
+        """Name the likeliest label of each source, or of each position; the model is
+        left in `eval()` mode."""
         model.eval()
         predictions: list[tuple[str, ...]] = []
-        for batch in batches(self, examples, batch_size, next(model.parameters()).device):
-            best = model(batch.source, batch.lengths)[0].argmax(dim=-1).view_as(batch.labels)
+        for batch in batches(
+            self, examples, batch_size, next(model.parameters()).device
+        ):
+            best = (
+                model(batch.source, batch.lengths)[0]
+                .argmax(dim=-1)
+                .view_as(batch.labels)
+            )
             for row, right in zip(best.tolist(), batch.labels.tolist()):
-                predictions.append(tuple(self.labels[i] for i, j in zip(row, right) if j != NO_LABEL))
+                predictions.append(
+                    tuple(self.labels[i] for i, j in zip(row, right) if j != NO_LABEL)
+                )
         return predictions
 
-    def score(self, model: nn.Module, examples: Sequence[LabelledExample], batch_size: int = 256) -> float:
+    def score(
+        self,
+        model: nn.Module,
+        examples: Sequence[LabelledExample],
+        batch_size: int = 256,
+    ) -> float:
         """Return the share of labels that are right."""
-        return accuracy(self.predict(model, examples, batch_size), [example.labels for example in examples])
+        return accuracy(
+            self.predict(model, examples, batch_size),
+            [example.labels for example in examples],
+        )
 
     @torch.no_grad()
-    def hit_rate(self, model: nn.Module, examples: Sequence[LabelledExample], batch_size: int = 256) -> float:
-        """Return how often a classifier's largest weight is on a position that decides. See `alignment_hit_rate`."""
+    def hit_rate(
+        self,
+        model: nn.Module,
+        examples: Sequence[LabelledExample],
+        batch_size: int = 256,
+    ) -> float:
+        """Return how often a classifier's largest weight is on a position that decides.
+        See `alignment_hit_rate`."""
         model.eval()
         weights: list[list[list[float]]] = []
-        for batch in batches(self, examples, batch_size, next(model.parameters()).device):
+        for batch in batches(
+            self, examples, batch_size, next(model.parameters()).device
+        ):
             weights += model(batch.source, batch.lengths)[1].tolist()
         return alignment_hit_rate(weights, [example.gold for example in examples])
 
@@ -144,11 +182,16 @@ class LabelTask:
 
     def _id(self, label: str) -> int:
         if label not in self.labels:
-            raise ValueError(f"label {label!r} is not one of the {len(self.labels)} that the task knows")
+            raise ValueError(
+                f"label {label!r} is not one of the {len(self.labels)} that the task"
+                " knows"
+            )
         return self.labels.index(label)
 
 
-def accuracy(predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+def accuracy(
+    predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> float:
     """Return the share of labels that are right, over all labels of all examples.
 
     Args:
@@ -161,7 +204,10 @@ def accuracy(predictions: Sequence[Sequence[str]], references: Sequence[Sequence
     Raises:
         ValueError: not as many labels as references, or none at all.
     """
-    flat, right = ([(label,) for labels in side for label in labels] for side in (predictions, references))
+    flat, right = (
+        [(label,) for labels in side for label in labels]
+        for side in (predictions, references)
+    )
     return exact_match(flat, right)
 
 
@@ -179,4 +225,8 @@ class ReadTokens:
         self, sources: Sequence[Sequence[str]], device: torch.device | str = "cpu"
     ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
         """Turn sentences into ids and lengths. See `source_batch`."""
-        return source_batch([self.vocabulary.encode(source) for source in sources], len(self.vocabulary), device)
+        return source_batch(
+            [self.vocabulary.encode(source) for source in sources],
+            len(self.vocabulary),
+            device,
+        )

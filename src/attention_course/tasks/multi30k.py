@@ -1,7 +1,9 @@
-"""Multi30k: captions of 31,000 photographs, in English and as translators put them into German. A real corpus.
+"""Multi30k: captions of 31,000 photographs, in English and as translators put them into
+German. A real corpus.
 
-Elliott et al. (2016). It is not part of this package: the user names a folder with the files of data/task1/raw in
-https://github.com/multi30k/dataset. What is translated here is German, back into English.
+Elliott et al. (2016). It is not part of this package: the user names a folder with the
+files of data/task1/raw in https://github.com/multi30k/dataset. What is translated here
+is German, back into English.
 """
 
 import gzip
@@ -26,19 +28,25 @@ SHA256 = {
     "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
     "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
     "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
-    "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
-    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+    "test_2016_flickr.de.gz": (
+        "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8"
+    ),
+    "test_2016_flickr.en.gz": (
+        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9"
+    ),
 }
 SPLITS = ("train", "val", "test_2016_flickr")
 
-WORD_START = "▁"  # stands for the space before a word, so that pieces of text join to the text again
+# stands for the space before a word, so that pieces of text join to the text again
+WORD_START = "▁"
 
 
 class Subwords:
-    """Cut text into pieces that are frequent in other text: byte-pair encoding, with characters as its bytes.
+    """Cut text into pieces that are frequent in other text: byte-pair encoding, with
+    characters as its bytes.
 
-    Sennrich et al. (2016), Section 3.2. No piece crosses a space or a punctuation mark. A piece is a piece of the
-    text itself, also where a character was never seen before.
+    Sennrich et al. (2016), Section 3.2. No piece crosses a space or a punctuation mark.
+    A piece is a piece of the text itself, also where a character was never seen before.
 
     Args:
         texts: what to learn the pieces from.
@@ -47,14 +55,20 @@ class Subwords:
 
     def __init__(self, texts: Sequence[str], vocab_size: int):
         self._tokenizer = Tokenizer(BPE(unk_token="<unk>"))
-        self._tokenizer.pre_tokenizer = Pipeline([Split(Regex(WORD_START), "merged_with_next"), Punctuation()])
-        trainer = BpeTrainer(vocab_size=vocab_size, show_progress=False, special_tokens=["<unk>"])
+        self._tokenizer.pre_tokenizer = Pipeline(
+            [Split(Regex(WORD_START), "merged_with_next"), Punctuation()]
+        )
+        trainer = BpeTrainer(
+            vocab_size=vocab_size, show_progress=False, special_tokens=["<unk>"]
+        )
         self._tokenizer.train_from_iterator(map(_mark_words, texts), trainer)
 
     def split(self, text: str) -> tuple[str, ...]:
         """Cut a text into pieces; runs of spaces count as one."""
         marked = _mark_words(text)
-        return tuple(marked[start:end] for start, end in self._tokenizer.encode(marked).offsets)
+        return tuple(
+            marked[start:end] for start, end in self._tokenizer.encode(marked).offsets
+        )
 
 
 def join(pieces: Sequence[str]) -> str:
@@ -76,20 +90,29 @@ class TranslationTask(SequenceTask):
 
     def example(self, source: str, target: str = "") -> Example:
         """Cut a sentence and its translation, if there is one."""
-        return _unaligned(self.source_subwords.split(source), self.target_subwords.split(target))
+        return _unaligned(
+            self.source_subwords.split(source), self.target_subwords.split(target)
+        )
 
     def length(self, example: Example) -> tuple[int, int]:
-        """Return the number of pieces, of the target and of the source: examples are grouped by it."""
+        """Return the number of pieces, of the target and of the source: examples are
+        grouped by it."""
         return len(example.target), len(example.source)
 
     def max_length(self, examples: Sequence[Example]) -> int:
         """Return how many pieces to decode at most; the targets are not looked at."""
         return 2 * max(len(example.source) for example in examples) + 10
 
-    def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
+    def score(
+        self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
+    ) -> float:
         """Return the BLEU of greedy translations, cased, in [0, 100]."""
-        translations = [self.text(pieces) for pieces in self.predict(model, examples, batch_size)]
-        return sacrebleu.corpus_bleu(translations, [[self.text(example.target) for example in examples]]).score
+        translations = [
+            self.text(pieces) for pieces in self.predict(model, examples, batch_size)
+        ]
+        return sacrebleu.corpus_bleu(
+            translations, [[self.text(example.target) for example in examples]]
+        ).score
 
     def text(self, tokens: Sequence[str]) -> str:
         """Put the pieces of a text together again."""
@@ -97,9 +120,11 @@ class TranslationTask(SequenceTask):
 
 
 def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
-    """Read the corpus, German -> English: 29,000 pairs to train on, 1,014 to validate, and test_2016_flickr, 1,000.
+    """Read the corpus, German -> English: 29,000 pairs to train on, 1,014 to validate,
+    and test_2016_flickr, 1,000.
 
-    Text keeps its case. Either language has its own subwords, learned from the training pairs alone.
+    Text keeps its case. Either language has its own subwords, learned from the training
+    pairs alone.
 
     Args:
         folder: where the six files are.
@@ -111,10 +136,17 @@ def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
     Raises:
         ValueError: a file is missing, or is not the published one.
     """
-    pairs = [list(zip(_lines(folder, f"{split}.de.gz"), _lines(folder, f"{split}.en.gz"))) for split in SPLITS]
+    pairs = [
+        list(zip(_lines(folder, f"{split}.de.gz"), _lines(folder, f"{split}.en.gz")))
+        for split in SPLITS
+    ]
     german, english = (Subwords(texts, vocab_size) for texts in zip(*pairs[0]))
     train, validation, test = (
-        [_unaligned(german.split(source), english.split(target)) for source, target in split] for split in pairs
+        [
+            _unaligned(german.split(source), english.split(target))
+            for source, target in split
+        ]
+        for split in pairs
     )
     return TranslationTask(
         name="multi30k",
@@ -122,8 +154,12 @@ def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
         train=train,
         validation=validation,
         test=test,
-        source_vocabulary=Vocabulary(piece for example in train for piece in example.source),
-        target_vocabulary=Vocabulary(piece for example in train for piece in example.target),
+        source_vocabulary=Vocabulary(
+            piece for example in train for piece in example.source
+        ),
+        target_vocabulary=Vocabulary(
+            piece for example in train for piece in example.target
+        ),
         separator=" ",
         source_subwords=german,
         target_subwords=english,
@@ -146,5 +182,8 @@ def _lines(folder: str | Path, name: str) -> list[str]:
         raise ValueError(f"{path} is missing; {advice}")
     compressed = path.read_bytes()
     if (found := hashlib.sha256(compressed).hexdigest()) != SHA256[name]:
-        raise ValueError(f"{path} has SHA256 {found[:8]}..., not {SHA256[name][:8]}... as published; {advice}")
+        raise ValueError(
+            f"{path} has SHA256 {found[:8]}..., not {SHA256[name][:8]}... as published;"
+            f" {advice}"
+        )
     return gzip.decompress(compressed).decode("utf-8").removesuffix("\n").split("\n")

@@ -1,7 +1,9 @@
-"""Numerals: English number words to German or French ones, whose parts stand in another order or follow another count.
+"""Numerals: English number words to German or French ones, whose parts stand in another
+order or follow another count.
 
-"thirty-four" is "vierunddreißig", four-and-thirty, and "ninety-nine" is "quatre-vingt-dix-neuf", four-twenty-ten-nine.
-The words are real, from num2words; which numbers are asked for is random.
+"thirty-four" is "vierunddreißig", four-and-thirty, and "ninety-nine" is
+"quatre-vingt-dix-neuf", four-twenty-ten-nine. The words are real, from num2words; which
+numbers are asked for is random.
 """
 
 import random
@@ -21,19 +23,26 @@ PIECES = {
 }
 LANGUAGES = ("de", "fr")
 
-# What a piece says: "thousand", or "hundred" or a digit of one of the groups of three, counted from the right. What
-# joins tens and units ("-", "und", "et") is a place of its own.
+# What a piece says: "thousand", or "hundred" or a digit of one of the groups of three,
+# counted from the right. What joins tens and units ("-", "und", "et") is a place of its
+# own.
 Place = tuple[str] | tuple[str, int]
 
 
 def numerals(
-    language: str = "de", digits: int = 6, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0
+    language: str = "de",
+    digits: int = 6,
+    train_size: int = 10_000,
+    held_out_size: int = 500,
+    seed: int = 0,
 ) -> SequenceTask:
-    """Write random numbers in English words; the target is the same number in another language.
+    """Write random numbers in English words; the target is the same number in another
+    language.
 
-    Tokens are words, hyphens and commas; the German word is cut into its parts, which `"".join` makes one word again.
-    Every digit is 0 with a chance of one third, so that short numbers and gaps are not rare. No number is in two
-    splits, and all below 100, among them the irregular ones, are in the training examples.
+    Tokens are words, hyphens and commas; the German word is cut into its parts, which
+    `"".join` makes one word again. Every digit is 0 with a chance of one third, so that
+    short numbers and gaps are not rare. No number is in two splits, and all below 100,
+    among them the irregular ones, are in the training examples.
 
     Args:
         language: of the target, "de" or "fr".
@@ -43,26 +52,41 @@ def numerals(
         seed: of the numbers.
 
     Returns:
-        The task. A piece came from the words that say the same digit: "onze" in "soixante et onze" from both of
-        "seventy" and "one". "und", "et" or "-" between tens and units came from the hyphen; the English "and"
-        became nothing.
+        The task. A piece came from the words that say the same digit: "onze" in
+        "soixante et onze" from both of "seventy" and "one". "und", "et" or "-" between
+        tens and units came from the hyphen; the English "and" became nothing.
 
     Raises:
-        ValueError: another language or number of digits, too few training examples, or too many examples.
+        ValueError: another language or number of digits, too few training examples, or
+            too many examples.
     """
     if language not in LANGUAGES:
-        raise ValueError(f"numerals are translated to one of {', '.join(LANGUAGES)}, got {language!r}")
+        raise ValueError(
+            f"numerals are translated to one of {', '.join(LANGUAGES)}, got"
+            f" {language!r}"
+        )
     if not 3 <= digits <= 6:
         raise ValueError(f"numerals have 3 to 6 digits, got {digits}")
     if train_size < 100:
-        raise ValueError(f"the numbers below 100 are trained on, so train_size is at least 100, got {train_size}")
+        raise ValueError(
+            "the numbers below 100 are trained on, so train_size is at least 100, got"
+            f" {train_size}"
+        )
     wanted = train_size + 2 * held_out_size
     if 2 * wanted > 10**digits:
-        raise ValueError(f"{wanted} different numbers were asked for, of {10**digits}; at most half can be had")
+        raise ValueError(
+            f"{wanted} different numbers were asked for, of {10**digits}; at most half"
+            " can be had"
+        )
     rng = random.Random(seed)
     numbers = dict.fromkeys(range(100))  # a set that keeps its order
     while len(numbers) < wanted:
-        numbers[sum(10**i * rng.randint(1, 9) * (rng.random() > 1 / 3) for i in range(digits))] = None
+        numbers[
+            sum(
+                10**i * rng.randint(1, 9) * (rng.random() > 1 / 3)
+                for i in range(digits)
+            )
+        ] = None
     examples = [translate(number, language) for number in numbers]
     ends = train_size, train_size + held_out_size
     splits = examples[: ends[0]], examples[ends[0] : ends[1]], examples[ends[1] :]
@@ -70,26 +94,42 @@ def numerals(
 
 
 def translate(number: int, language: str) -> Example:
-    """Write a number below a million in English and in another language, and note which pieces say the same."""
+    """Write a number below a million in English and in another language, and note which
+    pieces say the same."""
     source, said = _pieces(number, "en")
     target, to_say = _pieces(number, language)
-    gold = tuple(frozenset(s for s, place in enumerate(said) if place & places) for places in to_say)
+    gold = tuple(
+        frozenset(s for s, place in enumerate(said) if place & places)
+        for places in to_say
+    )
     return Example(source, target, gold)
 
 
-def _pieces(number: int, language: str) -> tuple[tuple[str, ...], list[frozenset[Place]]]:
+def _pieces(
+    number: int, language: str
+) -> tuple[tuple[str, ...], list[frozenset[Place]]]:
     """Write a number, and note which places of it each piece says."""
     pieces = _cut(number, language)
     high, low = divmod(number, 1000)
     if not high:
         return pieces, _below_1000(pieces, low, language, group=0)
-    thousand = next(i for i, piece in enumerate(pieces) if piece in ("thousand", "tausend", "mille"))
-    places = _below_1000(pieces[:thousand], high, language, group=1) + [frozenset({("thousand",)})]
+    thousand = next(
+        i for i, piece in enumerate(pieces) if piece in ("thousand", "tausend", "mille")
+    )
+    places = _below_1000(pieces[:thousand], high, language, group=1) + [
+        frozenset({("thousand",)})
+    ]
     return pieces, places + _below_1000(pieces[thousand + 1 :], low, language, group=0)
 
 
-def _below_1000(pieces: Sequence[str], number: int, language: str, group: int) -> list[frozenset[Place]]:
-    hundred = {i for i, piece in enumerate(pieces) if piece in ("hundred", "hundert", "cent", "cents")}
+def _below_1000(
+    pieces: Sequence[str], number: int, language: str, group: int
+) -> list[frozenset[Place]]:
+    hundred = {
+        i
+        for i, piece in enumerate(pieces)
+        if piece in ("hundred", "hundert", "cent", "cents")
+    }
     rest = iter(_below_100(number % 100, language))
     said: list[set[str]] = []
     for i, piece in enumerate(pieces):
@@ -111,7 +151,11 @@ def _below_100(number: int, language: str) -> list[set[str]]:
     if language == "de":
         return said[::-1]
     # French counts on from 60 and 80: the "onze" of 71 says a ten and a one.
-    return said if pieces[-1] == num2words(units, lang=language) else [*said[:-1], {"tens", "units"}]
+    return (
+        said
+        if pieces[-1] == num2words(units, lang=language)
+        else [*said[:-1], {"tens", "units"}]
+    )
 
 
 def _cut(number: int, language: str) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
-"""Scenes: images of handwritten digits among clutter, to be described ("a three above a seven") or recognised.
+"""Scenes: images of handwritten digits among clutter, to be described ("a three above a
+seven") or recognised.
 
-What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak, 1998; the copy that ships with
-scikit-learn, 1,797 images). What is synthetic: where they stand, and what lies around them. Each canvas has scraps of
-other digits, too small to read, and noise. No digit's image is in two splits, not even as a scrap.
+What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak,
+1998; the copy that ships with scikit-learn, 1,797 images). What is synthetic: where
+they stand, and what lies around them. Each canvas has scraps of other digits, too small
+to read, and noise. No digit's image is in two splits, not even as a scrap.
 
-An encoder sees a canvas as a grid of cells, 4 x 4 pixels each, row by row. A digit covers four of them; these are the
-gold of its word.
+An encoder sees a canvas as a grid of cells, 4 x 4 pixels each, row by row. A digit
+covers four of them; these are the gold of its word.
 """
 
 import random
@@ -23,7 +25,8 @@ from attention_course.tasks.core import Vocabulary
 from attention_course.tasks.labels import LabelledExample, LabelTask
 from attention_course.tasks.sequences import Example, SequenceTask
 
-SIZE, CELL, DIGIT, SCRAP = 24, 4, 8, 4  # pixels: sides of a canvas, a grid's cell, a digit and a scrap
+# pixels: sides of a canvas, a grid's cell, a digit and a scrap
+SIZE, CELL, DIGIT, SCRAP = 24, 4, 8, 4
 SIDE = SIZE // CELL  # cells
 GRID = SIDE * SIDE
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -43,7 +46,8 @@ class Handwriting(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptionTask(SequenceTask):
-    """Images in, sequences out: a `SequenceTask` whose sources are images. `source_vocabulary` has no tokens."""
+    """Images in, sequences out: a `SequenceTask` whose sources are images.
+    `source_vocabulary` has no tokens."""
 
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
@@ -56,8 +60,11 @@ class CaptionTask(SequenceTask):
         return f"{_write(example.source)} -> {' '.join(example.target)}"
 
 
-def captions(train_size: int = 20_000, held_out_size: int = 500, seed: int = 0) -> CaptionTask:
-    """Put two digits on a canvas, one above or left of the other, and say so: "a three above a seven".
+def captions(
+    train_size: int = 20_000, held_out_size: int = 500, seed: int = 0
+) -> CaptionTask:
+    """Put two digits on a canvas, one above or left of the other, and say so: "a three
+    above a seven".
 
     Args:
         train_size: examples to train on.
@@ -69,23 +76,34 @@ def captions(train_size: int = 20_000, held_out_size: int = 500, seed: int = 0) 
     """
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
-    train, validation, test = ([pair(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng)))
+    train, validation, test = (
+        [pair(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng))
+    )
     words = Vocabulary(word for scene in train for word in scene.target)
-    return CaptionTask("captions", train, validation, test, Vocabulary(()), words, separator=" ")
+    return CaptionTask(
+        "captions", train, validation, test, Vocabulary(()), words, separator=" "
+    )
 
 
-def focus(train_size: int = 6_000, held_out_size: int = 500, seed: int = 0) -> LabelTask:
-    """Put one digit on a canvas, and ask which it is. Arguments as in `captions`; gold are the digit's cells."""
+def focus(
+    train_size: int = 6_000, held_out_size: int = 500, seed: int = 0
+) -> LabelTask:
+    """Put one digit on a canvas, and ask which it is. Arguments as in `captions`; gold
+    are the digit's cells."""
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
-    train, validation, test = ([single(rng, pool) for _ in range(size)] for size, pool in zip(sizes, _pools(rng)))
+    train, validation, test = (
+        [single(rng, pool) for _ in range(size)]
+        for size, pool in zip(sizes, _pools(rng))
+    )
     return LabelTask("focus", train, validation, test, WORDS, read_images, _write)
 
 
 def pair(rng: random.Random, pool: Handwriting) -> Example:
     """Draw a scene of two digits; the caption names the upper or the left one first.
 
-    The two share columns if one is above, and rows if one is to the left: of all captions one is true.
+    The two share columns if one is above, and rows if one is to the left: of all
+    captions one is true.
     """
     near = rng.randrange(0, SIZE - 2 * DIGIT + 1, CELL)
     far = rng.randrange(near + DIGIT, SIZE - DIGIT + 1, CELL)
@@ -99,7 +117,9 @@ def pair(rng: random.Random, pool: Handwriting) -> Example:
     first, second = (cells(*corner) for corner in corners)
     nothing: frozenset[int] = frozenset()
     target = ("a", WORDS[values[0]], *relation, "a", WORDS[values[1]])
-    return Example(image, target, (nothing, first, *[nothing] * len(relation), nothing, second))
+    return Example(
+        image, target, (nothing, first, *[nothing] * len(relation), nothing, second)
+    )
 
 
 def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
@@ -110,7 +130,8 @@ def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
 
 
 def anywhere(rng: random.Random) -> int:
-    """Draw the first row, or column, of a digit: that of a cell, so that a network has one view of it to learn."""
+    """Draw the first row, or column, of a digit: that of a cell, so that a network has
+    one view of it to learn."""
     return rng.randrange(0, SIZE - DIGIT + 1, CELL)
 
 
@@ -132,13 +153,17 @@ def compose(
         row, column = rng.randint(0, SIZE - SCRAP), rng.randint(0, SIZE - SCRAP)
         top, left = rng.randint(0, DIGIT - SCRAP), rng.randint(0, DIGIT - SCRAP)
         image = pool.images[rng.randrange(len(pool.images))]
-        canvas[row : row + SCRAP, column : column + SCRAP] = image[top : top + SCRAP, left : left + SCRAP]
+        canvas[row : row + SCRAP, column : column + SCRAP] = image[
+            top : top + SCRAP, left : left + SCRAP
+        ]
     values = []
     for row, column in corners:
         i = rng.randrange(len(pool.images))
         canvas[row : row + DIGIT, column : column + DIGIT] = pool.images[i]
         values.append(int(pool.values[i]))
-    noise = torch.randn(canvas.shape, generator=torch.Generator().manual_seed(rng.getrandbits(32)))
+    noise = torch.randn(
+        canvas.shape, generator=torch.Generator().manual_seed(rng.getrandbits(32))
+    )
     return (canvas + 0.1 * noise)[None], values
 
 
@@ -157,7 +182,8 @@ def cells(row: int, column: int) -> frozenset[int]:
 
 
 def _pools(rng: random.Random) -> Iterator[Handwriting]:
-    """Share the digits out to training, validation and test: four sixths, one, and one."""
+    """Share the digits out to training, validation and test: four sixths, one, and
+    one."""
     everything = _handwriting()
     order = list(range(len(everything.values)))
     rng.shuffle(order)
@@ -169,7 +195,10 @@ def _pools(rng: random.Random) -> Iterator[Handwriting]:
 @cache
 def _handwriting() -> Handwriting:
     digits = load_digits()
-    return Handwriting(torch.tensor(digits.images / 16, dtype=torch.float32), torch.tensor(digits.target))
+    return Handwriting(
+        torch.tensor(digits.images / 16, dtype=torch.float32),
+        torch.tensor(digits.target),
+    )
 
 
 def read_images(
@@ -191,7 +220,10 @@ def read_images(
         raise ValueError("a batch needs at least one example, got 0")
     for i, source in enumerate(sources):
         if source.shape != (1, SIZE, SIZE):
-            raise ValueError(f"the image of example {i} has shape {tuple(source.shape)}, expected {(1, SIZE, SIZE)}")
+            raise ValueError(
+                f"the image of example {i} has shape {tuple(source.shape)}, expected"
+                f" {(1, SIZE, SIZE)}"
+            )
     return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
 
 

@@ -1,4 +1,5 @@
-"""Sequences in, sequences out: examples with gold alignments, padded batches, the loss and exact match."""
+"""Sequences in, sequences out: examples with gold alignments, padded batches, the loss
+and exact match."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ class Example(NamedTuple):
     Attributes:
         source: tokens, or what else the task's `read` takes.
         target: tokens.
-        gold: for each target token the source positions that it came from; empty where it came from none.
+        gold: for each target token the source positions that it came from; empty where
+            it came from none.
     """
 
     source: Any
@@ -69,7 +71,9 @@ class SequenceTask:
     separator: str = ""
     metric: str = "exact match"
 
-    def collate(self, examples: Sequence[Example], device: torch.device | str = "cpu") -> Batch:
+    def collate(
+        self, examples: Sequence[Example], device: torch.device | str = "cpu"
+    ) -> Batch:
         """Pad examples to a batch.
 
         Args:
@@ -83,7 +87,9 @@ class SequenceTask:
             ValueError: no examples, or one whose source is empty.
         """
         source, lengths = self.read([example.source for example in examples], device)
-        targets = [self.target_vocabulary.encode(example.target) for example in examples]
+        targets = [
+            self.target_vocabulary.encode(example.target) for example in examples
+        ]
         return Batch(
             source=source,
             lengths=lengths,
@@ -94,17 +100,21 @@ class SequenceTask:
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
-        """Turn sources into what the encoder takes: ids and lengths. See `source_batch`."""
+        """Turn sources into what the encoder takes: ids and lengths. See
+        `source_batch`."""
         rows = [self.source_vocabulary.encode(source) for source in sources]
         return source_batch(rows, len(self.source_vocabulary), device)
 
-    def loss(self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> tuple[Float[Tensor, ""], int]:
+    def loss(
+        self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
         """Compare what the model says with what it should say; padding does not count.
 
         Args:
             model: called as model(source, lengths, target_in) -> (logits, weights).
             batch: from `collate`.
-            label_smoothing: share of the target's probability that is spread over the whole vocabulary.
+            label_smoothing: share of the target's probability that is spread over the
+                whole vocabulary.
 
         Returns:
             The sum of the losses in nats, and the number of tokens in that sum.
@@ -149,22 +159,38 @@ class SequenceTask:
             rows = [examples[i] for i in places]
             batch = self.collate(rows, device)
             given = model, batch.source, batch.lengths, BOS, EOS, self.max_length(rows)
-            decoded = greedy(*given) if beam_size == 1 else beam_search(*given, beam_size, length_penalty)
+            decoded = (
+                greedy(*given)
+                if beam_size == 1
+                else beam_search(*given, beam_size, length_penalty)
+            )
             for i, ids in zip(places, decoded.tokens.tolist()):
                 predictions[i] = self.target_vocabulary.decode(ids)
         return predictions
 
     def max_length(self, examples: Sequence[Example]) -> int:
-        """Return how many tokens, EOS counted, to decode at most: those of the longest target, training's included."""
-        return 1 + max(len(example.target) for split in (examples, self.train) for example in split)
+        """Return how many tokens, EOS counted, to decode at most: those of the longest
+        target, training's included."""
+        return 1 + max(
+            len(example.target) for split in (examples, self.train) for example in split
+        )
 
-    def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
-        """Return the share of examples whose greedily decoded target is right in every token."""
-        return exact_match(self.predict(model, examples, batch_size), [example.target for example in examples])
+    def score(
+        self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
+    ) -> float:
+        """Return the share of examples whose greedily decoded target is right in every
+        token."""
+        return exact_match(
+            self.predict(model, examples, batch_size),
+            [example.target for example in examples],
+        )
 
     def example(self, source: str, target: str = "") -> Example:
         """Cut texts into tokens; where they came from is not known."""
-        sides = (filter(None, text.split(self.separator)) if self.separator else text for text in (source, target))
+        sides = (
+            filter(None, text.split(self.separator)) if self.separator else text
+            for text in (source, target)
+        )
         given, wanted = map(tuple, sides)
         return Example(given, wanted, (frozenset(),) * len(wanted))
 
@@ -177,9 +203,18 @@ class SequenceTask:
         return f"{self.text(example.source)} -> {self.text(example.target)}"
 
 
-def make_task(name: str, splits: Sequence[Sequence[Example]], separator: str = "") -> SequenceTask:
-    """Assemble a task from its training, validation and test examples; vocabularies come from the training ones."""
+def make_task(
+    name: str, splits: Sequence[Sequence[Example]], separator: str = ""
+) -> SequenceTask:
+    """Assemble a task from its training, validation and test examples; vocabularies
+    come from the training ones."""
     train, validation, test = splits
-    source_vocabulary = Vocabulary(token for example in train for token in example.source)
-    target_vocabulary = Vocabulary(token for example in train for token in example.target)
-    return SequenceTask(name, train, validation, test, source_vocabulary, target_vocabulary, separator)
+    source_vocabulary = Vocabulary(
+        token for example in train for token in example.source
+    )
+    target_vocabulary = Vocabulary(
+        token for example in train for token in example.target
+    )
+    return SequenceTask(
+        name, train, validation, test, source_vocabulary, target_vocabulary, separator
+    )

@@ -1,8 +1,9 @@
-"""Series: forecast next week's sales from the weeks before it and from what is known of the days to come.
+"""Series: forecast next week's sales from the weeks before it and from what is known of
+the days to come.
 
-Synthetic, after DeepAR (Salinas et al., 2020), but told as text: values are divided by the series' own mean and put
-into bins, and a bin is a token, so that loss and decoding are those of translation. A forecast is a distribution:
-sample from it.
+Synthetic, after DeepAR (Salinas et al., 2020), but told as text: values are divided by
+the series' own mean and put into bins, and a bin is a token, so that loss and decoding
+are those of translation. A forecast is a distribution: sample from it.
 """
 
 import math
@@ -31,7 +32,12 @@ class SeriesTask(SequenceTask):
     """Weeks of sales in, next week's out."""
 
     def forecast(
-        self, model: EncoderDecoder, examples: Sequence[Example], paths: int = 20, batch_size: int = 256, seed: int = 0
+        self,
+        model: EncoderDecoder,
+        examples: Sequence[Example],
+        paths: int = 20,
+        batch_size: int = 256,
+        seed: int = 0,
     ) -> Float[Tensor, "paths examples T"]:
         """Draw what may come; the model is left in `eval()` mode.
 
@@ -43,38 +49,65 @@ class SeriesTask(SequenceTask):
             seed: of the drawing.
 
         Returns:
-            Values in units of the series' mean. A token that is no value, which a trained model never says, counts as
-            the mean.
+            Values in units of the series' mean. A token that is no value, which a
+            trained model never says, counts as the mean.
         """
         model.eval()
         device = next(model.parameters()).device
         generator = torch.Generator(device).manual_seed(seed)
         said = self.target_vocabulary.tokens
-        values = torch.tensor([float(token) if token[0].isdigit() else 1.0 for token in said], device=device)
+        values = torch.tensor(
+            [float(token) if token[0].isdigit() else 1.0 for token in said],
+            device=device,
+        )
         drawn = []
-        for batch in batches(self, [example for example in examples for _ in range(paths)], batch_size, device):
-            tokens = sample(model, batch.source, batch.lengths, BOS, EOS, SEASON, generator=generator).tokens
+        for batch in batches(
+            self,
+            [example for example in examples for _ in range(paths)],
+            batch_size,
+            device,
+        ):
+            tokens = sample(
+                model,
+                batch.source,
+                batch.lengths,
+                BOS,
+                EOS,
+                SEASON,
+                generator=generator,
+            ).tokens
             missing = tokens.new_full((len(tokens), SEASON - tokens.size(1)), EOS)
             drawn.append(values[torch.cat([tokens, missing], dim=1)])  # (B, T)
-        return torch.cat(drawn).unflatten(0, (len(examples), paths)).transpose(0, 1).cpu()
+        return (
+            torch.cat(drawn).unflatten(0, (len(examples), paths)).transpose(0, 1).cpu()
+        )
 
-    def score(self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256) -> float:
-        """Return the skill of the median of 20 forecasts: 0 is no better than last week's values, 1 is right.
+    def score(
+        self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
+    ) -> float:
+        """Return the skill of the median of 20 forecasts: 0 is no better than last
+        week's values, 1 is right.
 
         It is 1 - MAE / MAE of `last_week`, with MAE the mean absolute error.
         """
         truth = actual(examples)
-        median = self.forecast(model, examples, batch_size=batch_size).quantile(0.5, dim=0)
-        return 1 - float((median - truth).abs().mean() / (last_week(examples) - truth).abs().mean())
+        median = self.forecast(model, examples, batch_size=batch_size).quantile(
+            0.5, dim=0
+        )
+        return 1 - float(
+            (median - truth).abs().mean() / (last_week(examples) - truth).abs().mean()
+        )
 
 
-def series(weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0) -> SeriesTask:
+def series(
+    weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0
+) -> SeriesTask:
     """Invent shops, each with its own busy weekdays and its own answer to a promotion.
 
-    A day's sales are the product of the weekday's factor, of a promotion's (1.2 to 2.2, the shop's own) or a
-    holiday's (0.2), and of noise of 5 %. The source has a token per past day, its value and what kind of day it was
-    ("1.35 promotion"), then one per day to come, its kind alone ("? holiday"). The target has a value per day to
-    come.
+    A day's sales are the product of the weekday's factor, of a promotion's (1.2 to 2.2,
+    the shop's own) or a holiday's (0.2), and of noise of 5 %. The source has a token
+    per past day, its value and what kind of day it was ("1.35 promotion"), then one per
+    day to come, its kind alone ("? holiday"). The target has a value per day to come.
 
     Args:
         weeks: of the past.
@@ -83,8 +116,8 @@ def series(weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, s
         seed: of the shops and their days.
 
     Returns:
-        The task. A value came from the same weekday of last week; on a holiday or promotion also from the token that
-        announces it.
+        The task. A value came from the same weekday of last week; on a holiday or
+        promotion also from the token that announces it.
 
     Raises:
         ValueError: there is no past.
@@ -93,7 +126,8 @@ def series(weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, s
         raise ValueError(f"a forecast needs at least 1 week of the past, got {weeks}")
     rng = random.Random(seed)
     train, validation, test = (
-        [_shop(rng, weeks) for _ in range(size)] for size in (train_size, held_out_size, held_out_size)
+        [_shop(rng, weeks) for _ in range(size)]
+        for size in (train_size, held_out_size, held_out_size)
     )
     return SeriesTask(
         name="series",
@@ -101,21 +135,30 @@ def series(weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, s
         train=train,
         validation=validation,
         test=test,
-        source_vocabulary=Vocabulary(token for example in train for token in example.source),
-        target_vocabulary=Vocabulary(token for example in train for token in example.target),
+        source_vocabulary=Vocabulary(
+            token for example in train for token in example.source
+        ),
+        target_vocabulary=Vocabulary(
+            token for example in train for token in example.target
+        ),
         separator=" | ",
     )
 
 
 def actual(examples: Sequence[Example]) -> Float[Tensor, "examples T"]:
     """Return what came, in units of each series' mean."""
-    return torch.tensor([[float(token) for token in example.target] for example in examples])
+    return torch.tensor(
+        [[float(token) for token in example.target] for example in examples]
+    )
 
 
 def last_week(examples: Sequence[Example]) -> Float[Tensor, "examples T"]:
     """Return the forecast to beat: each day's value one season before."""
     return torch.tensor(
-        [[float(day.split()[0]) for day in example.source[-2 * SEASON : -SEASON]] for example in examples]
+        [
+            [float(day.split()[0]) for day in example.source[-2 * SEASON : -SEASON]]
+            for example in examples
+        ]
     )
 
 
@@ -125,14 +168,20 @@ def _shop(rng: random.Random, weeks: int) -> Example:
     factors = dict(zip(KINDS, (1.0, 0.2, rng.uniform(1.2, 2.2))))
     past = SEASON * weeks
     kinds = rng.choices(KINDS, CHANCES, k=past + SEASON)
-    sales = [weekdays[d % SEASON] * factors[kind] * math.exp(rng.gauss(0, 0.05)) for d, kind in enumerate(kinds)]
+    sales = [
+        weekdays[d % SEASON] * factors[kind] * math.exp(rng.gauss(0, 0.05))
+        for d, kind in enumerate(kinds)
+    ]
     mean = sum(sales[:past]) / past
     values = [_bin(value / mean) for value in sales]
     gold = tuple(
-        frozenset({d - SEASON, d} if kinds[d] else {d - SEASON})  # position d of the source is day d
+        # position d of the source is day d
+        frozenset({d - SEASON, d} if kinds[d] else {d - SEASON})
         for d in range(past, past + SEASON)
     )
-    source = [value + kind for value, kind in zip([*values[:past], *["?"] * SEASON], kinds)]
+    source = [
+        value + kind for value, kind in zip([*values[:past], *["?"] * SEASON], kinds)
+    ]
     return Example(tuple(source), tuple(values[past:]), gold)
 
 

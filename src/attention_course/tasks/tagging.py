@@ -1,9 +1,12 @@
-"""Tagging: which part of speech is each word? "she can book the can ." -> PRON AUX VERB DET NOUN PUNCT.
+"""Tagging: which part of speech is each word? "she can book the can ." -> PRON AUX VERB
+DET NOUN PUNCT.
 
-What is real: the words, and that many are of more than one part of speech ("can", "saw", "her", "light"). The tags are
-those of Universal Dependencies (Nivre et al., 2020). What is synthetic: the sentences come from a small grammar, with
-all words of a class equally likely, and they mean little. The grammar leaves no sentence with two readings, but to find
-the one may take a look to both sides: "light" is a noun in "the light saw her", an adjective in "the light saw rose".
+What is real: the words, and that many are of more than one part of speech ("can",
+"saw", "her", "light"). The tags are those of Universal Dependencies (Nivre et al.,
+2020). What is synthetic: the sentences come from a small grammar, with all words of a
+class equally likely, and they mean little. The grammar leaves no sentence with two
+readings, but to find the one may take a look to both sides: "light" is a noun in "the
+light saw her", an adjective in "the light saw rose".
 """
 
 import random
@@ -11,11 +14,28 @@ import random
 from attention_course.tasks.core import Vocabulary
 from attention_course.tasks.labels import LabelledExample, LabelTask, ReadTokens
 
-TAGS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "PART", "PRON", "PUNCT", "VERB")
+TAGS = (
+    "ADJ",
+    "ADP",
+    "ADV",
+    "AUX",
+    "CCONJ",
+    "DET",
+    "NOUN",
+    "PART",
+    "PRON",
+    "PUNCT",
+    "VERB",
+)
 
-# What a symbol may become, all equally likely; one that is not listed here is a class of words.
+# What a symbol may become, all equally likely; one that is not listed here is a class
+# of words.
 GRAMMAR = {
-    "sentence": ("subject predicate stop", "subject predicate and predicate stop", "where subject predicate stop"),
+    "sentence": (
+        "subject predicate stop",
+        "subject predicate and predicate stop",
+        "where subject predicate stop",
+    ),
     "subject": ("phrase", "phrase", "he"),
     "object": ("phrase", "phrase", "him"),
     "phrase": ("the noun", "the noun", "the adjective noun", "the noun in the noun"),
@@ -29,21 +49,30 @@ WORDS = {
     "the": ("DET", "the a this that every her his my our some".split()),
     "noun": (
         "NOUN",
-        "book can saw watch fish duck plant hammer train cook park ring ship fly bear judge nurse light answer play"
-        " walk rose left felt will might well round still may drink smoke water cut fall house river cat garden teacher"
-        " street friend morning picture table".split(),
+        "book can saw watch fish duck plant hammer train cook park ring ship fly bear"
+        " judge nurse light answer play walk rose left felt will might well round still"
+        " may drink smoke water cut fall house river cat garden teacher street friend"
+        " morning picture table".split(),
     ),
-    "adjective": ("ADJ", "light left round still fit cool calm clean dry flat old green happy tall narrow".split()),
+    "adjective": (
+        "ADJ",
+        "light left round still fit cool calm clean dry flat old green happy tall"
+        " narrow".split(),
+    ),
     "he": ("PRON", "he she they we i you this that".split()),
     "him": ("PRON", "him her them us me you this that".split()),
     "can": ("AUX", "can will might may must could".split()),
     "take": (
         "VERB",
-        "book can watch fish plant hammer train cook park ring ship fly bear judge nurse light answer play round"
-        " drink smoke water cut cool calm clean dry find see take".split(),
+        "book can watch fish plant hammer train cook park ring ship fly bear judge"
+        " nurse light answer play round drink smoke water cut cool calm clean dry find"
+        " see take".split(),
     ),
     "took": ("VERB", "saw left felt found took heard held".split()),
-    "sleep": ("VERB", "fish cook play walk fall drink smoke fly duck rest sleep dance".split()),
+    "sleep": (
+        "VERB",
+        "fish cook play walk fall drink smoke fly duck rest sleep dance".split(),
+    ),
     "slept": ("VERB", "rose fell left felt slept danced waited".split()),
     "adverb": ("ADV", "well still round outside soon often together".split()),
     "wanted": ("VERB", "wanted hoped began".split()),
@@ -55,7 +84,9 @@ WORDS = {
 }
 
 
-def tagging(train_size: int = 2_000, held_out_size: int = 300, seed: int = 0) -> LabelTask:
+def tagging(
+    train_size: int = 2_000, held_out_size: int = 300, seed: int = 0
+) -> LabelTask:
     """Draw sentences and their parts of speech. No sentence is in two splits.
 
     Args:
@@ -78,7 +109,9 @@ def tagging(train_size: int = 2_000, held_out_size: int = 300, seed: int = 0) ->
         drawn[2 * held_out_size :],
     )
     vocabulary = Vocabulary(word for example in train for word in example.source)
-    return LabelTask("tagging", train, validation, test, TAGS, ReadTokens(vocabulary), " ".join)
+    return LabelTask(
+        "tagging", train, validation, test, TAGS, ReadTokens(vocabulary), " ".join
+    )
 
 
 def sentence(rng: random.Random) -> LabelledExample:

@@ -55,16 +55,24 @@ def in_one_loop(task, examples, device="cpu"):
         target_out.append(ids + [EOS])
     target_in, target_out = (pad(rows).to(device) for rows in (target_in, target_out))
     return Batch(
-        pad(source).to(device), torch.stack([torch.tensor(length) for length in lengths]), target_in, target_out
+        pad(source).to(device),
+        torch.stack([torch.tensor(length) for length in lengths]),
+        target_in,
+        target_out,
     )
 
 
 @right("collate")
 def from_one_longer_tensor(task, examples, device="cpu"):
     sources, targets = both(task, examples)
-    given, said = pad([[BOS, *row] for row in targets]), pad([[BOS, *row, EOS] for row in targets])[:, 1:]
+    given, said = (
+        pad([[BOS, *row] for row in targets]),
+        pad([[BOS, *row, EOS] for row in targets])[:, 1:],
+    )
     source = pad(sources)
-    return Batch(source.to(device), (source != PAD).sum(1), given.to(device), said.to(device))
+    return Batch(
+        source.to(device), (source != PAD).sum(1), given.to(device), said.to(device)
+    )
 
 
 @right("collate")
@@ -83,7 +91,12 @@ def bos_glued_in_front(task, examples, device="cpu"):
     ids = pad(targets)
     given = torch.cat([torch.full((len(ids), 1), BOS), ids], dim=1)
     said = pad([[*row, EOS] for row in targets])
-    return Batch(pad(sources).to(device), torch.tensor([len(s) for s in sources]), given.to(device), said.to(device))
+    return Batch(
+        pad(sources).to(device),
+        torch.tensor([len(s) for s in sources]),
+        given.to(device),
+        said.to(device),
+    )
 
 
 @right("collate")
@@ -102,17 +115,29 @@ def end_scattered(task, examples, device="cpu"):
     ends = torch.tensor([[len(row)] for row in targets])
     said = pad([[*row, PAD] for row in targets]).scatter(1, ends, EOS)
     given = pad([[BOS, *row] for row in targets])
-    return Batch(pad(sources).to(device), torch.tensor([*map(len, sources)]), given.to(device), said.to(device))
+    return Batch(
+        pad(sources).to(device),
+        torch.tensor([*map(len, sources)]),
+        given.to(device),
+        said.to(device),
+    )
 
 
 @right("collate")
 def padded_by_torch(task, examples, device="cpu"):
     def tensor(rows):
-        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)
+        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(
+            device
+        )
 
     sources, targets = both(task, examples)
     given, said = zip(*(([BOS, *row], [*row, EOS]) for row in targets))
-    return Batch(tensor(sources), torch.tensor([len(row) for row in sources]), tensor(given), tensor(said))
+    return Batch(
+        tensor(sources),
+        torch.tensor([len(row) for row in sources]),
+        tensor(given),
+        tensor(said),
+    )
 
 
 @right("collate")
@@ -120,9 +145,13 @@ def tokens_bordered_first(task, examples, device="cpu"):
     encode = task.target_vocabulary.encode
     given = [encode(["<bos>", *example.target]) for example in examples]
     said = [encode([*example.target, "<eos>"]) for example in examples]
-    source = pad([task.source_vocabulary.encode(example.source) for example in examples])
+    source = pad(
+        [task.source_vocabulary.encode(example.source) for example in examples]
+    )
     lengths = torch.sum(source.ne(PAD), dim=-1)
-    return Batch(source.to(device), lengths, pad(given).to(device), pad(said).to(device))
+    return Batch(
+        source.to(device), lengths, pad(given).to(device), pad(said).to(device)
+    )
 
 
 @right("collate")
@@ -130,7 +159,12 @@ def stacked_and_unbound(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     rows = [[BOS, *row] for row in targets] + [[*row, EOS] for row in targets]
     given, said = pad(rows).to(device).chunk(2)
-    return Batch(pad(sources).to(device), torch.as_tensor([len(row) for row in sources]), given, said)
+    return Batch(
+        pad(sources).to(device),
+        torch.as_tensor([len(row) for row in sources]),
+        given,
+        said,
+    )
 
 
 @right("collate")
@@ -147,21 +181,36 @@ def counted_by_a_sum(task, examples, device="cpu"):
 def not_shifted(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     lengths = torch.tensor([len(row) for row in sources])
-    return Batch(pad(sources).to(device), lengths, pad(targets).to(device), pad(targets).to(device))
+    return Batch(
+        pad(sources).to(device),
+        lengths,
+        pad(targets).to(device),
+        pad(targets).to(device),
+    )
 
 
 @wrong("collate", "the target is not shifted", "BOS and EOS on both sides")
 def bordered_not_shifted(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     target = pad([[BOS, *row, EOS] for row in targets]).to(device)
-    return Batch(pad(sources).to(device), torch.tensor([len(row) for row in sources]), target, target)
+    return Batch(
+        pad(sources).to(device),
+        torch.tensor([len(row) for row in sources]),
+        target,
+        target,
+    )
 
 
 @wrong("collate", "BOS and EOS on both sides")
 def end_goes_in(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     target = pad([[BOS, *row, EOS] for row in targets]).to(device)
-    return Batch(pad(sources).to(device), torch.tensor([len(row) for row in sources]), target[:, :-1], target[:, 1:])
+    return Batch(
+        pad(sources).to(device),
+        torch.tensor([len(row) for row in sources]),
+        target[:, :-1],
+        target[:, 1:],
+    )
 
 
 @wrong("collate", "the end behind the padding", "the end is missing")
@@ -171,7 +220,10 @@ def padded_first(task, examples, device="cpu"):
     said = torch.cat([ids, torch.full((len(ids), 1), EOS)], dim=1)
     given = torch.cat([torch.full((len(ids), 1), BOS), ids], dim=1)
     return Batch(
-        pad(sources).to(device), torch.tensor([len(row) for row in sources]), given.to(device), said.to(device)
+        pad(sources).to(device),
+        torch.tensor([len(row) for row in sources]),
+        given.to(device),
+        said.to(device),
     )
 
 
@@ -180,7 +232,9 @@ def never_ends(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     lengths = torch.tensor([len(row) for row in sources])
     given = pad([[BOS, *row[:-1]] for row in targets])
-    return Batch(pad(sources).to(device), lengths, given.to(device), pad(targets).to(device))
+    return Batch(
+        pad(sources).to(device), lengths, given.to(device), pad(targets).to(device)
+    )
 
 
 @wrong("collate", "the beginning is missing")
@@ -188,7 +242,9 @@ def no_beginning(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     lengths = torch.tensor([len(row) for row in sources])
     said = pad([[*row[1:], EOS] for row in targets])
-    return Batch(pad(sources).to(device), lengths, pad(targets).to(device), said.to(device))
+    return Batch(
+        pad(sources).to(device), lengths, pad(targets).to(device), said.to(device)
+    )
 
 
 @wrong("collate", "sources between BOS and EOS")
@@ -196,7 +252,10 @@ def sources_end(task, examples, device="cpu"):
     sources, _ = both(task, examples)
     sources = [[*row, EOS] for row in sources]
     right = by_the_book(task, examples, device)
-    return right._replace(source=pad(sources).to(device), lengths=torch.tensor([len(row) for row in sources]))
+    return right._replace(
+        source=pad(sources).to(device),
+        lengths=torch.tensor([len(row) for row in sources]),
+    )
 
 
 @wrong("collate", "padding counted in the lengths")
@@ -208,7 +267,9 @@ def as_wide_as_all(task, examples, device="cpu"):
 @wrong("collate", "the lengths are those of something else")
 def lengths_of_targets(task, examples, device="cpu"):
     _, targets = both(task, examples)
-    return by_the_book(task, examples, device)._replace(lengths=torch.tensor([len(row) for row in targets]))
+    return by_the_book(task, examples, device)._replace(
+        lengths=torch.tensor([len(row) for row in targets])
+    )
 
 
 @wrong("collate", "a vocabulary of the other language")

@@ -15,19 +15,28 @@ def any_answers(g):
     for rows in (1, 2, 6):
         for size in (1, 2, 5):
             references = draw(g, rows, size, low=1, high=9)
-            predictions = torch.where(draw(g, rows, 1, low=0, high=2) > 0, references, draw(g, rows, size, low=0))
+            predictions = torch.where(
+                draw(g, rows, 1, low=0, high=2) > 0,
+                references,
+                draw(g, rows, size, low=0),
+            )
             yield Request((predictions % 9, references))
 
 
 @right("exact_match")
 def equal_tuples(predictions, references):
-    right = [prediction == reference for prediction, reference in zip(predictions, references)]
+    right = [
+        prediction == reference
+        for prediction, reference in zip(predictions, references)
+    ]
     return sum(right) / len(right)
 
 
 @right("exact_match")
 def as_tuples(predictions, references):
-    return sum(tuple(p) == tuple(r) for p, r in zip(predictions, references)) / len(references)
+    return sum(tuple(p) == tuple(r) for p, r in zip(predictions, references)) / len(
+        references
+    )
 
 
 @right("exact_match")
@@ -41,7 +50,13 @@ def counted_in_a_loop(predictions, references):
 
 @right("exact_match")
 def by_index(predictions, references):
-    return len([i for i in range(len(references)) if list(predictions[i]) == list(references[i])]) / len(references)
+    return len(
+        [
+            i
+            for i in range(len(references))
+            if list(predictions[i]) == list(references[i])
+        ]
+    ) / len(references)
 
 
 @right("exact_match")
@@ -54,7 +69,10 @@ def by_length_and_tokens(predictions, references):
 
 @right("exact_match")
 def by_zip_longest_tokens(predictions, references):
-    hits = [all(a == b for a, b in itertools.zip_longest(p, r)) for p, r in zip(predictions, references)]
+    hits = [
+        all(a == b for a, b in itertools.zip_longest(p, r))
+        for p, r in zip(predictions, references)
+    ]
     return hits.count(True) / len(hits)
 
 
@@ -66,7 +84,9 @@ def as_text(predictions, references):
 
 @right("exact_match")
 def as_a_tensor(predictions, references):
-    return torch.tensor([p == r for p, r in zip(predictions, references)]).float().mean()
+    return (
+        torch.tensor([p == r for p, r in zip(predictions, references)]).float().mean()
+    )
 
 
 @right("exact_match")
@@ -104,14 +124,22 @@ def zip_stops(predictions, references):
     return sum(right) / len(right)
 
 
-@wrong("exact_match", "compared only as far as the shorter one goes", "divided by something else")
+@wrong(
+    "exact_match",
+    "compared only as far as the shorter one goes",
+    "divided by something else",
+)
 def starts_alike(predictions, references):
-    return sum(r[: len(p)] == p for p, r in zip(predictions, references)) / len(references)
+    return sum(r[: len(p)] == p for p, r in zip(predictions, references)) / len(
+        references
+    )
 
 
 @wrong("exact_match", "the order of the tokens does not count")
 def same_tokens(predictions, references):
-    return sum(Counter(p) == Counter(r) for p, r in zip(predictions, references)) / len(references)
+    return sum(Counter(p) == Counter(r) for p, r in zip(predictions, references)) / len(
+        references
+    )
 
 
 @wrong("exact_match", "tokens run together before they are compared")
@@ -132,7 +160,9 @@ def all_at_once(predictions, references):
 
 @wrong("exact_match", "divided by something else")
 def divided_by_tokens(predictions, references):
-    return sum(p == r for p, r in zip(predictions, references)) / sum(map(len, references))
+    return sum(p == r for p, r in zip(predictions, references)) / sum(
+        map(len, references)
+    )
 
 
 @wrong("exact_match", "all or nothing over all examples")
@@ -155,9 +185,15 @@ def tensor_comparison(predictions, references):
     return (torch.tensor(predictions) == torch.tensor(references)).all(1).float().mean()
 
 
-@wrong("exact_match", "one right token is enough", "right tokens counted, not right answers")
+@wrong(
+    "exact_match",
+    "one right token is enough",
+    "right tokens counted, not right answers",
+)
 def any_token(predictions, references):
-    return sum(any(t in r for t in p) for p, r in zip(predictions, references)) / len(references)
+    return sum(any(t in r for t in p) for p, r in zip(predictions, references)) / len(
+        references
+    )
 
 
 @wrong("exact_match", "an answer compared with another example's")

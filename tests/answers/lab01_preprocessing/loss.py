@@ -18,31 +18,42 @@ def any_batch(g):
         for longest in (1, 3, 8):
             sizes = draw(g, batch, low=0, high=longest + 1).tolist()
             targets = [draw(g, size).tolist() for size in sizes]
-            given, said = (padded_by_loop(rows) for rows in zip(*(([BOS, *row], [*row, EOS]) for row in targets)))
+            given, said = (
+                padded_by_loop(rows)
+                for rows in zip(*(([BOS, *row], [*row, EOS]) for row in targets))
+            )
             table = torch.randn(11, 11, generator=g, dtype=torch.float64)
             lengths = torch.full((batch,), 4)
-            yield Request((draw(g, batch, 4), lengths, given, said, table), gradients=True)
+            yield Request(
+                (draw(g, batch, 4), lengths, given, said, table), gradients=True
+            )
 
 
 @right("loss")
 def by_ignore_index(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     right = batch.target_out.flatten()
-    total = F.cross_entropy(logits.flatten(0, 1), right, ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits.flatten(0, 1), right, ignore_index=PAD, reduction="sum"
+    )
     return total, int((right != PAD).sum())
 
 
 @right("loss")
 def vocabulary_second(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    total = F.cross_entropy(logits.mT, batch.target_out, ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits.mT, batch.target_out, ignore_index=PAD, reduction="sum"
+    )
     return total, (batch.target_out != PAD).sum()
 
 
 @right("loss")
 def by_permute_and_class(task, model, batch, label_smoothing=0.0):
     logits = model(batch.source, batch.lengths, batch.target_in)[0]
-    total = nn.CrossEntropyLoss(ignore_index=PAD, reduction="none")(logits.permute(0, 2, 1), batch.target_out).sum()
+    total = nn.CrossEntropyLoss(ignore_index=PAD, reduction="none")(
+        logits.permute(0, 2, 1), batch.target_out
+    ).sum()
     return total, int(batch.target_out.ne(PAD).sum())
 
 
@@ -58,13 +69,17 @@ def masked_afterwards(task, model, batch, label_smoothing=0.0):
 def picked_by_mask(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     mask = batch.target_out != PAD
-    return F.cross_entropy(logits[mask], batch.target_out[mask], reduction="sum"), int(mask.sum())
+    return F.cross_entropy(logits[mask], batch.target_out[mask], reduction="sum"), int(
+        mask.sum()
+    )
 
 
 @right("loss")
 def gathered(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    chosen = logits.log_softmax(dim=-1).gather(-1, batch.target_out[..., None]).squeeze(-1)
+    chosen = (
+        logits.log_softmax(dim=-1).gather(-1, batch.target_out[..., None]).squeeze(-1)
+    )
     mask = batch.target_out != PAD
     return -(chosen * mask).sum(), int(mask.sum())
 
@@ -73,7 +88,9 @@ def gathered(task, model, batch, label_smoothing=0.0):
 def by_nll(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     log_p = F.log_softmax(logits, dim=-1).view(-1, logits.size(-1))
-    total = F.nll_loss(log_p, batch.target_out.reshape(-1), ignore_index=PAD, reduction="sum")
+    total = F.nll_loss(
+        log_p, batch.target_out.reshape(-1), ignore_index=PAD, reduction="sum"
+    )
     return total, torch.count_nonzero(batch.target_out)
 
 
@@ -82,14 +99,22 @@ def by_logsumexp(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     right = logits.gather(2, batch.target_out.unsqueeze(2)).squeeze(2)
     each = torch.logsumexp(logits, dim=2) - right
-    return each.masked_fill(batch.target_out == PAD, 0.0).sum(), int((batch.target_out > PAD).sum())
+    return each.masked_fill(batch.target_out == PAD, 0.0).sum(), int(
+        (batch.target_out > PAD).sum()
+    )
 
 
 @right("loss")
 def mean_times_count(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     count = int((batch.target_out != PAD).sum())
-    return count * F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD), count
+    return (
+        count
+        * F.cross_entropy(
+            logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+        ),
+        count,
+    )
 
 
 @right("loss")
@@ -114,7 +139,9 @@ def one_hot(task, model, batch, label_smoothing=0.0):
 @wrong("loss", "a mean, where the sum is meant")
 def mean_over_tokens(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD)
+    total = F.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    )
     return total, int((batch.target_out != PAD).sum())
 
 
@@ -135,7 +162,9 @@ def pads_counted_in_the_sum(task, model, batch, label_smoothing=0.0):
 def last_position_ignored(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     total = F.cross_entropy(logits.mT, batch.target_out, reduction="none")
-    return total[:, : int((batch.target_out != PAD).sum(1).max())].sum(), int((batch.target_out != PAD).sum())
+    return total[:, : int((batch.target_out != PAD).sum(1).max())].sum(), int(
+        (batch.target_out != PAD).sum()
+    )
 
 
 @wrong("loss", "padding has a say", NO_NAME, FITS)
@@ -159,7 +188,12 @@ def end_not_counted(task, model, batch, label_smoothing=0.0):
 @wrong("loss", "the loss looks at what goes in", "the model is given the answer")
 def compared_with_the_input(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    total = F.cross_entropy(logits.flatten(0, 1), batch.target_in.flatten(), ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits.flatten(0, 1),
+        batch.target_in.flatten(),
+        ignore_index=PAD,
+        reduction="sum",
+    )
     return total, int((batch.target_out != PAD).sum())
 
 
@@ -172,7 +206,9 @@ def answer_given(task, model, batch, label_smoothing=0.0):
 def shifted_again(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     right = batch.target_out[:, 1:].flatten()
-    total = F.cross_entropy(logits[:, :-1].flatten(0, 1), right, ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits[:, :-1].flatten(0, 1), right, ignore_index=PAD, reduction="sum"
+    )
     return total, int((right != PAD).sum())
 
 
@@ -180,7 +216,9 @@ def shifted_again(task, model, batch, label_smoothing=0.0):
 def softmax_before(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     probabilities = torch.softmax(logits, dim=-1)
-    total = F.cross_entropy(probabilities.mT, batch.target_out, ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        probabilities.mT, batch.target_out, ignore_index=PAD, reduction="sum"
+    )
     return total, int((batch.target_out != PAD).sum())
 
 
@@ -194,7 +232,9 @@ def not_flattened(task, model, batch, label_smoothing=0.0):
 @wrong("loss", "a loss per position, where one sum is meant")
 def not_summed(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    each = F.cross_entropy(logits.mT, batch.target_out, ignore_index=PAD, reduction="none")
+    each = F.cross_entropy(
+        logits.mT, batch.target_out, ignore_index=PAD, reduction="none"
+    )
     return each, int((batch.target_out != PAD).sum())
 
 
@@ -224,7 +264,12 @@ def negative(task, model, batch, label_smoothing=0.0):
 @wrong("loss", NO_NAME)
 def logits_not_taken_out(task, model, batch, label_smoothing=0.0):
     logits = model(batch.source, batch.lengths, batch.target_in)
-    total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits.flatten(0, 1),
+        batch.target_out.flatten(),
+        ignore_index=PAD,
+        reduction="sum",
+    )
     return total, int((batch.target_out != PAD).sum())
 
 
@@ -232,7 +277,9 @@ def logits_not_taken_out(task, model, batch, label_smoothing=0.0):
 def weighted(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     weight = torch.ones_like(logits[0, 0]).index_fill(0, torch.tensor(PAD), 0)
-    total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), weight=weight, reduction="sum")
+    total = F.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), weight=weight, reduction="sum"
+    )
     return total, (batch.target_out != PAD).sum()
 
 
@@ -241,13 +288,18 @@ def reshaped(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     sentences, positions, words = logits.shape
     logits = logits.view(sentences, words, positions)
-    return F.cross_entropy(logits, batch.target_out, ignore_index=PAD, reduction="sum"), int(
-        (batch.target_out != PAD).sum()
-    )
+    return F.cross_entropy(
+        logits, batch.target_out, ignore_index=PAD, reduction="sum"
+    ), int((batch.target_out != PAD).sum())
 
 
 @wrong("loss", "the end does not count")
 def end_ignored(task, model, batch, label_smoothing=0.0):
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=EOS, reduction="sum")
+    total = F.cross_entropy(
+        logits.flatten(0, 1),
+        batch.target_out.flatten(),
+        ignore_index=EOS,
+        reduction="sum",
+    )
     return total, int((batch.target_out != PAD).sum())

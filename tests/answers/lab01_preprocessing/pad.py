@@ -22,7 +22,9 @@ def any_rows(g):
 @right("pad")
 def one_line(rows):
     longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)
+    return torch.tensor(
+        [[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long
+    )
 
 
 @right("pad")
@@ -35,19 +37,30 @@ def padded_by_loop(rows):
 
 @right("pad")
 def by_torch(rows):
-    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=PAD)
+    return pad_sequence(
+        [torch.tensor(row, dtype=torch.long) for row in rows],
+        batch_first=True,
+        padding_value=PAD,
+    )
 
 
 @right("pad")
 def by_zip_longest(rows):
-    return torch.tensor(list(itertools.zip_longest(*rows, fillvalue=PAD)), dtype=torch.long).T
+    return torch.tensor(
+        list(itertools.zip_longest(*rows, fillvalue=PAD)), dtype=torch.long
+    ).T
 
 
 @right("pad")
 def by_functional(rows):
     longest = max(map(len, rows))
     return torch.stack(
-        [F.pad(torch.tensor(row, dtype=torch.int64), (0, longest - len(row)), value=PAD) for row in rows]
+        [
+            F.pad(
+                torch.tensor(row, dtype=torch.int64), (0, longest - len(row)), value=PAD
+            )
+            for row in rows
+        ]
     )
 
 
@@ -64,20 +77,30 @@ def by_full_and_place(rows):
 def by_mask(rows):
     lengths = torch.tensor([len(row) for row in rows])
     padded = lengths.new_zeros(len(rows), int(lengths.max()))
-    padded[torch.arange(padded.size(1)) < lengths[:, None]] = torch.tensor(sum(rows, []))
+    padded[torch.arange(padded.size(1)) < lengths[:, None]] = torch.tensor(
+        sum(rows, [])
+    )
     return padded
 
 
 @right("pad")
 def by_cat(rows):
     longest = len(max(rows, key=len))
-    rows = [torch.cat([torch.LongTensor(row), torch.zeros(longest - len(row), dtype=torch.long)]) for row in rows]
+    rows = [
+        torch.cat(
+            [torch.LongTensor(row), torch.zeros(longest - len(row), dtype=torch.long)]
+        )
+        for row in rows
+    ]
     return torch.cat([row[None] for row in rows])
 
 
 @right("pad")
 def by_columns(rows):
-    columns = [[row[t] if t < len(row) else PAD for row in rows] for t in range(max(map(len, rows)))]
+    columns = [
+        [row[t] if t < len(row) else PAD for row in rows]
+        for t in range(max(map(len, rows)))
+    ]
     return torch.stack([torch.tensor(column) for column in columns], dim=1)
 
 
@@ -86,7 +109,9 @@ def by_scatter(rows):
     places = [(b, t) for b, row in enumerate(rows) for t in range(len(row))]
     sizes = (len(rows), max(map(len, rows)))
     ids = torch.tensor([i for row in rows for i in row])
-    return torch.zeros(sizes, dtype=torch.long).index_put(tuple(torch.tensor(places).T), ids)
+    return torch.zeros(sizes, dtype=torch.long).index_put(
+        tuple(torch.tensor(places).T), ids
+    )
 
 
 @right("pad")
@@ -124,7 +149,9 @@ def with_minus_one(rows):
 
 @wrong("pad", "filled up with another id")
 def with_eos(rows):
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=EOS).long()
+    return pad_sequence(
+        [torch.tensor(row) for row in rows], batch_first=True, padding_value=EOS
+    ).long()
 
 
 @wrong("pad", "columns are sentences")

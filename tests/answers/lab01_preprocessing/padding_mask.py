@@ -14,7 +14,9 @@ from attention_course.questions.core import Request
 def any_lengths(g):
     for batch, size in ((1, 1), (1, 4), (3, 1), (4, 6), (2, 9)):
         for lowest in (0, 1):
-            yield Request((draw(g, batch, low=lowest, high=size + 1), torch.empty(size, 0)))
+            yield Request(
+                (draw(g, batch, low=lowest, high=size + 1), torch.empty(size, 0))
+            )
 
 
 @right("padding_mask")
@@ -30,7 +32,10 @@ def unsqueezed(lengths, size):
 
 @right("padding_mask")
 def not_padding(lengths, size):
-    return ~(torch.arange(size, device=lengths.device)[None, None] >= lengths.unsqueeze(1).unsqueeze(2))
+    return ~(
+        torch.arange(size, device=lengths.device)[None, None]
+        >= lengths.unsqueeze(1).unsqueeze(2)
+    )
 
 
 @right("padding_mask")
@@ -47,12 +52,16 @@ def by_counting(lengths, size):
 
 @right("padding_mask")
 def by_difference(lengths, size):
-    return (lengths[:, None, None] - torch.arange(1, size + 1, device=lengths.device)).sign() >= 0
+    return (
+        lengths[:, None, None] - torch.arange(1, size + 1, device=lengths.device)
+    ).sign() >= 0
 
 
 @right("padding_mask")
 def by_rows_of_a_triangle(lengths, size):
-    triangle = torch.ones(size + 1, size, dtype=torch.bool, device=lengths.device).tril(-1)
+    triangle = torch.ones(size + 1, size, dtype=torch.bool, device=lengths.device).tril(
+        -1
+    )
     return triangle[lengths][:, None]
 
 
@@ -65,7 +74,11 @@ def sentence_by_sentence(lengths, size):
 @right("padding_mask")
 def by_outer(lengths, size):
     places = torch.arange(size, device=lengths.device)
-    return torch.cat([torch.less(places, lengths.reshape(-1, 1))]).reshape(-1, 1, size).bool()
+    return (
+        torch.cat([torch.less(places, lengths.reshape(-1, 1))])
+        .reshape(-1, 1, size)
+        .bool()
+    )
 
 
 @right("padding_mask")
@@ -78,7 +91,9 @@ def by_where(lengths, size):
 @right("padding_mask")
 def warned(lengths, size):
     print("lengths", tuple(lengths.shape), file=sys.stderr)
-    return torch.gt(lengths[:, None], torch.arange(size, device=lengths.device)).unsqueeze(1)
+    return torch.gt(
+        lengths[:, None], torch.arange(size, device=lengths.device)
+    ).unsqueeze(1)
 
 
 @wrong("padding_mask", "mask the wrong way around")
@@ -91,19 +106,30 @@ def up_to_the_length(lengths, size):
     return ~(torch.arange(size, device=lengths.device) > lengths[:, None])[:, None]
 
 
-@wrong("padding_mask", "the axis of the queries is missing", "an axis of length one too many or too few")
+@wrong(
+    "padding_mask",
+    "the axis of the queries is missing",
+    "an axis of length one too many or too few",
+)
 def two_axes(lengths, size):
-    return torch.arange(size, device=lengths.device).expand(len(lengths), -1) < lengths[:, None]
+    return (
+        torch.arange(size, device=lengths.device).expand(len(lengths), -1)
+        < lengths[:, None]
+    )
 
 
 @wrong("padding_mask", "the width is taken from the longest sentence")
 def own_width(lengths, size):
-    return (torch.arange(lengths.max(), device=lengths.device) < lengths[:, None])[:, None]
+    return (torch.arange(lengths.max(), device=lengths.device) < lengths[:, None])[
+        :, None
+    ]
 
 
 @wrong("padding_mask", "numbers, where True and False are meant")
 def zeros_and_ones(lengths, size):
-    return (torch.arange(size, device=lengths.device) < lengths[:, None])[:, None].float()
+    return (torch.arange(size, device=lengths.device) < lengths[:, None])[
+        :, None
+    ].float()
 
 
 @wrong("padding_mask", DEVICE)
@@ -124,7 +150,9 @@ def no_axis_for_the_batch(lengths, size):
     return (torch.arange(size, device=lengths.device) < lengths)[:, None]
 
 
-@wrong("padding_mask", "axes exchanged", "an axis of length one too many or too few", FITS)
+@wrong(
+    "padding_mask", "axes exchanged", "an axis of length one too many or too few", FITS
+)
 def query_axis_last(lengths, size):
     return (torch.arange(size, device=lengths.device) < lengths[:, None])[:, :, None]
 
@@ -136,7 +164,9 @@ def sentences_last(lengths, size):
 
 @wrong("padding_mask", "the first token missed out")
 def counts_from_one(lengths, size):
-    return (torch.arange(1, size + 1, device=lengths.device) < lengths[:, None])[:, None]
+    return (torch.arange(1, size + 1, device=lengths.device) < lengths[:, None])[
+        :, None
+    ]
 
 
 @wrong("padding_mask", NOTHING)

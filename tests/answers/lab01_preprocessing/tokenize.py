@@ -14,7 +14,9 @@ from attention_course.questions.core import Request
 def any_text(g):
     for alphabet in ("ab ", "aB-, ", "äÉ7 '\t", "xyz?!()  ", "q.W2;\n "):
         for size in (1, 2, 5, 12, 30):
-            text = "".join(alphabet[i] for i in draw(g, size, low=0, high=len(alphabet)))
+            text = "".join(
+                alphabet[i] for i in draw(g, size, low=0, high=len(alphabet))
+            )
             yield Request((rows_of_letters([f"k{text}"]),))
 
 
@@ -74,7 +76,10 @@ def split_and_split_again(text):
 
 @right("tokenize")
 def replaced_letter_by_letter(text):
-    spaced = "".join(letter if letter.isalnum() or letter.isspace() else f" {letter} " for letter in text)
+    spaced = "".join(
+        letter if letter.isalnum() or letter.isspace() else f" {letter} "
+        for letter in text
+    )
     return tuple(spaced.lower().split())
 
 
@@ -196,7 +201,12 @@ def by_kinds_of_letters(text):
         return "word" if c.isalnum() else "space" if c.isspace() else "sign"
 
     runs = [(k, "".join(run)) for k, run in itertools.groupby(text.lower(), kind)]
-    return tuple(token for k, run in runs if k != "space" for token in ([run] if k == "word" else run))
+    return tuple(
+        token
+        for k, run in runs
+        if k != "space"
+        for token in ([run] if k == "word" else run)
+    )
 
 
 LOST = "words lost or out of order"

@@ -15,10 +15,14 @@ from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
 @wide("vocabulary")
 def any_vocabulary(g):
     for count in (1, 3, 12):
-        words = ["".join("pqrs"[i] for i in draw(g, 2, low=0, high=4)) for _ in range(count)]
+        words = [
+            "".join("pqrs"[i] for i in draw(g, 2, low=0, high=4)) for _ in range(count)
+        ]
         known = rows_of_letters([*words, "<bos>", *words[::2]])
         yield Request((known, None, None))
-        yield Request((known, rows_of_letters([*words[::-1], "zz", "<unk>", "<pad>"]), None))
+        yield Request(
+            (known, rows_of_letters([*words[::-1], "zz", "<unk>", "<pad>"]), None)
+        )
         for size in (0, 1, 4, 9):
             yield Request((known, None, draw(g, size, low=0, high=len(set(words)) + 4)))
 
@@ -72,7 +76,9 @@ def init_by_dict(self, tokens):
 
 
 def init_by_groups(self, tokens):
-    others = [token for token, _ in itertools.groupby(sorted(tokens)) if token not in SPECIALS]
+    others = [
+        token for token, _ in itertools.groupby(sorted(tokens)) if token not in SPECIALS
+    ]
     self.tokens = [*SPECIALS, *others]
     self.ids = dict(map(reversed, enumerate(self.tokens)))
 
@@ -106,7 +112,9 @@ def encode_by_error(self, tokens):
 
 
 def encode_by_search(self, tokens):
-    return [self.tokens.index(token) if token in self.tokens else UNK for token in tokens]
+    return [
+        self.tokens.index(token) if token in self.tokens else UNK for token in tokens
+    ]
 
 
 def encode_as_tensor(self, tokens):
@@ -127,7 +135,11 @@ def decode_by_slice(self, ids):
 
 def decode_by_tokens(self, ids):
     tokens = [self.tokens[i] for i in ids] + ["<eos>"]
-    return [token for token in tokens[: tokens.index("<eos>")] if token not in ("<pad>", "<bos>")]
+    return [
+        token
+        for token in tokens[: tokens.index("<eos>")]
+        if token not in ("<pad>", "<bos>")
+    ]
 
 
 def decode_by_return(self, ids):
@@ -174,7 +186,13 @@ def as_they_come(self, tokens):
 @wrong("vocabulary", "the tokens are not in order")
 @with_part(SortedSet, "__init__")
 def most_frequent_first(self, tokens):
-    number(self, [*SPECIALS, *(t for t, _ in Counter(sorted(tokens)).most_common() if t not in SPECIALS)])
+    number(
+        self,
+        [
+            *SPECIALS,
+            *(t for t, _ in Counter(sorted(tokens)).most_common() if t not in SPECIALS),
+        ],
+    )
 
 
 @wrong("vocabulary", "the tokens are not in order")
@@ -228,7 +246,11 @@ def goes_on(self, ids):
 @wrong("vocabulary", "specials among the answer's tokens")
 @with_part(SortedSet, "decode")
 def with_bos(self, ids):
-    return SortedSet.decode(self, ids) if BOS not in ids else ("<bos>", *SortedSet.decode(self, ids))
+    return (
+        SortedSet.decode(self, ids)
+        if BOS not in ids
+        else ("<bos>", *SortedSet.decode(self, ids))
+    )
 
 
 @wrong("vocabulary", "specials among the answer's tokens")

@@ -38,18 +38,24 @@ def one_by_one(x, lengths):
 
 @right("at_end")
 def cut_then_last(x, lengths):
-    return torch.cat([x[b : b + 1, :length][:, -1] for b, length in enumerate(lengths.tolist())])
+    return torch.cat(
+        [x[b : b + 1, :length][:, -1] for b, length in enumerate(lengths.tolist())]
+    )
 
 
 @right("at_end")
 def by_a_sum_of_one(x, lengths):
-    chosen = torch.arange(x.size(1), device=x.device) == lengths.to(x.device)[:, None] - 1
+    chosen = (
+        torch.arange(x.size(1), device=x.device) == lengths.to(x.device)[:, None] - 1
+    )
     return (chosen[..., None] * x).sum(1)
 
 
 @right("at_end")
 def by_a_product(x, lengths):
-    chosen = F.one_hot(lengths.to(x.device) - 1, x.size(1)) if not x.is_meta else x[:, :, 0]
+    chosen = (
+        F.one_hot(lengths.to(x.device) - 1, x.size(1)) if not x.is_meta else x[:, :, 0]
+    )
     return torch.einsum("bs,bsd->bd", chosen.to(x.dtype), x)
 
 
@@ -66,7 +72,10 @@ def by_take_along(x, lengths):
 
 @right("at_end")
 def by_bmm(x, lengths):
-    ends = (torch.arange(1, x.size(1) + 1, device=x.device) == lengths.to(x.device).unsqueeze(1)).to(x.dtype)
+    ends = (
+        torch.arange(1, x.size(1) + 1, device=x.device)
+        == lengths.to(x.device).unsqueeze(1)
+    ).to(x.dtype)
     return torch.bmm(ends.unsqueeze(1), x).squeeze(1)
 
 
@@ -103,7 +112,9 @@ def no_minus_one(x, lengths):
 
 @wrong("at_end", "one position too far")
 def gathered_too_far(x, lengths):
-    return x.gather(1, lengths.to(x.device)[:, None, None].expand(-1, 1, x.size(-1)))[:, 0]
+    return x.gather(1, lengths.to(x.device)[:, None, None].expand(-1, 1, x.size(-1)))[
+        :, 0
+    ]
 
 
 @wrong("at_end", "every sentence at every end")
@@ -113,7 +124,9 @@ def all_ends(x, lengths):
 
 @wrong("at_end", ONE_AXIS)
 def axis_left(x, lengths):
-    return x.gather(1, (lengths.to(x.device) - 1)[:, None, None].expand(-1, 1, x.size(-1)))
+    return x.gather(
+        1, (lengths.to(x.device) - 1)[:, None, None].expand(-1, 1, x.size(-1))
+    )
 
 
 @wrong("at_end", "one number of every vector")
@@ -128,7 +141,9 @@ def without_gradient(x, lengths):
 
 @wrong("at_end", "the sum or the mean of a sentence")
 def mean_of_tokens(x, lengths):
-    return torch.stack([row[:length].mean(0) for row, length in zip(x, lengths.tolist())])
+    return torch.stack(
+        [row[:length].mean(0) for row, length in zip(x, lengths.tolist())]
+    )
 
 
 @wrong("at_end", "the longest sentence's end for all", "the last column")

@@ -17,7 +17,9 @@ class Context(FinalState):
         self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
 
     def tell(self, embedded, memory):
-        return torch.cat([embedded, memory.value.expand(-1, embedded.size(1), -1)], dim=-1)
+        return torch.cat(
+            [embedded, memory.value.expand(-1, embedded.size(1), -1)], dim=-1
+        )
 
 
 def tell_repeated(self, embedded, memory):
@@ -25,7 +27,11 @@ def tell_repeated(self, embedded, memory):
 
 
 def tell_by_attention(self, embedded, memory):
-    weights = embedded.new_zeros(*embedded.shape[:2], 1).masked_fill(~memory.mask, -1e30).softmax(-1)
+    weights = (
+        embedded.new_zeros(*embedded.shape[:2], 1)
+        .masked_fill(~memory.mask, -1e30)
+        .softmax(-1)
+    )
     return torch.cat([embedded, weights @ memory.value], dim=-1)
 
 
@@ -35,23 +41,34 @@ def tell_token_by_token(self, embedded, memory):
 
 
 def tell_by_key(self, embedded, memory):
-    key = memory.key.squeeze(1).unsqueeze(1).expand(embedded.size(0), embedded.size(1), memory.key.size(-1))
+    key = (
+        memory.key.squeeze(1)
+        .unsqueeze(1)
+        .expand(embedded.size(0), embedded.size(1), memory.key.size(-1))
+    )
     return torch.cat([embedded, key.contiguous()], dim=-1)
 
 
 variations(
-    "context_step", Context, **WRITING, tell=(tell_repeated, tell_by_attention, tell_token_by_token, tell_by_key)
+    "context_step",
+    Context,
+    **WRITING,
+    tell=(tell_repeated, tell_by_attention, tell_token_by_token, tell_by_key),
 )
 
 
 def told(self, token, memory):
-    return torch.cat([self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1)
+    return torch.cat(
+        [self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1
+    )
 
 
 @wrong("context_step", "the source before the token")
 @with_part(Context, "step")
 def source_in_front(self, token, memory, cache):
-    inputs = torch.cat([memory.value.expand(-1, token.size(1), -1), self.embedding(token)], dim=2)
+    inputs = torch.cat(
+        [memory.value.expand(-1, token.size(1), -1), self.embedding(token)], dim=2
+    )
     states, last = self.rnn(inputs, cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
@@ -59,7 +76,9 @@ def source_in_front(self, token, memory, cache):
 @wrong("context_step", "one source for many tokens", FITS)
 @with_part(Context, "step")
 def not_repeated(self, token, memory, cache):
-    states, last = self.rnn(torch.cat([self.embedding(token), memory.value], dim=-1), cache[None])
+    states, last = self.rnn(
+        torch.cat([self.embedding(token), memory.value], dim=-1), cache[None]
+    )
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
@@ -73,7 +92,10 @@ def not_told(self, token, memory, cache):
 @wrong("context_step", FITS)
 @with_part(Context, "step")
 def state_told(self, token, memory, cache):
-    inputs = torch.cat([self.embedding(token), memory.state[:, None].expand(-1, token.size(1), -1)], dim=-1)
+    inputs = torch.cat(
+        [self.embedding(token), memory.state[:, None].expand(-1, token.size(1), -1)],
+        dim=-1,
+    )
     states, last = self.rnn(inputs, cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
@@ -81,7 +103,9 @@ def state_told(self, token, memory, cache):
 @wrong("context_step", FITS)
 @with_part(Context, "step")
 def stacked_in_time(self, token, memory, cache):
-    states, last = self.rnn(torch.cat([self.embedding(token), memory.value], dim=1), cache[None])
+    states, last = self.rnn(
+        torch.cat([self.embedding(token), memory.value], dim=1), cache[None]
+    )
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
 
@@ -106,7 +130,11 @@ def old_cache_handed_on(self, token, memory, cache):
     return self.head(states), states.new_ones(*token.shape, 1), cache
 
 
-@wrong("context_step", "the state after the first token is handed on", "another state is handed on")
+@wrong(
+    "context_step",
+    "the state after the first token is handed on",
+    "another state is handed on",
+)
 @with_part(Context, "step")
 def first_handed_on(self, token, memory, cache):
     states, _ = self.rnn(told(self, token, memory), cache[None])
@@ -124,13 +152,19 @@ def head_after_tanh(self, token, memory, cache):
 @with_part(Context, "step")
 def ones_over_the_source(self, token, memory, cache):
     states, last = self.rnn(told(self, token, memory), cache[None])
-    return self.head(states), states.new_ones(*token.shape, memory.value.size(-1)), last[0]
+    return (
+        self.head(states),
+        states.new_ones(*token.shape, memory.value.size(-1)),
+        last[0],
+    )
 
 
 @wrong("context_step", CUT)
 @with_part(Context, "step")
 def source_detached(self, token, memory, cache):
-    return Context.step(self, token, memory._replace(value=memory.value.detach()), cache)
+    return Context.step(
+        self, token, memory._replace(value=memory.value.detach()), cache
+    )
 
 
 @wrong("context_step", TOO_MUCH)
@@ -152,7 +186,9 @@ def mean_of_the_embeddings(self, token, memory, cache):
 @wrong("context_step", ANOTHER)
 @with_part(Context, "step")
 def told_state_kept_on_self(self, token, memory, cache):
-    states, self.state = self.rnn(told(self, token, memory), getattr(self, "state", cache[None]))
+    states, self.state = self.rnn(
+        told(self, token, memory), getattr(self, "state", cache[None])
+    )
     return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
 
 

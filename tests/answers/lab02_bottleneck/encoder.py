@@ -19,7 +19,12 @@ def any_source(g):
     for b, s, m, d, *_ in sizes(g):
         lengths = some_lengths(g, b, s)
         weights = {"embedding.weight": draw(g, 9, m)} | gru(g, "rnn", "l0", m, d)
-        yield Request((torch.randint(9, (b, s), generator=g), lengths), (9, m, d), weights, gradients=True)
+        yield Request(
+            (torch.randint(9, (b, s), generator=g), lengths),
+            (9, m, d),
+            weights,
+            gradients=True,
+        )
 
 
 def at_end(x, lengths):
@@ -37,7 +42,8 @@ class Encoder(nn.Module):
         states = self.run(self.embed(source), lengths)
         return Encoded(states, self.end(states, lengths), self.allow(source, lengths))
 
-    # A student writes these lines one below the other; here they are apart, so that each can be written otherwise.
+    # A student writes these lines one below the other; here they are apart, so that
+    # each can be written otherwise.
     def embed(self, source):
         return self.embedding(source)
 
@@ -68,8 +74,12 @@ def run_by_gates(self, embedded, lengths):
 
 
 def run_packed(self, embedded, lengths):
-    packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-    return pad_packed_sequence(self.rnn(packed)[0], batch_first=True, total_length=embedded.size(1))[0]
+    packed = pack_padded_sequence(
+        embedded, lengths, batch_first=True, enforce_sorted=False
+    )
+    return pad_packed_sequence(
+        self.rnn(packed)[0], batch_first=True, total_length=embedded.size(1)
+    )[0]
 
 
 def run_from_zeros(self, embedded, lengths):
@@ -83,14 +93,19 @@ def run_with_padding_wiped(self, embedded, lengths):
 
 
 def allow_by_comparison(self, source, lengths):
-    return ~(torch.arange(source.size(1), device=source.device) >= lengths.to(source.device)[:, None, None])
+    return ~(
+        torch.arange(source.size(1), device=source.device)
+        >= lengths.to(source.device)[:, None, None]
+    )
 
 
 class PackedEncoder(Encoder):
     """What a recurrent layer returns second is right, if it was packed."""
 
     def forward(self, source, lengths):
-        packed = pack_padded_sequence(self.embedding(source), lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            self.embedding(source), lengths, batch_first=True, enforce_sorted=False
+        )
         states, last = self.rnn(packed)
         states, _ = pad_packed_sequence(states, batch_first=True)
         return Encoded(states=states, final=last[-1], mask=self.allow(source, lengths))
@@ -100,9 +115,20 @@ ENDS = (
     lambda self, states, lengths: by_gather(states, lengths),
     lambda self, states, lengths: one_by_one(states, lengths),
 )
-RUNS = (run_token_by_token, run_by_gates, run_packed, run_from_zeros, run_with_padding_wiped)
+RUNS = (
+    run_token_by_token,
+    run_by_gates,
+    run_packed,
+    run_from_zeros,
+    run_with_padding_wiped,
+)
 variations(
-    "encoder", Encoder, embed=(embed_by_index, embed_by_product), run=RUNS, end=ENDS, allow=(allow_by_comparison,)
+    "encoder",
+    Encoder,
+    embed=(embed_by_index, embed_by_product),
+    run=RUNS,
+    end=ENDS,
+    allow=(allow_by_comparison,),
 )
 right("encoder")(PackedEncoder)
 
@@ -111,28 +137,38 @@ right("encoder")(PackedEncoder)
 @with_part(Encoder, "forward")
 def column_minus_one(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return Encoded(states, states[:, -1], padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states, states[:, -1], padding_mask(lengths.to(source.device), source.size(1))
+    )
 
 
 @wrong("encoder", LAST_COLUMN)
 @with_part(Encoder, "forward")
 def second_of_the_gru(self, source, lengths):
     states, last = self.rnn(self.embedding(source))
-    return Encoded(states, last.squeeze(0), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states, last.squeeze(0), padding_mask(lengths.to(source.device), source.size(1))
+    )
 
 
 @wrong("encoder", "the axis of the layers is left")
 @with_part(Encoder, "forward")
 def layers_left(self, source, lengths):
     states, last = self.rnn(self.embedding(source))
-    return Encoded(states, last, padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states, last, padding_mask(lengths.to(source.device), source.size(1))
+    )
 
 
 @wrong("encoder", "the final state is one position too early", "another final state")
 @with_part(Encoder, "forward")
 def one_too_early(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return Encoded(states, at_end(states, lengths - 1), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths - 1),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", "another final state")
@@ -140,21 +176,31 @@ def one_too_early(self, source, lengths):
 def mean_for_final(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
     mask = padding_mask(lengths.to(source.device), source.size(1))
-    return Encoded(states, (mask.to(states.dtype) @ states)[:, 0] / lengths[:, None].to(states), mask)
+    return Encoded(
+        states,
+        (mask.to(states.dtype) @ states)[:, 0] / lengths[:, None].to(states),
+        mask,
+    )
 
 
 @wrong("encoder", "mask the wrong way around")
 @with_part(Encoder, "forward")
 def mask_inverted(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return Encoded(states, at_end(states, lengths), ~padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        ~padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", "padding allowed")
 @with_part(Encoder, "forward")
 def all_allowed(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool, device=source.device)
+    mask = torch.ones(
+        len(source), 1, source.size(1), dtype=torch.bool, device=source.device
+    )
     return Encoded(states, at_end(states, lengths), mask)
 
 
@@ -162,42 +208,66 @@ def all_allowed(self, source, lengths):
 @with_part(Encoder, "forward")
 def mask_of_numbers(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)).float())
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)).float(),
+    )
 
 
 @wrong("encoder", ONE_AXIS)
 @with_part(Encoder, "forward")
 def mask_without_axis(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1))[:, 0])
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1))[:, 0],
+    )
 
 
 @wrong("encoder", "no Encoded is returned")
 @with_part(Encoder, "forward")
 def plain_tuple(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1))
+    return (
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", NO_NAME)
 @with_part(Encoder, "forward")
 def tuple_taken_for_states(self, source, lengths):
     states = self.rnn(self.embedding(source))
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", FITS, "dtype lost on the way")
 @with_part(Encoder, "forward")
 def not_embedded(self, source, lengths):
     states, _ = self.rnn(source)
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", CUT)
 @with_part(Encoder, "forward")
 def embedding_frozen(self, source, lengths):
     states, _ = self.rnn(self.embedding(source).detach())
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", "read across the batch")
@@ -205,33 +275,53 @@ def embedding_frozen(self, source, lengths):
 def time_first(self, source, lengths):
     states, _ = self.rnn(self.embedding(source).transpose(0, 1))
     states = states.transpose(0, 1)
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", ANOTHER)
 @with_part(Encoder, "forward")
 def goes_on_from_the_last_batch(self, source, lengths):
     states, self.state = self.rnn(self.embedding(source), getattr(self, "state", None))
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @wrong("encoder", ANOTHER)
 @with_part(Encoder, "forward")
 def begins_at_random(self, source, lengths):
     embedded = self.embedding(source)
-    states, _ = self.rnn(embedded, torch.randn(1, len(source), self.output_dim).to(embedded))
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    states, _ = self.rnn(
+        embedded, torch.randn(1, len(source), self.output_dim).to(embedded)
+    )
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )
 
 
 @right("encoder")
 @with_part(Encoder, "forward")
 def allowed_where_there_is_an_id(self, source, lengths):
     states, _ = self.rnn(self.embedding(source))
-    return Encoded(mask=(source != 0)[:, None], final=at_end(states, lengths), states=states)
+    return Encoded(
+        mask=(source != 0)[:, None], final=at_end(states, lengths), states=states
+    )
 
 
 @wrong("encoder", "other states")
 @with_part(Encoder, "forward")
 def squashed_again(self, source, lengths):
     states = torch.tanh(self.rnn(self.embedding(source))[0])
-    return Encoded(states, at_end(states, lengths), padding_mask(lengths.to(source.device), source.size(1)))
+    return Encoded(
+        states,
+        at_end(states, lengths),
+        padding_mask(lengths.to(source.device), source.size(1)),
+    )

@@ -78,7 +78,9 @@ def weigh_ones_like(self, token, states):
 
 
 def weigh_ones(self, token, states):
-    return torch.ones(token.size(0), token.size(1), 1, dtype=states.dtype, device=states.device)
+    return torch.ones(
+        token.size(0), token.size(1), 1, dtype=states.dtype, device=states.device
+    )
 
 
 WRITING = {
@@ -92,7 +94,11 @@ WRITING = {
 class LastOfTheGRU(FinalState):
     def step(self, token, memory, cache):
         states, last = self.rnn(self.embedding(token), cache.reshape(1, *cache.shape))
-        return self.head(states), memory.mask.to(states.dtype).expand(-1, token.size(1), -1), last.squeeze(0)
+        return (
+            self.head(states),
+            memory.mask.to(states.dtype).expand(-1, token.size(1), -1),
+            last.squeeze(0),
+        )
 
 
 variations("final_state_step", FinalState, **WRITING)
@@ -145,7 +151,11 @@ def layer_axis_missing(self, token, memory, cache):
 @with_part(FinalState, "step")
 def softmaxed(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
-    return torch.softmax(self.head(states), dim=-1), states.new_ones(*token.shape, 1), last[0]
+    return (
+        torch.softmax(self.head(states), dim=-1),
+        states.new_ones(*token.shape, 1),
+        last[0],
+    )
 
 
 @wrong("final_state_step", "the logits of one token only")
@@ -199,7 +209,9 @@ def past_detached(self, token, memory, cache):
 @wrong("final_state_step", FITS)
 @with_part(FinalState, "step")
 def told_nevertheless(self, token, memory, cache):
-    inputs = torch.cat([self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1)
+    inputs = torch.cat(
+        [self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1
+    )
     states, last = self.rnn(inputs, cache[None])
     return self.head(states), states.new_ones(*token.shape, 1), last[0]
 
@@ -207,7 +219,9 @@ def told_nevertheless(self, token, memory, cache):
 @wrong("final_state_step", ANOTHER)
 @with_part(FinalState, "step")
 def state_kept_on_self(self, token, memory, cache):
-    states, self.state = self.rnn(self.embedding(token), getattr(self, "state", cache[None]))
+    states, self.state = self.rnn(
+        self.embedding(token), getattr(self, "state", cache[None])
+    )
     return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
 
 

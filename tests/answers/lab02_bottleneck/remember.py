@@ -48,7 +48,9 @@ def slot_stacked(self, encoded):
 
 
 def allow_ones(self, encoded):
-    return torch.ones(len(encoded.final), 1, 1, dtype=torch.bool, device=encoded.final.device)
+    return torch.ones(
+        len(encoded.final), 1, 1, dtype=torch.bool, device=encoded.final.device
+    )
 
 
 def allow_any(self, encoded):
@@ -68,13 +70,20 @@ def first_by_sigmoid(self, final):
 
 
 def first_by_einsum(self, final):
-    return (torch.einsum("de,be->bd", self.bridge.weight, final) + self.bridge.bias).tanh()
+    return (
+        torch.einsum("de,be->bd", self.bridge.weight, final) + self.bridge.bias
+    ).tanh()
 
 
 class FromTheSlot(OneSlot):
     def remember(self, encoded):
         slot = encoded.final.unsqueeze(-2)
-        return Memory(key=slot, value=slot, mask=encoded.mask[:, :, :1], state=self.bridge(slot).squeeze(1).tanh())
+        return Memory(
+            key=slot,
+            value=slot,
+            mask=encoded.mask[:, :, :1],
+            state=self.bridge(slot).squeeze(1).tanh(),
+        )
 
 
 variations(
@@ -90,7 +99,12 @@ right("remember")(FromTheSlot)
 @wrong("remember", "a slot for every token")
 @with_part(OneSlot, "remember")
 def all_states(self, encoded):
-    return Memory(encoded.states, encoded.states, encoded.mask, torch.tanh(self.bridge(encoded.final)))
+    return Memory(
+        encoded.states,
+        encoded.states,
+        encoded.mask,
+        torch.tanh(self.bridge(encoded.final)),
+    )
 
 
 @wrong("remember", "tanh missing", "another first state")
@@ -104,7 +118,9 @@ def no_tanh(self, encoded):
 @with_part(OneSlot, "remember")
 def relu_for_tanh(self, encoded):
     slot = encoded.final.unsqueeze(1)
-    return Memory(slot, slot, encoded.mask[:, :, :1], torch.relu(self.bridge(encoded.final)))
+    return Memory(
+        slot, slot, encoded.mask[:, :, :1], torch.relu(self.bridge(encoded.final))
+    )
 
 
 @wrong("remember", "another first state")
@@ -118,7 +134,12 @@ def bridge_after_tanh(self, encoded):
 @with_part(OneSlot, "remember")
 def state_of_the_last_column(self, encoded):
     slot = encoded.final.unsqueeze(1)
-    return Memory(slot, slot, encoded.mask[:, :, :1], torch.tanh(self.bridge(encoded.states[:, -1])))
+    return Memory(
+        slot,
+        slot,
+        encoded.mask[:, :, :1],
+        torch.tanh(self.bridge(encoded.states[:, -1])),
+    )
 
 
 @wrong("remember", "a mask for every token", FITS)
@@ -132,7 +153,9 @@ def mask_of_the_source(self, encoded):
 @with_part(OneSlot, "remember")
 def mask_inverted_slot(self, encoded):
     slot = encoded.final[:, None]
-    return Memory(slot, slot, ~encoded.mask[..., :1], torch.tanh(self.bridge(encoded.final)))
+    return Memory(
+        slot, slot, ~encoded.mask[..., :1], torch.tanh(self.bridge(encoded.final))
+    )
 
 
 @wrong("remember", "no Memory is returned")
@@ -151,7 +174,12 @@ def a_state_only(self, encoded):
 @wrong("remember", "the axis of the slots is missing", ONE_AXIS)
 @with_part(OneSlot, "remember")
 def two_axes_only(self, encoded):
-    return Memory(encoded.final, encoded.final, encoded.mask[..., 0], torch.tanh(self.bridge(encoded.final)))
+    return Memory(
+        encoded.final,
+        encoded.final,
+        encoded.mask[..., 0],
+        torch.tanh(self.bridge(encoded.final)),
+    )
 
 
 @wrong("remember", ONE_AXIS)
@@ -165,21 +193,30 @@ def state_with_an_axis(self, encoded):
 @with_part(OneSlot, "remember")
 def detached(self, encoded):
     slot = encoded.final[:, None].detach()
-    return Memory(slot, slot, encoded.mask[..., :1], torch.tanh(self.bridge(slot[:, 0])))
+    return Memory(
+        slot, slot, encoded.mask[..., :1], torch.tanh(self.bridge(slot[:, 0]))
+    )
 
 
 @wrong("remember", "numbers, where True and False are meant")
 @with_part(OneSlot, "remember")
 def slot_weight_for_mask(self, encoded):
     slot = encoded.final[:, None]
-    return Memory(slot, slot, slot.new_ones(len(slot), 1, 1), torch.tanh(self.bridge(encoded.final)))
+    return Memory(
+        slot,
+        slot,
+        slot.new_ones(len(slot), 1, 1),
+        torch.tanh(self.bridge(encoded.final)),
+    )
 
 
 @wrong("remember", "something else in the slot")
 @with_part(OneSlot, "remember")
 def mean_of_all_columns(self, encoded):
     mean = encoded.states.mean(1, keepdim=True)
-    return Memory(mean, mean, encoded.mask[..., :1], torch.tanh(self.bridge(mean[:, 0])))
+    return Memory(
+        mean, mean, encoded.mask[..., :1], torch.tanh(self.bridge(mean[:, 0]))
+    )
 
 
 @wrong("remember", "something else in the slot")

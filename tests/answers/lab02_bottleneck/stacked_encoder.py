@@ -25,7 +25,12 @@ def any_stack(g):
                 for way in ("forwards", "backwards"):
                     weights |= gru(g, f"{way}.{layer}", "l0", 2 * d if layer else m, d)
             source = torch.randint(9, (b, s), generator=g)
-            yield Request((source, some_lengths(g, b, s)), (9, m, d, layers), weights, gradients=True)
+            yield Request(
+                (source, some_lengths(g, b, s)),
+                (9, m, d, layers),
+                weights,
+                gradients=True,
+            )
 
 
 class Stacked(nn.Module):
@@ -34,15 +39,24 @@ class Stacked(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
-        self.backwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
+        self.forwards = nn.ModuleList(
+            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+        )
+        self.backwards = nn.ModuleList(
+            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+        )
 
     def forward(self, source, lengths):
         states = self.embed(source)
         for forwards, backwards in zip(self.forwards, self.backwards):
-            ahead, back = self.read(forwards, states, lengths), self.read_back(backwards, states, lengths)
+            ahead, back = (
+                self.read(forwards, states, lengths),
+                self.read_back(backwards, states, lengths),
+            )
             states = torch.cat([ahead, back], dim=-1)
-        return Encoded(states, self.end(ahead, back, lengths), self.allow(source, lengths))
+        return Encoded(
+            states, self.end(ahead, back, lengths), self.allow(source, lengths)
+        )
 
     def embed(self, source):
         return self.embedding(source)
@@ -61,8 +75,12 @@ class Stacked(nn.Module):
 
 
 def read_packed(self, layer, states, lengths):
-    packed = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
-    return pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=states.size(1))[0]
+    packed = pack_padded_sequence(
+        states, lengths, batch_first=True, enforce_sorted=False
+    )
+    return pad_packed_sequence(
+        layer(packed)[0], batch_first=True, total_length=states.size(1)
+    )[0]
 
 
 def read_step_by_step(self, layer, states, lengths):
@@ -85,7 +103,8 @@ def read_back_from_the_end(self, layer, states, lengths):
     found = []
     for t in reversed(range(states.size(1))):
         new = gates(states[:, t], state, *layer.all_weights[0])
-        state = torch.where((t < lengths)[:, None], new, state)  # padding leaves it at zero
+        # padding leaves it at zero
+        state = torch.where((t < lengths)[:, None], new, state)
         found.insert(0, state)
     return torch.stack(found, dim=1)
 
@@ -108,7 +127,9 @@ def end_by_gather(self, ahead, back, lengths):
 
 
 def end_one_by_one(self, ahead, back, lengths):
-    ends = [torch.cat([a[n - 1], b[0]]) for a, b, n in zip(ahead, back, lengths.tolist())]
+    ends = [
+        torch.cat([a[n - 1], b[0]]) for a, b, n in zip(ahead, back, lengths.tolist())
+    ]
     return torch.stack(ends)
 
 
@@ -129,14 +150,21 @@ variations(
     Stacked,
     embed=(embed_by_index, embed_by_product),
     read=(read_packed, read_step_by_step),
-    read_back=(read_back_sentence_by_sentence, read_back_from_the_end, read_back_packed, read_back_by_index),
+    read_back=(
+        read_back_sentence_by_sentence,
+        read_back_from_the_end,
+        read_back_packed,
+        read_back_by_index,
+    ),
     end=(end_by_gather, end_one_by_one),
     allow=(allow_by_comparison,),
 )
 right("stacked_encoder")(StackedByNumber)
 
 
-@wrong("stacked_encoder", "the whole batch turned around", "the backward layer is wrong")
+@wrong(
+    "stacked_encoder", "the whole batch turned around", "the backward layer is wrong"
+)
 @with_part(Stacked, "forward")
 def flipped(self, source, lengths):
     states = self.embedding(source)
@@ -148,7 +176,9 @@ def flipped(self, source, lengths):
     return Encoded(states, final, padding_mask(lengths, source.size(1)))
 
 
-@wrong("stacked_encoder", "backward states not turned back", "the backward layer is wrong")
+@wrong(
+    "stacked_encoder", "backward states not turned back", "the backward layer is wrong"
+)
 @with_part(Stacked, "forward")
 def left_turned(self, source, lengths):
     states = self.embedding(source)
@@ -160,7 +190,9 @@ def left_turned(self, source, lengths):
     return Encoded(states, final, padding_mask(lengths, source.size(1)))
 
 
-@wrong("stacked_encoder", "both directions read forwards", "the backward layer is wrong")
+@wrong(
+    "stacked_encoder", "both directions read forwards", "the backward layer is wrong"
+)
 @with_part(Stacked, "forward")
 def turned_after(self, source, lengths):
     states = self.embedding(source)
@@ -179,7 +211,11 @@ def both_at_the_last_token(self, source, lengths):
     return Encoded(states, at_end(states, lengths), mask)
 
 
-@wrong("stacked_encoder", "another final state", "the last column is taken for the final state")
+@wrong(
+    "stacked_encoder",
+    "another final state",
+    "the last column is taken for the final state",
+)
 @with_part(Stacked, "forward")
 def both_in_the_last_column(self, source, lengths):
     states, _, mask = Stacked.forward(self, source, lengths)
@@ -210,7 +246,12 @@ def backward_reads_forward_states(self, source, lengths):
     return Encoded(states, final, padding_mask(lengths, source.size(1)))
 
 
-@wrong("stacked_encoder", "one layer is right, more are not", "the layers do not stand on each other", FITS)
+@wrong(
+    "stacked_encoder",
+    "one layer is right, more are not",
+    "the layers do not stand on each other",
+    FITS,
+)
 @with_part(Stacked, "forward")
 def every_layer_reads_embeddings(self, source, lengths):
     embedded = self.embedding(source)
@@ -218,7 +259,9 @@ def every_layer_reads_embeddings(self, source, lengths):
         ahead, _ = forwards(embedded)
         back = reverse_padded(backwards(reverse_padded(embedded, lengths))[0], lengths)
     final = torch.cat([at_end(ahead, lengths), back[:, 0]], dim=-1)
-    return Encoded(torch.cat([ahead, back], dim=-1), final, padding_mask(lengths, source.size(1)))
+    return Encoded(
+        torch.cat([ahead, back], dim=-1), final, padding_mask(lengths, source.size(1))
+    )
 
 
 @wrong("stacked_encoder", "one layer is right, more are not")
@@ -226,15 +269,22 @@ def every_layer_reads_embeddings(self, source, lengths):
 def only_the_first_layer(self, source, lengths):
     states = self.embedding(source)
     ahead = self.forwards[0](states)[0]
-    back = reverse_padded(self.backwards[0](reverse_padded(states, lengths))[0], lengths)
+    back = reverse_padded(
+        self.backwards[0](reverse_padded(states, lengths))[0], lengths
+    )
     final = torch.cat([at_end(ahead, lengths), back[:, 0]], dim=-1)
-    return Encoded(torch.cat([ahead, back], dim=-1), final, padding_mask(lengths, source.size(1)))
+    return Encoded(
+        torch.cat([ahead, back], dim=-1), final, padding_mask(lengths, source.size(1))
+    )
 
 
 @wrong("stacked_encoder", "the layers do not stand on each other", FITS)
 @with_part(Stacked, "forward")
 def two_towers(self, source, lengths):
-    ahead, turned = self.embedding(source), reverse_padded(self.embedding(source), lengths)
+    ahead, turned = (
+        self.embedding(source),
+        reverse_padded(self.embedding(source), lengths),
+    )
     for forwards, backwards in zip(self.forwards, self.backwards):
         ahead, turned = forwards(ahead)[0], backwards(turned)[0]
     states = torch.cat([ahead, reverse_padded(turned, lengths)], dim=-1)

@@ -65,7 +65,9 @@ def energy_as_a_product(self, query, projected):
 @right("additive")
 @with_part(Additive, "forward")
 def energy_as_a_sum(self, query, projected):
-    hidden = torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :])
+    hidden = torch.tanh(
+        self.query_proj(query)[..., None, :] + projected[..., None, :, :]
+    )
     return (hidden * self.energy_proj.weight.squeeze(0)).sum(dim=-1)
 
 
@@ -73,7 +75,10 @@ def energy_as_a_sum(self, query, projected):
 @with_part(Additive, "forward")
 def query_after_query(self, query, projected):
     q = self.query_proj(query)
-    rows = [self.energy_proj(torch.tanh(q[..., t : t + 1, :] + projected)) for t in range(q.size(-2))]
+    rows = [
+        self.energy_proj(torch.tanh(q[..., t : t + 1, :] + projected))
+        for t in range(q.size(-2))
+    ]
     return torch.cat(rows, dim=-1).mT
 
 
@@ -81,7 +86,9 @@ def query_after_query(self, query, projected):
 @with_part(Additive, "forward")
 def key_after_key(self, query, projected):
     q = self.query_proj(query)
-    columns = [self.energy_proj(torch.tanh(q + k.unsqueeze(-2))) for k in projected.unbind(-2)]
+    columns = [
+        self.energy_proj(torch.tanh(q + k.unsqueeze(-2))) for k in projected.unbind(-2)
+    ]
     return torch.cat(columns, dim=-1)
 
 
@@ -117,9 +124,13 @@ class Concatenated(Additive):
     def forward(self, query, projected):
         t, s = query.size(-2), projected.size(-2)
         q = query.unsqueeze(-2).expand(*query.shape[:-1], s, query.size(-1))
-        k = projected.unsqueeze(-3).expand(*projected.shape[:-2], t, s, projected.size(-1))
+        k = projected.unsqueeze(-3).expand(
+            *projected.shape[:-2], t, s, projected.size(-1)
+        )
         both = torch.cat([self.query_proj.weight, self.key_proj.weight], dim=1)
-        return self.energy_proj(F.linear(torch.cat([q, k], dim=-1), both).tanh()).squeeze(-1)
+        return self.energy_proj(
+            F.linear(torch.cat([q, k], dim=-1), both).tanh()
+        ).squeeze(-1)
 
 
 @right("additive")
@@ -141,7 +152,9 @@ def added_without_axes(self, query, projected):
 @wrong("additive", "another nonlinearity in place of tanh")
 @with_part(Additive, "forward")
 def with_sigmoid(self, query, projected):
-    return self.energy_proj((self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)).sigmoid()).squeeze(-1)
+    return self.energy_proj(
+        (self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)).sigmoid()
+    ).squeeze(-1)
 
 
 @wrong("additive", "tanh missing", "every query gets the same scores")
@@ -153,19 +166,25 @@ def linear(self, query, projected):
 @wrong("additive", "tanh after v")
 @with_part(Additive, "forward")
 def energy_first(self, query, projected):
-    return torch.tanh(self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT)
+    return torch.tanh(
+        self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT
+    )
 
 
 @wrong("additive", "v missing: summed without weights")
 @with_part(Additive, "forward")
 def no_energy(self, query, projected):
-    return torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :]).sum(-1)
+    return torch.tanh(
+        self.query_proj(query)[..., None, :] + projected[..., None, :, :]
+    ).sum(-1)
 
 
 @wrong("additive", FITS)
 @with_part(Additive, "forward")
 def query_not_projected(self, query, projected):
-    return self.energy_proj(torch.tanh(query.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)
+    return self.energy_proj(
+        torch.tanh(query.unsqueeze(-2) + projected.unsqueeze(-3))
+    ).squeeze(-1)
 
 
 @wrong("additive", FITS, "keys projected twice")
@@ -178,25 +197,33 @@ def projected_again(self, query, projected):
 @wrong("additive", ONE_AXIS)
 @with_part(Additive, "forward")
 def every_axis_squeezed(self, query, projected):
-    return self.energy_proj(torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))).squeeze()
+    return self.energy_proj(
+        torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
+    ).squeeze()
 
 
 @wrong("additive", ONE_AXIS, "last axis of length one left over")
 @with_part(Additive, "forward")
 def not_squeezed(self, query, projected):
-    return self.energy_proj(torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :]))
+    return self.energy_proj(
+        torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :])
+    )
 
 
 @wrong("additive", AXES, FITS)
 @with_part(Additive, "forward")
 def axes_from_the_front(self, query, projected):
-    return self.energy_proj(torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])).squeeze(-1)
+    return self.energy_proj(
+        torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])
+    ).squeeze(-1)
 
 
 @wrong("additive")
 @with_part(Additive, "forward")
 def multiplied(self, query, projected):
-    return self.energy_proj(torch.tanh(self.query_proj(query)[..., None, :] * projected[..., None, :, :])).squeeze(-1)
+    return self.energy_proj(
+        torch.tanh(self.query_proj(query)[..., None, :] * projected[..., None, :, :])
+    ).squeeze(-1)
 
 
 @wrong("additive", "every query gets the same scores")
@@ -225,4 +252,6 @@ def energy_detached(self, query, projected):
 def first_query_kept(self, query, projected):
     if not hasattr(self, "seen"):
         self.seen = self.query_proj(query)
-    return self.energy_proj(torch.tanh(self.seen.unsqueeze(-2) + projected.unsqueeze(-3))).squeeze(-1)
+    return self.energy_proj(
+        torch.tanh(self.seen.unsqueeze(-2) + projected.unsqueeze(-3))
+    ).squeeze(-1)

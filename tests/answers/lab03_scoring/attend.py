@@ -27,13 +27,19 @@ def any_memory(g):
         for mask in masks(g, *leading, t, s):
             inputs = (draw(g, *leading, t, s), draw(g, *leading, s, d), mask)
             yield Request((*inputs, None), gradients=True)
-            yield Request((*inputs, torch.rand(*leading, t, s, generator=g).round() * 2), gradients=True)
+            yield Request(
+                (*inputs, torch.rand(*leading, t, s, generator=g).round() * 2),
+                gradients=True,
+            )
 
 
 def attends(make_context):
     def attend(scores, value, mask=None, dropout=None):
         weights = masked_softmax(scores, mask)
-        return make_context(weights if dropout is None else dropout(weights), value), weights
+        return (
+            make_context(weights if dropout is None else dropout(weights), value),
+            weights,
+        )
 
     attend.__name__ = make_context.__name__
     return attend
@@ -60,7 +66,9 @@ def shares_added_up(weights, value):
 @right("attend")
 @attends
 def one_query_at_a_time(weights, value):
-    return torch.stack([(row.unsqueeze(-1) * value).sum(-2) for row in weights.unbind(-2)], dim=-2)
+    return torch.stack(
+        [(row.unsqueeze(-1) * value).sum(-2) for row in weights.unbind(-2)], dim=-2
+    )
 
 
 @right("attend")
@@ -81,13 +89,17 @@ def turned_and_back(weights, value):
 @right("attend")
 @attends
 def in_batches(weights, value):
-    return torch.bmm(weights.flatten(0, -3), value.flatten(0, -3)).view(*weights.shape[:-1], value.size(-1))
+    return torch.bmm(weights.flatten(0, -3), value.flatten(0, -3)).view(
+        *weights.shape[:-1], value.size(-1)
+    )
 
 
 @right("attend")
 @attends
 def one_direction_at_a_time(weights, value):
-    return torch.stack([(weights * v.unsqueeze(-2)).sum(-1) for v in value.unbind(-1)], dim=-1)
+    return torch.stack(
+        [(weights * v.unsqueeze(-2)).sum(-1) for v in value.unbind(-1)], dim=-1
+    )
 
 
 @right("attend")
@@ -157,15 +169,27 @@ def value_turned(scores, value, mask=None, dropout=None):
 @wrong("attend", "the context is no weighted sum of the values", FACTOR)
 def averaged(scores, value, mask=None, dropout=None):
     weights = masked_softmax(scores, mask)
-    return (weights if dropout is None else dropout(weights)) @ value / value.size(-2), weights
+    return (weights if dropout is None else dropout(weights)) @ value / value.size(
+        -2
+    ), weights
 
 
-@wrong("attend", "scores, where weights are meant", "the context is no weighted sum of the values")
+@wrong(
+    "attend",
+    "scores, where weights are meant",
+    "the context is no weighted sum of the values",
+)
 def scores_times_values(scores, value, mask=None, dropout=None):
-    return torch.einsum("...ts,...sv->...tv", scores, value), masked_softmax(scores, mask)
+    return torch.einsum("...ts,...sv->...tv", scores, value), masked_softmax(
+        scores, mask
+    )
 
 
-@wrong("attend", "the weights returned are not those that made the context", "scores returned, where weights are meant")
+@wrong(
+    "attend",
+    "the weights returned are not those that made the context",
+    "scores returned, where weights are meant",
+)
 def scores_returned(scores, value, mask=None, dropout=None):
     weights = masked_softmax(scores, mask)
     return (dropout(weights) if dropout else weights) @ value, scores
@@ -212,11 +236,17 @@ def weights_by_name(scores, value, mask=None, dropout=None):
 
 @wrong("attend", NAN)
 def softmax_of_its_own(scores, value, mask=None, dropout=None):
-    weights = (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
+    weights = (
+        scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    ).softmax(-1)
     return (weights if dropout is None else dropout(weights)) @ value, weights
 
 
 @wrong("attend", WEIGHT)
 def softmax_of_low_scores(scores, value, mask=None, dropout=None):
-    weights = (scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)).softmax(-1)
+    weights = (
+        scores
+        if mask is None
+        else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    ).softmax(-1)
     return (weights if dropout is None else dropout(weights)) @ value, weights

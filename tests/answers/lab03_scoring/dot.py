@@ -83,7 +83,9 @@ class Softmaxed(Score):
 @wrong("dot", TAKEN_OUT, CUT)
 class ThroughNumbers(Score):
     def forward(self, query, projected):
-        return torch.tensor((query @ projected.mT).tolist(), dtype=query.dtype, device=query.device)
+        return torch.tensor(
+            (query @ projected.mT).tolist(), dtype=query.dtype, device=query.device
+        )
 
 
 @wrong("dot", "the first sentence stands for all")

@@ -22,7 +22,12 @@ def any_map(g):
     for leading, t, s, d in shapes(g):
         for key_dim in (d, d + 1):
             inputs = (draw(g, *leading, t, d), draw(g, *leading, s, key_dim))
-            yield Request(inputs, (d, key_dim), {"key_proj.weight": draw(g, d, key_dim)}, gradients=True)
+            yield Request(
+                inputs,
+                (d, key_dim),
+                {"key_proj.weight": draw(g, d, key_dim)},
+                gradients=True,
+            )
 
 
 class General(Score):
@@ -47,7 +52,9 @@ PROJECTIONS = (
 for number, product in enumerate(PRODUCTS):
     body = {
         "project_keys": PROJECTIONS[number % len(PROJECTIONS)],
-        "forward": lambda self, query, projected, product=product: product(query, projected),
+        "forward": lambda self, query, projected, product=product: product(
+            query, projected
+        ),
     }
     right("general", product.__name__)(type("Answer", (General,), body))
 
@@ -103,7 +110,9 @@ class MapNotTrained(General):
 @wrong("general", "another answer to the same question")
 class MapMadeAnew(General):
     def project_keys(self, key):
-        return nn.Linear(key.size(-1), self.key_proj.out_features, bias=False).to(key)(key)
+        return nn.Linear(key.size(-1), self.key_proj.out_features, bias=False).to(key)(
+            key
+        )
 
 
 @wrong("general", "rows and columns exchanged", EXCHANGED)

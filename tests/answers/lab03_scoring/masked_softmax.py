@@ -30,7 +30,9 @@ def any_scores(g):
         for shape in ((*leading, t, s), (*leading, 1, s), (s,)):
             for mask in masks(g, *shape):
                 yield Request((draw(g, *leading, t, s), mask), gradients=True)
-                yield Request((300 * draw(g, *leading, t, s), mask), dtype=torch.float32)
+                yield Request(
+                    (300 * draw(g, *leading, t, s), mask), dtype=torch.float32
+                )
 
 
 @right("masked_softmax")
@@ -67,7 +69,9 @@ def loud(scores, mask=None):
     warnings.warn("look at this", stacklevel=1)
     if mask is None:
         return F.softmax(scores, -1)
-    return F.softmax(torch.where(mask, scores, torch.full_like(scores, -1e30)), -1) * mask
+    return (
+        F.softmax(torch.where(mask, scores, torch.full_like(scores, -1e30)), -1) * mask
+    )
 
 
 @right("masked_softmax")
@@ -80,11 +84,17 @@ def with_logsumexp(scores, mask=None):
 
 @right("masked_softmax")
 def row_by_row(scores, mask=None):
-    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand(scores.shape)
+    mask = (
+        torch.ones_like(scores, dtype=torch.bool)
+        if mask is None
+        else mask.expand(scores.shape)
+    )
     rows = []
     for t in range(scores.size(-2)):
         row, allowed = scores[..., t, :], mask[..., t, :]
-        rows.append(row.masked_fill(~allowed, torch.finfo(row.dtype).min).softmax(-1) * allowed)
+        rows.append(
+            row.masked_fill(~allowed, torch.finfo(row.dtype).min).softmax(-1) * allowed
+        )
     return torch.stack(rows, dim=-2)
 
 
@@ -109,7 +119,9 @@ def in_double_precision(scores, mask=None):
     if mask is None:
         return weights.softmax(-1).to(scores.dtype)
     weights = weights.masked_fill(~mask, -1e300).softmax(-1)
-    return torch.where(mask, weights, torch.zeros((), dtype=torch.float64, device=scores.device)).to(scores.dtype)
+    return torch.where(
+        mask, weights, torch.zeros((), dtype=torch.float64, device=scores.device)
+    ).to(scores.dtype)
 
 
 @right("masked_softmax")
@@ -174,7 +186,9 @@ def no_maximum_subtracted(scores, mask=None):
 
 @wrong("masked_softmax", NAN, "forbidden scores set to minus infinity")
 def logarithm_of_the_mask(scores, mask=None):
-    return (scores if mask is None else scores + mask.to(scores.dtype).log()).softmax(-1)
+    return (scores if mask is None else scores + mask.to(scores.dtype).log()).softmax(
+        -1
+    )
 
 
 @wrong("masked_softmax", WEIGHT, "forbidden scores set to zero")
@@ -252,4 +266,8 @@ def axis_put_behind_the_first(scores, mask=None):
     if mask is None:
         return scores.softmax(-1)
     mask = mask.unsqueeze(1) if mask.dim() < scores.dim() else mask
-    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~mask, 0)
+    return (
+        scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        .softmax(-1)
+        .masked_fill(~mask, 0)
+    )

@@ -1,4 +1,5 @@
-"""What answers about products share: the product of queries and keys, in as many ways as there are."""
+"""What answers about products share: the product of queries and keys, in as many ways
+as there are."""
 
 import torch
 from answers.core import wide
@@ -11,7 +12,9 @@ from attention_course.scores import Score
 @wide("dot", "scaled_dot")
 def any_vectors(g):
     for leading, t, s, d in shapes(g):
-        yield Request((draw(g, *leading, t, d), draw(g, *leading, s, d)), (), gradients=True)
+        yield Request(
+            (draw(g, *leading, t, d), draw(g, *leading, s, d)), (), gradients=True
+        )
 
 
 def as_matrices(query, key):
@@ -24,7 +27,9 @@ def with_einsum(query, key):
 
 def as_batches(query, key):
     leading = query.shape[:-2]
-    return torch.bmm(query.flatten(0, -3), key.flatten(0, -3).transpose(1, 2)).unflatten(0, leading)
+    return torch.bmm(
+        query.flatten(0, -3), key.flatten(0, -3).transpose(1, 2)
+    ).unflatten(0, leading)
 
 
 def multiplied_and_summed(query, key):
@@ -65,9 +70,23 @@ def in_halves(query, key):
     return low + query[..., half:] @ key[..., half:].mT
 
 
-PRODUCTS = (as_matrices, with_einsum, as_batches, multiplied_and_summed, query_by_query, key_by_key, keys_first,
-            outer_products, by_polarisation, in_halves)  # fmt: skip
+PRODUCTS = (
+    as_matrices,
+    with_einsum,
+    as_batches,
+    multiplied_and_summed,
+    query_by_query,
+    key_by_key,
+    keys_first,
+    outer_products,
+    by_polarisation,
+    in_halves,
+)
 
 
 def score(forward):
-    return type("Answer", (Score,), {"forward": lambda self, query, projected: forward(query, projected)})
+    return type(
+        "Answer",
+        (Score,),
+        {"forward": lambda self, query, projected: forward(query, projected)},
+    )

@@ -24,7 +24,9 @@ SCALINGS = (
 )
 for number, product in enumerate(PRODUCTS):
     scaling = SCALINGS[number % len(SCALINGS)]
-    right("scaled_dot", product.__name__)(score(lambda q, k, f=scaling, product=product: f(product, q, k)))
+    right("scaled_dot", product.__name__)(
+        score(lambda q, k, f=scaling, product=product: f(product, q, k))
+    )
 
 
 @wrong("scaled_dot", "scale missing")

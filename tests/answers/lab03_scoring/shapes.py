@@ -11,7 +11,9 @@ def shapes(g):
 
 
 def draw(g, *shape):
-    return torch.randn(*shape, generator=g, dtype=torch.float64) * 4 ** torch.rand((), generator=g).sub(0.5)
+    return torch.randn(*shape, generator=g, dtype=torch.float64) * 4 ** torch.rand(
+        (), generator=g
+    ).sub(0.5)
 
 
 def masks(g, *shape):

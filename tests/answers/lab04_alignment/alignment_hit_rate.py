@@ -61,8 +61,15 @@ def with_indices(weights, gold):
 
 @right("alignment_hit_rate")
 def in_one_expression(weights, gold):
-    pairs = [pair for rows, positions in zip(weights, gold) for pair in zip(rows, positions) if pair[1]]
-    return sum(max(row) > 0 and row.index(max(row)) in marked for row, marked in pairs) / len(pairs)
+    pairs = [
+        pair
+        for rows, positions in zip(weights, gold)
+        for pair in zip(rows, positions)
+        if pair[1]
+    ]
+    return sum(
+        max(row) > 0 and row.index(max(row)) in marked for row, marked in pairs
+    ) / len(pairs)
 
 
 @right("alignment_hit_rate")
@@ -89,7 +96,9 @@ def by_comparing_maxima(weights, gold):
         for row, marked in zip(rows, positions):
             if marked:
                 inside = max(row[s] for s in marked)
-                outside = max([row[s] for s in range(len(row)) if s not in marked], default=0.0)
+                outside = max(
+                    [row[s] for s in range(len(row)) if s not in marked], default=0.0
+                )
                 hits.append(inside > outside)
     return sum(hits) / len(hits)
 
@@ -125,7 +134,13 @@ def recursively(weights, gold):
             return []
         return [bool(sum(row)) and row.index(max(row)) in marked]
 
-    flat = sum((sum((hits_of(*pair) for pair in zip(w, g)), []) for w, g in zip(weights, gold)), [])
+    flat = sum(
+        (
+            sum((hits_of(*pair) for pair in zip(w, g)), [])
+            for w, g in zip(weights, gold)
+        ),
+        [],
+    )
     return sum(flat) / len(flat)
 
 
@@ -140,7 +155,9 @@ def with_a_helper(weights, gold):
     for rows, positions in zip(weights, gold):
         for row, marked in zip(rows, positions):
             tally.seen += bool(marked)
-            tally.hits += bool(marked and max(row) > 0 and row.index(max(row)) in marked)
+            tally.hits += bool(
+                marked and max(row) > 0 and row.index(max(row)) in marked
+            )
     return tally.hits / tally.seen
 
 
@@ -154,36 +171,64 @@ def mean_of_means(weights, gold):
 def hyphens_missed(weights, gold):
     hits = []
     for rows, positions in zip(weights, gold):
-        hits += [max(row) > 0 and row.index(max(row)) in marked for row, marked in zip(rows, positions)]
+        hits += [
+            max(row) > 0 and row.index(max(row)) in marked
+            for row, marked in zip(rows, positions)
+        ]
     return sum(hits) / len(hits)
 
 
 @wrong("alignment_hit_rate", "a row of zeros points to the first token")
 def zeros_point(weights, gold):
-    hits = [row.index(max(row)) in g for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    hits = [
+        row.index(max(row)) in g
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
+        if g
+    ]
     return sum(hits) / len(hits)
 
 
 @wrong("alignment_hit_rate", "the weight on gold positions, where hits are meant")
 def mass(weights, gold):
-    shares = [sum(row[s] for s in g) for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    shares = [
+        sum(row[s] for s in g)
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
+        if g
+    ]
     return sum(shares) / len(shares)
 
 
 @wrong("alignment_hit_rate", "hits counted, not their share")
 def counted(weights, gold):
-    return sum(row.index(max(row)) in g and max(row) > 0 for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g)
+    return sum(
+        row.index(max(row)) in g and max(row) > 0
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
+        if g
+    )
 
 
 @wrong("alignment_hit_rate")
 def more_than_half(weights, gold):
-    hits = [sum(row[s] for s in g) > 0.5 for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    hits = [
+        sum(row[s] for s in g) > 0.5
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
+        if g
+    ]
     return sum(hits) / len(hits)
 
 
 @wrong("alignment_hit_rate", "no number is returned")
 def both_counts(weights, gold):
-    hits = [row.index(max(row)) in g for w, gs in zip(weights, gold) for row, g in zip(w, gs) if g]
+    hits = [
+        row.index(max(row)) in g
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
+        if g
+    ]
     return sum(hits), len(hits)
 
 
@@ -195,7 +240,11 @@ def expects_tensors(weights, gold):
 
 @wrong("alignment_hit_rate", "a position that came from nowhere is counted")
 def stumbles_over_hyphens(weights, gold):
-    hits = [max(row[s] for s in g) == max(row) > 0 for w, gs in zip(weights, gold) for row, g in zip(w, gs)]
+    hits = [
+        max(row[s] for s in g) == max(row) > 0
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
+    ]
     return sum(hits) / len(hits)
 
 
@@ -207,7 +256,9 @@ def printed(weights, gold):
 @wrong("alignment_hit_rate", "a position that came from nowhere is counted")
 def hyphens_hit(weights, gold):
     hits = [
-        not g or (max(row) > 0 and row.index(max(row)) in g) for w, gs in zip(weights, gold) for row, g in zip(w, gs)
+        not g or (max(row) > 0 and row.index(max(row)) in g)
+        for w, gs in zip(weights, gold)
+        for row, g in zip(w, gs)
     ]
     return sum(hits) / len(hits)
 
@@ -223,5 +274,9 @@ def rows_beyond_popped(weights, gold):
     for rows, sets in zip(weights, gold):
         while len(rows) > len(sets):
             rows.pop()
-        hits += [max(row) > 0 and row.index(max(row)) in places for row, places in zip(rows, sets) if places]
+        hits += [
+            max(row) > 0 and row.index(max(row)) in places
+            for row, places in zip(rows, sets)
+            if places
+        ]
     return sum(hits) / len(hits)

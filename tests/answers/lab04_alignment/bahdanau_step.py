@@ -3,7 +3,14 @@
 import torch
 import torch.nn.functional as F
 from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab04_alignment.steps import PARTS, Decoder, decoder_weights, gates, memories, sizes
+from answers.lab04_alignment.steps import (
+    PARTS,
+    Decoder,
+    decoder_weights,
+    gates,
+    memories,
+    sizes,
+)
 from answers.signs import CUT, FITS, NO_NAME, ONE_AXIS, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
 
@@ -45,16 +52,31 @@ def update_squeezed(self, embedded, context, cache):
 
 def update_by_gates(self, embedded, context, cache):
     x = torch.cat([embedded, context], dim=-1).squeeze(1)
-    return gates(x, cache, self.rnn.weight_ih, self.rnn.weight_hh, self.rnn.bias_ih, self.rnn.bias_hh)
+    return gates(
+        x,
+        cache,
+        self.rnn.weight_ih,
+        self.rnn.weight_hh,
+        self.rnn.bias_ih,
+        self.rnn.bias_hh,
+    )
 
 
 def say_in_parts(self, state, context, embedded):
-    parts = self.head.weight.split([state.size(-1), context.size(-1), embedded.size(-1)], dim=1)
-    return F.linear(state[:, None], parts[0], self.head.bias) + context @ parts[1].T + embedded @ parts[2].T
+    parts = self.head.weight.split(
+        [state.size(-1), context.size(-1), embedded.size(-1)], dim=1
+    )
+    return (
+        F.linear(state[:, None], parts[0], self.head.bias)
+        + context @ parts[1].T
+        + embedded @ parts[2].T
+    )
 
 
 def say_without_time(self, state, context, embedded):
-    return self.head(torch.cat([state, context.squeeze(1), embedded.squeeze(1)], dim=-1)).unsqueeze(1)
+    return self.head(
+        torch.cat([state, context.squeeze(1), embedded.squeeze(1)], dim=-1)
+    ).unsqueeze(1)
 
 
 variations(
@@ -70,9 +92,15 @@ variations(
 @with_part(Bahdanau, "step")
 def asks_with_the_memory(self, token, memory, cache):
     embedded = self.embedding(token)
-    context, weights = attend(self.score(memory.state[:, None], memory.key), memory.value, memory.mask)
+    context, weights = attend(
+        self.score(memory.state[:, None], memory.key), memory.value, memory.mask
+    )
     state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], memory.state)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", "another query")
@@ -81,17 +109,31 @@ def updates_first(self, token, memory, cache):
     embedded = self.embedding(token)
     nothing = memory.value.new_zeros(token.size(0), memory.value.size(-1))
     state = self.rnn(torch.cat([embedded[:, 0], nothing], dim=-1), cache)
-    context, weights = attend(self.score(state[:, None], memory.key), memory.value, memory.mask)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    context, weights = attend(
+        self.score(state[:, None], memory.key), memory.value, memory.mask
+    )
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", "the update reads something else than token and context")
 @with_part(Bahdanau, "step")
 def context_left_out(self, token, memory, cache):
     embedded = self.embedding(token)
-    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
-    state = self.rnn(torch.cat([embedded, torch.zeros_like(context)], dim=-1)[:, 0], cache)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    context, weights = attend(
+        self.score(cache[:, None], memory.key), memory.value, memory.mask
+    )
+    state = self.rnn(
+        torch.cat([embedded, torch.zeros_like(context)], dim=-1)[:, 0], cache
+    )
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", FITS)
@@ -100,7 +142,11 @@ def no_axis_for_the_query(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache, memory.key), memory.value, memory.mask)
     state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", FITS)
@@ -108,9 +154,15 @@ def no_axis_for_the_query(self, token, memory, cache):
 def keys_projected_again(self, token, memory, cache):
     embedded = self.embedding(token)
     key = self.score.project_keys(memory.key)
-    context, weights = attend(self.score(cache[:, None], key), memory.value, memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], key), memory.value, memory.mask
+    )
     state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", WEIGHT)
@@ -119,34 +171,58 @@ def mask_forgotten(self, token, memory, cache):
     embedded = self.embedding(token)
     context, weights = attend(self.score(cache[:, None], memory.key), memory.value)
     state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", WEIGHT)
 @with_part(Bahdanau, "step")
 def mask_inverted(self, token, memory, cache):
     embedded = self.embedding(token)
-    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, ~memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], memory.key), memory.value, ~memory.mask
+    )
     state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
-@wrong("bahdanau_step", "the old state predicts", "the output layer reads something else")
+@wrong(
+    "bahdanau_step", "the old state predicts", "the output layer reads something else"
+)
 @with_part(Bahdanau, "step")
 def predicts_too_early(self, token, memory, cache):
     embedded = self.embedding(token)
-    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], memory.key), memory.value, memory.mask
+    )
     logits = self.head(torch.cat([cache[:, None], context, embedded], dim=-1))
-    return logits, weights, self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache)
+    return (
+        logits,
+        weights,
+        self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache),
+    )
 
 
 @wrong("bahdanau_step", "the output layer reads something else")
 @with_part(Bahdanau, "step")
 def context_first_in_the_head(self, token, memory, cache):
     embedded = self.embedding(token)
-    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], memory.key), memory.value, memory.mask
+    )
     state = self.rnn(torch.cat([embedded, context], dim=-1)[:, 0], cache)
-    return self.head(torch.cat([context, state[:, None], embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([context, state[:, None], embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", ORDER)
@@ -179,13 +255,21 @@ def nothing_handed_on(self, token, memory, cache):
 @with_part(Bahdanau, "step")
 def every_axis_squeezed(self, token, memory, cache):
     embedded = self.embedding(token)
-    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], memory.key), memory.value, memory.mask
+    )
     state = self.rnn(torch.cat([embedded, context], dim=-1).squeeze(), cache)
-    return self.head(torch.cat([state[:, None], context, embedded], dim=-1)), weights, state
+    return (
+        self.head(torch.cat([state[:, None], context, embedded], dim=-1)),
+        weights,
+        state,
+    )
 
 
 @wrong("bahdanau_step", NO_NAME)
 @with_part(Bahdanau, "step")
 def misspelt(self, token, memory, cache):
-    context, weights = attend(self.score(cache[:, None], memory.keys), memory.values, memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], memory.keys), memory.values, memory.mask
+    )
     return context, weights, cache

@@ -2,7 +2,12 @@
 
 import torch
 from answers.core import right, variations, wide, wrong
-from answers.lab04_alignment.luong_step import Luong, mix_by_sigmoid, mix_in_parts, run_by_gates
+from answers.lab04_alignment.luong_step import (
+    Luong,
+    mix_by_sigmoid,
+    mix_in_parts,
+    run_by_gates,
+)
 from answers.lab04_alignment.steps import PARTS, decoder_weights, memories, sizes
 from answers.signs import CUT, DEVICE, FITS, WEIGHT
 from torch import nn
@@ -15,8 +20,15 @@ from attention_course.questions.core import Request
 def any_feeding(g):
     for b, s, v, m, d, e, a in sizes(g):
         for t, memory in enumerate(memories(g, b, s, d, e, a), start=1):
-            weights = decoder_weights(g, v, m, d, e, a, reads=m + d, says=d, mixes=e + d)
-            yield Request((torch.randint(v, (b, t), generator=g), *memory), (v, m, d, e, a), weights, gradients=True)
+            weights = decoder_weights(
+                g, v, m, d, e, a, reads=m + d, says=d, mixes=e + d
+            )
+            yield Request(
+                (torch.randint(v, (b, t), generator=g), *memory),
+                (v, m, d, e, a),
+                weights,
+                gradients=True,
+            )
 
 
 class Feeding(Luong):
@@ -39,7 +51,10 @@ class FeedingByName(Feeding):
     """A cache of another kind."""
 
     def start(self, memory):
-        return {"h": memory.state, "tilde": memory.state.new_zeros(len(memory.state), 1, memory.state.size(1))}
+        return {
+            "h": memory.state,
+            "tilde": memory.state.new_zeros(len(memory.state), 1, memory.state.size(1)),
+        }
 
     def step(self, token, memory, cache):
         x = torch.cat((self.embed(token).squeeze(1), cache["tilde"].squeeze(1)), dim=1)
@@ -49,7 +64,13 @@ class FeedingByName(Feeding):
         return self.head(tilde), weights, {"h": last.squeeze(0), "tilde": tilde}
 
 
-variations("input_feeding", Feeding, **PARTS, run=(run_by_gates,), mix=(mix_in_parts, mix_by_sigmoid))
+variations(
+    "input_feeding",
+    Feeding,
+    **PARTS,
+    run=(run_by_gates,),
+    mix=(mix_in_parts, mix_by_sigmoid),
+)
 right("input_feeding")(FeedingByName)
 
 
@@ -101,7 +122,9 @@ def state_not_handed_on(self, token, memory, cache):
 @wrong("input_feeding", CUT, "something else is handed on")
 @feeding_step
 def fed_without_gradient(self, token, memory, cache):
-    logits, weights, (state, attentional) = Feeding.step(self, token, memory, (cache[0].detach(), cache[1].detach()))
+    logits, weights, (state, attentional) = Feeding.step(
+        self, token, memory, (cache[0].detach(), cache[1].detach())
+    )
     return logits, weights, (state, attentional)
 
 

@@ -17,8 +17,16 @@ def any_window(g):
         for half_width in (1, 2, 6):
             lengths = torch.randint(1, 4 * s + 1, (b, 1, 1), generator=g)
             mask = torch.arange(4 * s) < lengths
-            weights = {"hidden_proj.weight": draw(g, a, d), "position_proj.weight": draw(g, 1, a)}
-            inputs = (draw(g, b, t, 4 * s), draw(g, b, t, d), draw(g, b, 4 * s, e), mask)
+            weights = {
+                "hidden_proj.weight": draw(g, a, d),
+                "position_proj.weight": draw(g, 1, a),
+            }
+            inputs = (
+                draw(g, b, t, 4 * s),
+                draw(g, b, t, d),
+                draw(g, b, 4 * s, e),
+                mask,
+            )
             yield Request(inputs, (d, a, half_width), weights, gradients=True)
 
 
@@ -32,15 +40,21 @@ class Window(nn.Module):
     def forward(self, scores, query, position, memory):
         centre = self.centre(query, memory)
         distance = self.distance(centre, scores)
-        weights = self.weigh(scores, memory.mask & (distance <= self.half_width)) * self.gauss(distance)
+        weights = self.weigh(
+            scores, memory.mask & (distance <= self.half_width)
+        ) * self.gauss(distance)
         return self.mix(weights, memory.value), weights
 
     def centre(self, query, memory):
-        share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze(-1)
+        share = torch.sigmoid(
+            self.position_proj(torch.tanh(self.hidden_proj(query)))
+        ).squeeze(-1)
         return memory.mask.sum(dim=-1) * share
 
     def distance(self, centre, scores):
-        return (torch.arange(scores.size(-1), device=scores.device) - centre[..., None]).abs()
+        return (
+            torch.arange(scores.size(-1), device=scores.device) - centre[..., None]
+        ).abs()
 
     def weigh(self, scores, mask):
         return masked_softmax(scores, mask)
@@ -54,9 +68,10 @@ class Window(nn.Module):
 
 def centre_by_functions(self, query, memory):
     hidden = F.linear(query, self.hidden_proj.weight).tanh()
-    return (memory.mask.to(query.dtype).sum(-1, keepdim=True) * F.linear(hidden, self.position_proj.weight).sigmoid())[
-        ..., 0
-    ]
+    return (
+        memory.mask.to(query.dtype).sum(-1, keepdim=True)
+        * F.linear(hidden, self.position_proj.weight).sigmoid()
+    )[..., 0]
 
 
 def centre_with_exp(self, query, memory):
@@ -76,7 +91,9 @@ def distance_by_difference(self, centre, scores):
 
 def distance_with_max(self, centre, scores):
     positions = torch.arange(scores.size(-1), device=scores.device, dtype=scores.dtype)
-    return torch.maximum(centre.unsqueeze(-1) - positions, positions - centre.unsqueeze(-1))
+    return torch.maximum(
+        centre.unsqueeze(-1) - positions, positions - centre.unsqueeze(-1)
+    )
 
 
 def weigh_by_hand(self, scores, mask):
@@ -126,8 +143,12 @@ def window(**parts):
 @with_part(Window, "forward")
 def padded_length(self, scores, query, position, memory):
     share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))
-    distance = (torch.arange(scores.size(-1), device=scores.device) - scores.size(-1) * share).abs()
-    weights = self.weigh(scores, memory.mask & (distance <= self.half_width)) * self.gauss(distance)
+    distance = (
+        torch.arange(scores.size(-1), device=scores.device) - scores.size(-1) * share
+    ).abs()
+    weights = self.weigh(
+        scores, memory.mask & (distance <= self.half_width)
+    ) * self.gauss(distance)
     return weights @ memory.value, weights
 
 
@@ -169,7 +190,9 @@ def everywhere(self, scores, query, position, memory):
 @with_part(Window, "forward")
 def normalised_again(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
-    weights = masked_softmax(scores, memory.mask & (distance <= self.half_width)) * self.gauss(distance)
+    weights = masked_softmax(
+        scores, memory.mask & (distance <= self.half_width)
+    ) * self.gauss(distance)
     weights = weights / weights.sum(-1, keepdim=True).clamp_min(1e-12)
     return weights @ memory.value, weights
 
@@ -177,21 +200,27 @@ def normalised_again(self, scores, query, position, memory):
 @wrong("local_p", CUT)
 @with_part(Window, "centre")
 def rounded(self, query, memory):
-    share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze(-1)
+    share = torch.sigmoid(
+        self.position_proj(torch.tanh(self.hidden_proj(query)))
+    ).squeeze(-1)
     return (memory.mask.sum(dim=-1) * share).detach()
 
 
 @wrong("local_p", "the position is not scaled to the sentence")
 @with_part(Window, "centre")
 def share_as_position(self, query, memory):
-    return torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))[..., 0]
+    return torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))[
+        ..., 0
+    ]
 
 
 @wrong("local_p", "the context is no weighted sum of the values")
 @with_part(Window, "forward")
 def context_before_the_gaussian(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
-    context, weights = attend(scores, memory.value, memory.mask & (distance <= self.half_width))
+    context, weights = attend(
+        scores, memory.value, memory.mask & (distance <= self.half_width)
+    )
     return context, weights * self.gauss(distance)
 
 
@@ -199,20 +228,26 @@ def context_before_the_gaussian(self, scores, query, position, memory):
 @with_part(Window, "forward")
 def mask_before_nothing(self, scores, query, position, memory):
     distance = self.distance(self.centre(query, memory), scores)
-    weights = masked_softmax(scores, memory.mask | (distance <= self.half_width)) * self.gauss(distance)
+    weights = masked_softmax(
+        scores, memory.mask | (distance <= self.half_width)
+    ) * self.gauss(distance)
     return weights @ memory.value, weights
 
 
 @wrong("local_p", FITS)
 @with_part(Window, "centre")
 def axis_left(self, query, memory):
-    return memory.mask.sum(dim=-1) * torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query))))
+    return memory.mask.sum(dim=-1) * torch.sigmoid(
+        self.position_proj(torch.tanh(self.hidden_proj(query)))
+    )
 
 
 @wrong("local_p", FITS)
 @with_part(Window, "centre")
 def every_axis_gone(self, query, memory):
-    share = torch.sigmoid(self.position_proj(torch.tanh(self.hidden_proj(query)))).squeeze()
+    share = torch.sigmoid(
+        self.position_proj(torch.tanh(self.hidden_proj(query)))
+    ).squeeze()
     return memory.mask.sum(dim=-1) * share
 
 
@@ -225,4 +260,6 @@ def positions_on_the_cpu(self, centre, scores):
 @wrong("local_p", "another window")
 @with_part(Window, "centre")
 def no_sigmoid(self, query, memory):
-    return memory.mask.sum(dim=-1) * self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)
+    return memory.mask.sum(dim=-1) * self.position_proj(
+        torch.tanh(self.hidden_proj(query))
+    ).squeeze(-1)

@@ -2,7 +2,14 @@
 
 import torch
 from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab04_alignment.steps import PARTS, Decoder, decoder_weights, gates, memories, sizes
+from answers.lab04_alignment.steps import (
+    PARTS,
+    Decoder,
+    decoder_weights,
+    gates,
+    memories,
+    sizes,
+)
 from answers.signs import CUT, FITS, ONE_AXIS, TOO_MUCH, WEIGHT
 from torch import nn
 
@@ -23,7 +30,9 @@ class Luong(Decoder):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, memory_dim, score):
         super().__init__(vocab_size, embedding_dim, hidden_dim, memory_dim, score)
         self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
-        self.attentional_proj = nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False)
+        self.attentional_proj = nn.Linear(
+            memory_dim + hidden_dim, hidden_dim, bias=False
+        )
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def step(self, token, memory, cache):
@@ -55,24 +64,44 @@ def run_by_gates(self, embedded, cache):
 
 
 def mix_in_parts(self, context, states):
-    w_c, w_h = self.attentional_proj.weight.split([context.size(-1), states.size(-1)], dim=1)
+    w_c, w_h = self.attentional_proj.weight.split(
+        [context.size(-1), states.size(-1)], dim=1
+    )
     return (context @ w_c.T + states @ w_h.T).tanh()
 
 
 def mix_by_sigmoid(self, context, states):
-    return 2 * torch.sigmoid(2 * self.attentional_proj(torch.cat((context, states), dim=2))) - 1
+    return (
+        2
+        * torch.sigmoid(2 * self.attentional_proj(torch.cat((context, states), dim=2)))
+        - 1
+    )
 
 
-variations("luong_step", Luong, **PARTS, run=(run_token_by_token, run_by_gates), mix=(mix_in_parts, mix_by_sigmoid))
+variations(
+    "luong_step",
+    Luong,
+    **PARTS,
+    run=(run_token_by_token, run_by_gates),
+    mix=(mix_in_parts, mix_by_sigmoid),
+)
 
 
 @wrong("luong_step", "h_{t-1} asks, where h_t is meant", "another query")
 @with_part(Luong, "step")
 def old_state_asks(self, token, memory, cache):
-    context, weights = attend(self.score(cache[:, None], memory.key), memory.value, memory.mask)
+    context, weights = attend(
+        self.score(cache[:, None], memory.key), memory.value, memory.mask
+    )
     states, last = self.rnn(self.embedding(token), cache[None])
     context = context.expand(-1, states.size(1), -1)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last[0]
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", "tanh missing", "the attentional vector is made of something else")
@@ -80,7 +109,11 @@ def old_state_asks(self, token, memory, cache):
 def no_tanh(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return self.head(self.attentional_proj(torch.cat([context, states], dim=-1))), weights, last.squeeze(0)
+    return (
+        self.head(self.attentional_proj(torch.cat([context, states], dim=-1))),
+        weights,
+        last.squeeze(0),
+    )
 
 
 @wrong("luong_step", "the attentional vector is made of something else")
@@ -88,7 +121,13 @@ def no_tanh(self, token, memory, cache):
 def relu_for_tanh(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return self.head(torch.relu(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last[0]
+    return (
+        self.head(
+            torch.relu(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", "the attentional vector is made of something else")
@@ -97,7 +136,13 @@ def mean_of_the_source(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     _, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
     context = memory.value.mean(1, keepdim=True).expand(-1, states.size(1), -1)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last[0]
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", "the state predicts, not the attentional vector")
@@ -113,7 +158,13 @@ def plain_states_predict(self, token, memory, cache):
 def layers_axis_kept(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last,
+    )
 
 
 @wrong("luong_step", FITS)
@@ -121,7 +172,13 @@ def layers_axis_kept(self, token, memory, cache):
 def axis_at_the_wrong_place(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[:, None])
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last[0]
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", "another query")
@@ -129,15 +186,29 @@ def axis_at_the_wrong_place(self, token, memory, cache):
 def starts_from_nothing(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token))
     context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last[0]
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", FITS, ONE_AXIS, "another state is handed on")
 @with_part(Luong, "step")
 def last_state_asks_alone(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
-    context, weights = attend(self.score(last.mT, memory.key), memory.value, memory.mask)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, last.mT], dim=-1)))), weights, last[0]
+    context, weights = attend(
+        self.score(last.mT, memory.key), memory.value, memory.mask
+    )
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, last.mT], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", WEIGHT)
@@ -145,7 +216,13 @@ def last_state_asks_alone(self, token, memory, cache):
 def no_mask(self, token, memory, cache):
     states, last = self.rnn(self.embedding(token), cache[None])
     context, weights = attend(self.score(states, memory.key), memory.value)
-    return self.head(torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))), weights, last[0]
+    return (
+        self.head(
+            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
+        ),
+        weights,
+        last[0],
+    )
 
 
 @wrong("luong_step", "another state is handed on")

@@ -1,4 +1,5 @@
-"""What answers of this lab share: the class that it gives, and the parts of a step in many ways."""
+"""What answers of this lab share: the class that it gives, and the parts of a step in
+many ways."""
 
 import torch
 import torch.nn.functional as F
@@ -38,7 +39,11 @@ def decoder_weights(g, vocabulary, embedding, d, e, a, reads, says, mixes=None):
     for which, width in (("ih", reads), ("hh", d)):
         weights |= map_of(f"rnn.weight_{which}{layer}", 3 * d, width)
         weights |= map_of(f"rnn.bias_{which}{layer}", 3 * d)
-    return weights if mixes is None else weights | map_of("attentional_proj.weight", d, mixes)
+    return (
+        weights
+        if mixes is None
+        else weights | map_of("attentional_proj.weight", d, mixes)
+    )
 
 
 class Decoder(nn.Module):
@@ -51,7 +56,8 @@ class Decoder(nn.Module):
     def start(self, memory):
         return memory.state
 
-    # A student writes these lines one below the other; here they are apart, so that each can be written otherwise.
+    # A student writes these lines one below the other; here they are apart, so that
+    # each can be written otherwise.
     def embed(self, token):
         return self.embedding(token)
 
@@ -87,7 +93,9 @@ def look_by_shares(self, query, memory):
 
 def look_by_hand(self, query, memory):
     hidden = torch.tanh(self.score.query_proj(query)[:, :, None] + memory.key[:, None])
-    scores = torch.where(memory.mask, (hidden * self.score.energy_proj.weight[0]).sum(-1), -1e30)
+    scores = torch.where(
+        memory.mask, (hidden * self.score.energy_proj.weight[0]).sum(-1), -1e30
+    )
     weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
     return torch.bmm(weights, memory.value), weights
 

@@ -7,7 +7,12 @@ import torch.nn.functional as F
 from answers.core import draw, right, wide, with_part, wrong
 from answers.lab05_self_attention.merge_heads import merge_heads
 from answers.lab05_self_attention.shapes import maps, masks, sizes
-from answers.lab05_self_attention.split_heads import chunked, split_heads, turned_then_cut, viewed_and_permuted
+from answers.lab05_self_attention.split_heads import (
+    chunked,
+    split_heads,
+    turned_then_cut,
+    viewed_and_permuted,
+)
 from answers.signs import CUT, FITS, NONE, WEIGHT
 from torch import nn
 
@@ -61,7 +66,11 @@ class Heads(nn.Module):
 right("multi_head_attention")(Heads)
 for split in (viewed_and_permuted, chunked, turned_then_cut):
     right("multi_head_attention")(
-        type(split.__name__, (Heads,), {"split": lambda self, x, split=split: split(x, self.num_heads)})
+        type(
+            split.__name__,
+            (Heads,),
+            {"split": lambda self, x, split=split: split(x, self.num_heads)},
+        )
     )
 
 
@@ -118,7 +127,9 @@ def finished_head_by_head_at_once(self, context):
 @with_part(Heads, "forward")
 def mask_always_four_axes(self, query, key, value, mask=None):
     if mask is None:
-        mask = torch.ones(query.size(1), key.size(1), dtype=torch.bool, device=query.device)
+        mask = torch.ones(
+            query.size(1), key.size(1), dtype=torch.bool, device=query.device
+        )
     while mask.dim() < 3:
         mask = mask.unsqueeze(0)
     return Heads.forward(self, query, key, value, mask)
@@ -128,7 +139,9 @@ def mask_always_four_axes(self, query, key, value, mask=None):
 @with_part(Heads, "forward")
 def looped(self, query, key, value, mask=None):
     q, k, v = (x.chunk(self.num_heads, dim=-1) for x in self.project(query, key, value))
-    found = [attend(a @ b.mT / math.sqrt(a.size(-1)), c, mask) for a, b, c in zip(q, k, v)]
+    found = [
+        attend(a @ b.mT / math.sqrt(a.size(-1)), c, mask) for a, b, c in zip(q, k, v)
+    ]
     contexts, weights = zip(*found)
     return self.output_proj(torch.cat(contexts, dim=-1)), torch.stack(weights, dim=1)
 
@@ -139,7 +152,11 @@ def split_by_view(self, x):
     return x.view(x.size(0), self.num_heads, x.size(1), -1)
 
 
-@wrong("multi_head_attention", "heads merged by view, without transpose", "the weights are right, the contexts are not")
+@wrong(
+    "multi_head_attention",
+    "heads merged by view, without transpose",
+    "the weights are right, the contexts are not",
+)
 @with_part(Heads, "finish")
 def merged_by_view(self, context):
     b, h, t, d = context.shape
@@ -176,7 +193,11 @@ def mask_dropped(self, mask):
     return None
 
 
-@wrong("multi_head_attention", "output map missing", "the weights are right, the contexts are not")
+@wrong(
+    "multi_head_attention",
+    "output map missing",
+    "the weights are right, the contexts are not",
+)
 @with_part(Heads, "finish")
 def no_output_map(self, context):
     return merge_heads(context)
@@ -185,10 +206,16 @@ def no_output_map(self, context):
 @wrong("multi_head_attention", "the weights are right, the contexts are not")
 @with_part(Heads, "finish")
 def mapped_before_merging(self, context):
-    return merge_heads(split_heads(self.output_proj(merge_heads(context)), self.num_heads).tanh())
+    return merge_heads(
+        split_heads(self.output_proj(merge_heads(context)), self.num_heads).tanh()
+    )
 
 
-@wrong("multi_head_attention", "values taken from the keys", "the weights are right, the contexts are not")
+@wrong(
+    "multi_head_attention",
+    "values taken from the keys",
+    "the weights are right, the contexts are not",
+)
 @with_part(Heads, "project")
 def keys_for_values(self, query, key, value):
     return self.query_proj(query), self.key_proj(key), self.value_proj(key)
@@ -216,10 +243,16 @@ def mask_taken_for_granted(self, mask):
 @wrong("multi_head_attention", CUT)
 @with_part(Heads, "finish")
 def output_map_frozen(self, context):
-    return F.linear(merge_heads(context), self.output_proj.weight.detach(), self.output_proj.bias.detach())
+    return F.linear(
+        merge_heads(context),
+        self.output_proj.weight.detach(),
+        self.output_proj.bias.detach(),
+    )
 
 
 @wrong("multi_head_attention")
 @with_part(Heads, "score")
 def scores_of_one_head(self, q, k):
-    return (q[:, :1] @ k[:, :1].mT / math.sqrt(q.size(-1))).expand(-1, q.size(1), -1, -1)
+    return (q[:, :1] @ k[:, :1].mT / math.sqrt(q.size(-1))).expand(
+        -1, q.size(1), -1, -1
+    )

@@ -50,7 +50,9 @@ right("self_attention")(Alone)
 @right("self_attention")
 @with_part(Alone, "project")
 def projected_together(self, x):
-    weight = torch.cat([self.query_proj.weight, self.key_proj.weight, self.value_proj.weight])
+    weight = torch.cat(
+        [self.query_proj.weight, self.key_proj.weight, self.value_proj.weight]
+    )
     bias = torch.cat([self.query_proj.bias, self.key_proj.bias, self.value_proj.bias])
     return F.linear(x, weight, bias).chunk(3, dim=-1)
 
@@ -58,7 +60,10 @@ def projected_together(self, x):
 @right("self_attention")
 @with_part(Alone, "project")
 def projected_by_hand(self, x):
-    return tuple(x @ p.weight.T + p.bias for p in (self.query_proj, self.key_proj, self.value_proj))
+    return tuple(
+        x @ p.weight.T + p.bias
+        for p in (self.query_proj, self.key_proj, self.value_proj)
+    )
 
 
 @right("self_attention")
@@ -82,7 +87,9 @@ def scored_by_sums(self, q, k):
 @right("self_attention")
 @with_part(Alone, "score")
 def query_after_query(self, q, k):
-    return torch.cat([row @ k.mT for row in q.split(1, dim=1)], dim=1) * (1 / math.sqrt(q.size(-1)))
+    return torch.cat([row @ k.mT for row in q.split(1, dim=1)], dim=1) * (
+        1 / math.sqrt(q.size(-1))
+    )
 
 
 @right("self_attention")

@@ -15,7 +15,11 @@ from attention_course.questions.core import Request
 def any_places(g):
     for b, t, half, past, _ in sizes(g):
         yield Request((draw(g, b, t, 2 * half), None), (2 * half,), gradients=True)
-        yield Request((draw(g, b, 9 * t, 2 * half), torch.empty(past, 0)), (2 * half,), gradients=True)
+        yield Request(
+            (draw(g, b, 9 * t, 2 * half), torch.empty(past, 0)),
+            (2 * half,),
+            gradients=True,
+        )
 
 
 class Positions(nn.Module):
@@ -28,7 +32,10 @@ class Positions(nn.Module):
 
     def angles(self, x, past):
         t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
-        powers = 10000 ** (torch.arange(0, self.dim, 2, device=x.device, dtype=torch.float32) / self.dim)
+        powers = 10000 ** (
+            torch.arange(0, self.dim, 2, device=x.device, dtype=torch.float32)
+            / self.dim
+        )
         return t[:, None] / powers
 
     def lay(self, angles):
@@ -54,20 +61,26 @@ def filled_by_slices(self, angles):
 @right("sinusoidal_positions")
 @with_part(Positions, "lay")
 def cosines_as_late_sines(self, angles):
-    return torch.sin(torch.stack([angles, angles + math.pi / 2], dim=2)).view(angles.size(0), -1)
+    return torch.sin(torch.stack([angles, angles + math.pi / 2], dim=2)).view(
+        angles.size(0), -1
+    )
 
 
 @right("sinusoidal_positions")
 @with_part(Positions, "lay")
 def interleaved_by_columns(self, angles):
-    columns = [f(angles[:, i]) for i in range(angles.size(1)) for f in (torch.sin, torch.cos)]
+    columns = [
+        f(angles[:, i]) for i in range(angles.size(1)) for f in (torch.sin, torch.cos)
+    ]
     return torch.stack(columns, dim=1)
 
 
 @right("sinusoidal_positions")
 @with_part(Positions, "lay")
 def hands_of_complex_numbers(self, angles):
-    return torch.stack([torch.cos(math.pi / 2 - angles), torch.cos(angles)], -1).reshape(-1, self.dim)
+    return torch.stack(
+        [torch.cos(math.pi / 2 - angles), torch.cos(angles)], -1
+    ).reshape(-1, self.dim)
 
 
 @right("sinusoidal_positions")
@@ -90,14 +103,18 @@ def outer_product(self, x, past):
 @with_part(Positions, "angles")
 def counted_by_cumsum(self, x, past):
     t = torch.ones(x.size(1), 1, device=x.device).cumsum(0) - 1 + past
-    return t / torch.pow(10000.0, torch.arange(0, self.dim, 2, device=x.device).float() / self.dim)
+    return t / torch.pow(
+        10000.0, torch.arange(0, self.dim, 2, device=x.device).float() / self.dim
+    )
 
 
 @right("sinusoidal_positions")
 @with_part(Positions, "angles")
 def plain_python_powers(self, x, past):
     t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
-    return torch.stack([t / 10000 ** (2 * i / self.dim) for i in range(self.dim // 2)], dim=1)
+    return torch.stack(
+        [t / 10000 ** (2 * i / self.dim) for i in range(self.dim // 2)], dim=1
+    )
 
 
 @right("sinusoidal_positions")
@@ -113,7 +130,10 @@ def token_by_token(self, x, past=0):
 @with_part(Positions, "forward")
 def even_and_odd_apart(self, x, past=0):
     angles = self.angles(x, past)
-    even, odd = x[..., 0::2] + angles.sin().to(x.dtype), x[..., 1::2] + angles.cos().to(x.dtype)
+    even, odd = (
+        x[..., 0::2] + angles.sin().to(x.dtype),
+        x[..., 1::2] + angles.cos().to(x.dtype),
+    )
     return torch.stack([even, odd], dim=-1).flatten(-2)
 
 
@@ -127,7 +147,9 @@ def halves(self, angles):
 @with_part(Positions, "angles")
 def without_the_two(self, x, past):
     t = torch.arange(past, past + x.size(1), device=x.device).float()
-    return t[:, None] / 10000 ** (torch.arange(self.dim // 2, device=x.device) / self.dim)
+    return t[:, None] / 10000 ** (
+        torch.arange(self.dim // 2, device=x.device) / self.dim
+    )
 
 
 @wrong("sinusoidal_positions", "the past is ignored")
@@ -139,14 +161,21 @@ def always_from_zero(self, x, past=0):
 @wrong("sinusoidal_positions", "positions returned, not added")
 @with_part(Positions, "forward")
 def positions_alone(self, x, past=0):
-    return self.lay(self.angles(x, past)).to(x.dtype).unsqueeze(0).expand(x.size(0), -1, -1)
+    return (
+        self.lay(self.angles(x, past))
+        .to(x.dtype)
+        .unsqueeze(0)
+        .expand(x.size(0), -1, -1)
+    )
 
 
 @wrong("sinusoidal_positions", "right at the first position alone")
 @with_part(Positions, "angles")
 def thousand(self, x, past):
     t = torch.arange(past, past + x.size(1), device=x.device).float()
-    return t[:, None] / 1000 ** (torch.arange(0, self.dim, 2, device=x.device) / self.dim)
+    return t[:, None] / 1000 ** (
+        torch.arange(0, self.dim, 2, device=x.device) / self.dim
+    )
 
 
 @wrong("sinusoidal_positions", "right at the first position alone")
@@ -166,7 +195,9 @@ def added_in_place(self, x, past=0):
 @with_part(Positions, "angles")
 def counted_on_the_cpu(self, x, past):
     t = torch.arange(past, past + x.size(1), dtype=torch.float32)
-    return t[:, None] / 10000 ** (torch.arange(0, self.dim, 2, dtype=torch.float32) / self.dim)
+    return t[:, None] / 10000 ** (
+        torch.arange(0, self.dim, 2, dtype=torch.float32) / self.dim
+    )
 
 
 @wrong("sinusoidal_positions", DTYPE)
@@ -179,7 +210,9 @@ def not_cast(self, x, past=0):
 @with_part(Positions, "angles")
 def along_the_batch(self, x, past):
     t = torch.arange(past, past + x.size(0), device=x.device).float()
-    return t[:, None] / 10000 ** (torch.arange(0, self.dim, 2, device=x.device) / self.dim)
+    return t[:, None] / 10000 ** (
+        torch.arange(0, self.dim, 2, device=x.device) / self.dim
+    )
 
 
 @wrong("sinusoidal_positions")
@@ -198,5 +231,7 @@ def past_required(self, x, past):
 @with_part(Positions, "forward")
 def counted_in_the_dtype_of_x(self, x, past=0):
     t = torch.arange(past, past + x.size(1), device=x.device).to(x.dtype)
-    angles = t[:, None] / 10000 ** (torch.arange(0, self.dim, 2, device=x.device) / self.dim).to(x.dtype)
+    angles = t[:, None] / 10000 ** (
+        torch.arange(0, self.dim, 2, device=x.device) / self.dim
+    ).to(x.dtype)
     return x + self.lay(angles)

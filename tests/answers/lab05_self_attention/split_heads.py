@@ -33,12 +33,16 @@ def chunked(x, num_heads):
 @right("split_heads")
 def piece_by_piece(x, num_heads):
     width = x.size(-1) // num_heads
-    return torch.stack([x[:, :, h * width : (h + 1) * width] for h in range(num_heads)], dim=1)
+    return torch.stack(
+        [x[:, :, h * width : (h + 1) * width] for h in range(num_heads)], dim=1
+    )
 
 
 @right("split_heads")
 def joined_along_a_new_axis(x, num_heads):
-    return torch.cat([piece.unsqueeze(1) for piece in x.split(x.size(-1) // num_heads, dim=2)], dim=1)
+    return torch.cat(
+        [piece.unsqueeze(1) for piece in x.split(x.size(-1) // num_heads, dim=2)], dim=1
+    )
 
 
 @right("split_heads")
@@ -59,7 +63,9 @@ def made_contiguous(x, num_heads):
 
 @right("split_heads")
 def token_after_token(x, num_heads):
-    return torch.stack([token.reshape(x.size(0), num_heads, -1) for token in x.unbind(1)], dim=2)
+    return torch.stack(
+        [token.reshape(x.size(0), num_heads, -1) for token in x.unbind(1)], dim=2
+    )
 
 
 @right("split_heads")

@@ -1,4 +1,5 @@
-"""What answers of this lab share: sizes and parameters, and blocks, each part of them in many ways."""
+"""What answers of this lab share: sizes and parameters, and blocks, each part of them
+in many ways."""
 
 import math
 
@@ -19,12 +20,20 @@ def sizes(g):
 
 
 def attention_weights(g, name, dim):
-    weights = {f"{name}.{part}_proj.weight": draw(g, dim, dim) for part in ("query", "key", "value", "output")}
-    return weights | {f"{name}.{part}_proj.bias": draw(g, dim) for part in ("query", "key", "value", "output")}
+    weights = {
+        f"{name}.{part}_proj.weight": draw(g, dim, dim)
+        for part in ("query", "key", "value", "output")
+    }
+    return weights | {
+        f"{name}.{part}_proj.bias": draw(g, dim)
+        for part in ("query", "key", "value", "output")
+    }
 
 
 def norm_weights(g, *names, dim):
-    return {f"{name}.{part}": draw(g, dim) for name in names for part in ("weight", "bias")}
+    return {
+        f"{name}.{part}": draw(g, dim) for name in names for part in ("weight", "bias")
+    }
 
 
 def block_weights(g, dim, hidden, attentions, prefix=""):
@@ -35,7 +44,9 @@ def block_weights(g, dim, hidden, attentions, prefix=""):
         "feed_forward.outer.bias": draw(g, dim),
     }
     for name in attentions:
-        weights |= attention_weights(g, f"{name}_attention", dim) | norm_weights(g, f"around_{name}.norm", dim=dim)
+        weights |= attention_weights(g, f"{name}_attention", dim) | norm_weights(
+            g, f"around_{name}.norm", dim=dim
+        )
     weights |= norm_weights(g, "around_feed_forward.norm", dim=dim)
     return {prefix + name: weight for name, weight in weights.items()}
 
@@ -49,7 +60,8 @@ def masks_of(g, b, t, s):
 
 
 class Block(nn.Module):
-    # A student writes these lines one below the other; here they are apart, so that each can be written otherwise.
+    # A student writes these lines one below the other; here they are apart, so that
+    # each can be written otherwise.
     def enter(self, around, x):
         return around.before(x)
 
@@ -69,7 +81,12 @@ class Block(nn.Module):
 
 def normalised(norm, x):
     centred = x - x.mean(-1, keepdim=True)
-    return centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + norm.eps) * norm.weight + norm.bias
+    return (
+        centred
+        / torch.sqrt((centred**2).mean(-1, keepdim=True) + norm.eps)
+        * norm.weight
+        + norm.bias
+    )
 
 
 def enter_by_hand(self, around, x):
@@ -91,11 +108,16 @@ def remember_by_hand(self, attention, query):
     key, value = attention.key_proj(query), attention.value_proj(query)
     b, t, d = query.shape
     shape = (b, t, attention.num_heads, d // attention.num_heads)
-    return KeyValue(key.view(shape).permute(0, 2, 1, 3), value.view(shape).permute(0, 2, 1, 3))
+    return KeyValue(
+        key.view(shape).permute(0, 2, 1, 3), value.view(shape).permute(0, 2, 1, 3)
+    )
 
 
 def remember_in_chunks(self, attention, query):
-    parts = (p(query).chunk(attention.num_heads, dim=-1) for p in (attention.key_proj, attention.value_proj))
+    parts = (
+        p(query).chunk(attention.num_heads, dim=-1)
+        for p in (attention.key_proj, attention.value_proj)
+    )
     return KeyValue(*(torch.stack(part, dim=1) for part in parts))
 
 
@@ -116,7 +138,9 @@ def look_with_einsum(self, attention, query, seen, mask):
 def look_head_by_head(self, attention, query, seen, mask):
     contexts = []
     for q, k, v in zip(
-        attention.query_proj(query).chunk(attention.num_heads, -1), seen.key.unbind(1), seen.value.unbind(1)
+        attention.query_proj(query).chunk(attention.num_heads, -1),
+        seen.key.unbind(1),
+        seen.value.unbind(1),
     ):
         weights = masked_softmax(q @ k.mT / k.size(-1) ** 0.5, mask)
         contexts.append(weights @ v)
@@ -151,7 +175,9 @@ def think_by_matrices(x, inner, outer):
 
 @thinking
 def think_by_position(x, inner, outer):
-    return torch.stack([outer(F.relu(inner(position))) for position in x.unbind(1)], dim=1)
+    return torch.stack(
+        [outer(F.relu(inner(position))) for position in x.unbind(1)], dim=1
+    )
 
 
 PARTS = {

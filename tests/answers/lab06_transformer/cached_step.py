@@ -4,7 +4,12 @@ import math
 
 import torch
 from answers.core import draw, right, wide, with_part, wrong
-from answers.lab06_transformer.blocks import block_weights, norm_weights, normalised, sizes
+from answers.lab06_transformer.blocks import (
+    block_weights,
+    norm_weights,
+    normalised,
+    sizes,
+)
 from answers.signs import FITS, NONE, TOO_MUCH
 from torch import nn
 
@@ -18,15 +23,29 @@ from attention_course.transformer import DecoderBlock, TokenEmbedding
 def any_pieces(g):
     for b, t, s, h, width, hidden, layers in sizes(g):
         dim, v = 2 * h * width, 7
-        weights = {"embedding.table.weight": draw(g, v, dim), "head.weight": draw(g, v, dim), "head.bias": draw(g, v)}
+        weights = {
+            "embedding.table.weight": draw(g, v, dim),
+            "head.weight": draw(g, v, dim),
+            "head.bias": draw(g, v),
+        }
         weights |= norm_weights(g, "norm", dim=dim)
         for layer in range(layers):
-            weights |= block_weights(g, dim, hidden, ["self", "cross"], f"blocks.{layer}.")
+            weights |= block_weights(
+                g, dim, hidden, ["self", "cross"], f"blocks.{layer}."
+            )
         for pieces in ((t,), (1,) * (t + 1), (t, 2), (1, t, 3)):
-            memory = draw(g, layers, b, h, s, 2 * width), draw(g, layers, b, h, s, 2 * width)
+            memory = (
+                draw(g, layers, b, h, s, 2 * width),
+                draw(g, layers, b, h, s, 2 * width),
+            )
             mask = torch.rand(b, 1, s, generator=g) < 0.6
             mask[..., 0] = True
-            inputs = (torch.randint(v, (b, sum(pieces)), generator=g), *memory, mask, torch.empty(pieces))
+            inputs = (
+                torch.randint(v, (b, sum(pieces)), generator=g),
+                *memory,
+                mask,
+                torch.empty(pieces),
+            )
             yield Request(inputs, (v, dim, h, hidden, layers), weights, gradients=True)
 
 
@@ -34,7 +53,9 @@ class Stack(nn.Module):
     def __init__(self, vocab_size, dim, num_heads, hidden_dim, num_layers, positions):
         super().__init__()
         self.embedding = TokenEmbedding(vocab_size, dim, positions)
-        self.blocks = nn.ModuleList(DecoderBlock(dim, num_heads, hidden_dim) for _ in range(num_layers))
+        self.blocks = nn.ModuleList(
+            DecoderBlock(dim, num_heads, hidden_dim) for _ in range(num_layers)
+        )
         self.norm = nn.LayerNorm(dim)
         self.head = nn.Linear(dim, vocab_size)
 
@@ -43,7 +64,9 @@ class Stack(nn.Module):
 
     def step(self, token, memory, cache):
         past = self.count(cache)
-        x, seen = self.through(self.embed(token, past), memory, self.allow(past, token), cache)
+        x, seen = self.through(
+            self.embed(token, past), memory, self.allow(past, token), cache
+        )
         return self.say(x), None, seen
 
     def count(self, cache):
@@ -82,7 +105,9 @@ def mask_compared(self, past, token):
 @right_stack("allow")
 def mask_with_an_offset(self, past, token):
     size = token.size(1)
-    return torch.ones(size, past + size, dtype=torch.bool, device=token.device).tril(past)
+    return torch.ones(size, past + size, dtype=torch.bool, device=token.device).tril(
+        past
+    )
 
 
 @right_stack("allow")
@@ -94,7 +119,9 @@ def mask_in_two_parts(self, past, token):
 
 @right_stack("allow")
 def mask_with_a_batch(self, past, token):
-    return causal_mask(past + token.size(1), token.device)[None, past:].expand(token.size(0), -1, -1)
+    return causal_mask(past + token.size(1), token.device)[None, past:].expand(
+        token.size(0), -1, -1
+    )
 
 
 @right_stack("embed")
@@ -105,14 +132,19 @@ def embedded_by_hand(self, token, past):
 
 @right_stack("embed")
 def embedded_one_by_one(self, token, past):
-    return torch.cat([self.embedding(one, past + t) for t, one in enumerate(token.split(1, dim=1))], dim=1)
+    return torch.cat(
+        [self.embedding(one, past + t) for t, one in enumerate(token.split(1, dim=1))],
+        dim=1,
+    )
 
 
 @right_stack("through")
 def through_by_index(self, x, memory, mask, cache):
     seen = [None] * len(self.blocks)
     for i in range(len(self.blocks)):
-        x, _, seen[i] = self.blocks[i](x, memory.layers[i], mask=mask, source_mask=memory.mask, past=cache[i])
+        x, _, seen[i] = self.blocks[i](
+            x, memory.layers[i], mask=mask, source_mask=memory.mask, past=cache[i]
+        )
     return x.contiguous().clone(), seen
 
 
@@ -145,7 +177,9 @@ def said_with_einsum(self, x):
 
 
 def wrong_stack(part, *names):
-    return lambda function: wrong("cached_step", *names)(with_part(Stack, part)(function))
+    return lambda function: wrong("cached_step", *names)(
+        with_part(Stack, part)(function)
+    )
 
 
 SECOND = "wrong from the second piece on"
@@ -208,7 +242,9 @@ def each_new_token_sees_the_past_and_itself(self, past, token):
     if not past:
         return causal_mask(size, token.device)
     before = torch.ones(size, past, dtype=torch.bool, device=token.device)
-    return torch.cat([before, torch.eye(size, dtype=torch.bool, device=token.device)], dim=1)
+    return torch.cat(
+        [before, torch.eye(size, dtype=torch.bool, device=token.device)], dim=1
+    )
 
 
 @wrong_stack("through", "the past is ignored", SECOND, FITS)
@@ -234,7 +270,13 @@ def source_unmasked(self, x, memory, mask, cache):
 
 @wrong_stack("through", PUT_TOGETHER)
 def one_source_for_all(self, x, memory, mask, cache):
-    return Stack.through(self, x, memory._replace(layers=memory.layers[:1] * len(self.blocks)), mask, cache)
+    return Stack.through(
+        self,
+        x,
+        memory._replace(layers=memory.layers[:1] * len(self.blocks)),
+        mask,
+        cache,
+    )
 
 
 @wrong_stack("through", PUT_TOGETHER)
@@ -262,11 +304,20 @@ def without_weights(self, token, memory, cache):
     return logits, cache
 
 
-@wrong_stack("step", "the beginning is computed again", "something else is in the cache", TOO_MUCH)
+@wrong_stack(
+    "step",
+    "the beginning is computed again",
+    "something else is in the cache",
+    TOO_MUCH,
+)
 def everything_again(self, token, memory, cache):
     tokens = token if cache[0] is None else torch.cat([cache[0].key, token], dim=1)
     logits, _, _ = Stack.step(self, tokens, memory, self.start(memory))
-    return logits[:, -token.size(1) :], None, (KeyValue(tokens, tokens),) * len(self.blocks)
+    return (
+        logits[:, -token.size(1) :],
+        None,
+        (KeyValue(tokens, tokens),) * len(self.blocks),
+    )
 
 
 @wrong_stack("embed", "another answer to the same question")

@@ -2,7 +2,15 @@
 
 import torch
 from answers.core import draw, right, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import JOINED, NORM, PARTS, Block, block_weights, masks_of, sizes
+from answers.lab06_transformer.blocks import (
+    JOINED,
+    NORM,
+    PARTS,
+    Block,
+    block_weights,
+    masks_of,
+    sizes,
+)
 from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
 
 from attention_course.attention import KeyValue, MultiHeadAttention
@@ -14,16 +22,29 @@ from attention_course.transformer import FeedForward, Residual
 def any_writing(g):
     for b, t, s, h, width, hidden, past in sizes(g):
         dim = 2 * h * width
-        pasts = [(None, None), (draw(g, b, h, past, 2 * width), draw(g, b, h, past, 2 * width))]
+        pasts = [
+            (None, None),
+            (draw(g, b, h, past, 2 * width), draw(g, b, h, past, 2 * width)),
+        ]
         for number, source_mask in enumerate(masks_of(g, b, t, s)):
             for key, value in pasts:
                 seen = t if key is None else past + t
                 mask = torch.ones(t, seen, dtype=torch.bool).tril(seen - t)
                 for look in (None, torch.empty(1, 0)):
                     source = draw(g, b, h, s, 2 * width), draw(g, b, h, s, 2 * width)
-                    inputs = (draw(g, b, t, dim), *source, mask, source_mask, key, value, look)
+                    inputs = (
+                        draw(g, b, t, dim),
+                        *source,
+                        mask,
+                        source_mask,
+                        key,
+                        value,
+                        look,
+                    )
                     weights = block_weights(g, dim, hidden, ["self", "cross"])
-                    yield Request(inputs, (dim, h, hidden, 0, number % 2), weights, gradients=True)
+                    yield Request(
+                        inputs, (dim, h, hidden, 0, number % 2), weights, gradients=True
+                    )
 
 
 class Decoder(Block):
@@ -36,10 +57,14 @@ class Decoder(Block):
         self.around_cross = Residual(dim, dropout, pre_norm)
         self.around_feed_forward = Residual(dim, dropout, pre_norm)
 
-    def forward(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
+    def forward(
+        self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+    ):
         query = self.enter(self.around_self, x)
         seen = self.join(past, self.remember(self.self_attention, query))
-        x = self.leave(self.around_self, x, self.look(self.self_attention, query, seen, mask))
+        x = self.leave(
+            self.around_self, x, self.look(self.self_attention, query, seen, mask)
+        )
         query = self.enter(self.around_cross, x)
         context, weights = self.look_up(query, source, source_mask, need_weights)
         return self.think(self.leave(self.around_cross, x, context)), weights, seen
@@ -64,7 +89,9 @@ class WithWeightsAlways(Decoder):
 class Joined(Decoder):
     def join(self, past, new):
         key, value = ([] if past is None else [old] for old in past or (None, None))
-        return KeyValue(torch.cat([*key, new.key], dim=2), torch.cat([*value, new.value], dim=2))
+        return KeyValue(
+            torch.cat([*key, new.key], dim=2), torch.cat([*value, new.value], dim=2)
+        )
 
 
 def decoder(**parts):
@@ -73,8 +100,12 @@ def decoder(**parts):
 
 @wrong("decoder_block", "the source is asked first", JOINED)
 @with_part(Decoder, "forward")
-def cross_before_self(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
-    context, weights = self.cross_attention.ask(self.around_cross.before(x), source, source_mask)
+def cross_before_self(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
+    context, weights = self.cross_attention.ask(
+        self.around_cross.before(x), source, source_mask
+    )
     x = self.around_cross.after(x, context)
     query = self.around_self.before(x)
     seen = self.join(past, self.self_attention.remember(query, query))
@@ -84,21 +115,29 @@ def cross_before_self(self, x, source, mask=None, source_mask=None, past=None, n
 
 @wrong("decoder_block", JOINED)
 @with_part(Decoder, "forward")
-def source_asked_by_the_old_query(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
+def source_asked_by_the_old_query(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
     query = self.around_self.before(x)
     seen = self.join(past, self.self_attention.remember(query, query))
     x = self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    context, weights = self.cross_attention.ask(query, source, source_mask, need_weights)
+    context, weights = self.cross_attention.ask(
+        query, source, source_mask, need_weights
+    )
     return self.think(self.around_cross.after(x, context)), weights, seen
 
 
 @wrong("decoder_block", JOINED)
 @with_part(Decoder, "forward")
-def one_norm_for_both(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
+def one_norm_for_both(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
     query = self.around_self.before(x)
     seen = self.join(past, self.self_attention.remember(query, query))
     x = self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    context, weights = self.cross_attention.ask(self.around_self.before(x), source, source_mask, need_weights)
+    context, weights = self.cross_attention.ask(
+        self.around_self.before(x), source, source_mask, need_weights
+    )
     return self.think(self.around_self.after(x, context)), weights, seen
 
 
@@ -116,11 +155,15 @@ def thinks_without_a_norm(self, x):
 
 @wrong("decoder_block", NORM)
 @with_part(Decoder, "forward")
-def pre_norm_only(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
+def pre_norm_only(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
     query = self.around_self.norm(x)
     seen = self.join(past, self.self_attention.remember(query, query))
     x = x + self.self_attention.ask(query, seen, mask)[0]
-    context, weights = self.cross_attention.ask(self.around_cross.norm(x), source, source_mask, need_weights)
+    context, weights = self.cross_attention.ask(
+        self.around_cross.norm(x), source, source_mask, need_weights
+    )
     x = x + context
     return x + self.feed_forward(self.around_feed_forward.norm(x)), weights, seen
 
@@ -143,7 +186,13 @@ def weights_never(self, query, source, source_mask, need_weights):
     return self.cross_attention.ask(query, source, source_mask, need_weights=False)
 
 
-@wrong("decoder_block", "the past is ignored", "something is wrong with the past", FITS, TOO_MUCH)
+@wrong(
+    "decoder_block",
+    "the past is ignored",
+    "something is wrong with the past",
+    FITS,
+    TOO_MUCH,
+)
 @with_part(Decoder, "join")
 def no_past(self, past, new):
     return new
@@ -152,42 +201,66 @@ def no_past(self, past, new):
 @wrong("decoder_block", FITS, "something is wrong with the past")
 @with_part(Decoder, "join")
 def joined_along_the_heads(self, past, new):
-    return new if past is None else KeyValue(*(torch.cat(pair, dim=1) for pair in zip(past, new)))
+    return (
+        new
+        if past is None
+        else KeyValue(*(torch.cat(pair, dim=1) for pair in zip(past, new)))
+    )
 
 
 @wrong("decoder_block", "something is wrong with the past")
 @with_part(Decoder, "forward")
-def queries_of_the_past(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
+def queries_of_the_past(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
     query = self.around_self.before(x)
     new = self.self_attention.remember(query, query)
-    seen = new if past is None else KeyValue(past.extend(new).key, past.extend(new).value.flip(2))
+    seen = (
+        new
+        if past is None
+        else KeyValue(past.extend(new).key, past.extend(new).value.flip(2))
+    )
     x = self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    context, weights = self.cross_attention.ask(self.around_cross.before(x), source, source_mask, need_weights)
+    context, weights = self.cross_attention.ask(
+        self.around_cross.before(x), source, source_mask, need_weights
+    )
     return self.think(self.around_cross.after(x, context)), weights, seen
 
 
 @wrong("decoder_block", "something else is remembered", FITS)
 @with_part(Decoder, "forward")
-def hands_on_the_new_alone(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
+def hands_on_the_new_alone(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
     query = self.around_self.before(x)
     new = self.self_attention.remember(query, query)
     seen = new if past is None else past.extend(new)
     x = self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    context, weights = self.cross_attention.ask(self.around_cross.before(x), source, source_mask, need_weights)
+    context, weights = self.cross_attention.ask(
+        self.around_cross.before(x), source, source_mask, need_weights
+    )
     return self.think(self.around_cross.after(x, context)), weights, new
 
 
 @wrong("decoder_block", ORDER, TOO_MUCH)
 @with_part(Decoder, "forward")
-def weights_last(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
-    x, weights, seen = Decoder.forward(self, x, source, mask, source_mask, past, need_weights)
+def weights_last(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
+    x, weights, seen = Decoder.forward(
+        self, x, source, mask, source_mask, past, need_weights
+    )
     return x, seen, weights
 
 
 @wrong("decoder_block", TOO_MUCH)
 @with_part(Decoder, "forward")
-def two_returned(self, x, source, mask=None, source_mask=None, past=None, need_weights=False):
-    x, weights, _ = Decoder.forward(self, x, source, mask, source_mask, past, need_weights)
+def two_returned(
+    self, x, source, mask=None, source_mask=None, past=None, need_weights=False
+):
+    x, weights, _ = Decoder.forward(
+        self, x, source, mask, source_mask, past, need_weights
+    )
     return x, weights
 
 
@@ -207,4 +280,8 @@ def past_needed(self, past, new):
 @wrong("decoder_block", CUT)
 @with_part(Decoder, "join")
 def past_detached(self, past, new):
-    return new if past is None else KeyValue(past.key.detach(), past.value.detach()).extend(new)
+    return (
+        new
+        if past is None
+        else KeyValue(past.key.detach(), past.value.detach()).extend(new)
+    )

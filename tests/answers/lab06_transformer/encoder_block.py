@@ -1,7 +1,15 @@
 """Answers to encoder_block."""
 
 from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import JOINED, NORM, PARTS, Block, block_weights, masks_of, sizes
+from answers.lab06_transformer.blocks import (
+    JOINED,
+    NORM,
+    PARTS,
+    Block,
+    block_weights,
+    masks_of,
+    sizes,
+)
 from answers.signs import FITS, NO_NAME, NONE, TOO_MUCH
 
 from attention_course.attention import MultiHeadAttention
@@ -16,7 +24,12 @@ def any_reading(g):
         dim = 2 * h * width
         for number, mask in enumerate(masks_of(g, b, t, t)):
             weights = block_weights(g, dim, hidden, ["self"])
-            yield Request((draw(g, b, t, dim), mask), (dim, h, hidden, 0, number % 2), weights, gradients=True)
+            yield Request(
+                (draw(g, b, t, dim), mask),
+                (dim, h, hidden, 0, number % 2),
+                weights,
+                gradients=True,
+            )
 
 
 class EncoderBlock(Block):
@@ -30,7 +43,9 @@ class EncoderBlock(Block):
     def forward(self, x, mask=None):
         query = self.enter(self.around_self, x)
         seen = self.remember(self.self_attention, query)
-        x = self.leave(self.around_self, x, self.look(self.self_attention, query, seen, mask))
+        x = self.leave(
+            self.around_self, x, self.look(self.self_attention, query, seen, mask)
+        )
         return self.think(x), seen
 
 
@@ -43,7 +58,12 @@ def attention_alone(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
     x, _ = self.self_attention.ask(query, seen, mask)
-    return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), seen
+    return (
+        self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        ),
+        seen,
+    )
 
 
 @wrong("encoder_block", "the way around begins behind the norm", JOINED)
@@ -78,8 +98,15 @@ def written_as_pre_norm(self, x, mask=None):
 def normed_twice(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
-    x = self.around_self.norm(self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]))
-    return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), seen
+    x = self.around_self.norm(
+        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
+    )
+    return (
+        self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        ),
+        seen,
+    )
 
 
 @wrong("encoder_block", JOINED)
@@ -88,7 +115,12 @@ def added_twice(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
     x = x + self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), seen
+    return (
+        self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        ),
+        seen,
+    )
 
 
 @wrong("encoder_block", "both sub-layers read what came in", JOINED)
@@ -96,7 +128,9 @@ def added_twice(self, x, mask=None):
 def in_parallel(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
-    added = self.self_attention.ask(query, seen, mask)[0] + self.feed_forward(self.around_feed_forward.before(x))
+    added = self.self_attention.ask(query, seen, mask)[0] + self.feed_forward(
+        self.around_feed_forward.before(x)
+    )
     return self.around_self.after(x, added), seen
 
 
@@ -105,16 +139,24 @@ def in_parallel(self, x, mask=None):
 def never_thinks(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
-    return self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]), seen
+    return (
+        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]),
+        seen,
+    )
 
 
 @wrong("encoder_block", JOINED)
 @with_part(EncoderBlock, "forward")
 def thinks_first(self, x, mask=None):
-    x = self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
+    x = self.around_feed_forward.after(
+        x, self.feed_forward(self.around_feed_forward.before(x))
+    )
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
-    return self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]), seen
+    return (
+        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]),
+        seen,
+    )
 
 
 @wrong("encoder_block", "the mask reaches nothing", "another mask")
@@ -123,7 +165,12 @@ def mask_forgotten(self, x, mask=None):
     query = self.around_self.before(x)
     seen = self.self_attention.remember(query, query)
     x = self.around_self.after(x, self.self_attention.ask(query, seen)[0])
-    return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), seen
+    return (
+        self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        ),
+        seen,
+    )
 
 
 @wrong("encoder_block", "another mask")
@@ -133,7 +180,12 @@ def always_causal(self, x, mask=None):
     seen = self.self_attention.remember(query, query)
     causal = None if mask is None else mask & causal_mask(x.size(1), x.device)
     x = self.around_self.after(x, self.self_attention.ask(query, seen, causal)[0])
-    return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), seen
+    return (
+        self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        ),
+        seen,
+    )
 
 
 @wrong("encoder_block", TOO_MUCH)
@@ -149,7 +201,12 @@ def weights_returned(self, x, mask=None):
     seen = self.self_attention.remember(query, query)
     context, weights = self.self_attention.ask(query, seen, mask)
     x = self.around_self.after(x, context)
-    return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), weights
+    return (
+        self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        ),
+        weights,
+    )
 
 
 @wrong("encoder_block", "something else is remembered")
@@ -169,7 +226,11 @@ def dropout_left_out(self, x, mask=None):
     return self.think(x), seen
 
 
-@wrong("encoder_block", "dropout at another place", "the sub-layers are joined in another way")
+@wrong(
+    "encoder_block",
+    "dropout at another place",
+    "the sub-layers are joined in another way",
+)
 @with_part(EncoderBlock, "forward")
 def added_the_wrong_way_around(self, x, mask=None):
     query = self.around_self.before(x)
@@ -189,7 +250,10 @@ def mask_needed(self, x, mask=None):
 def name_misspelt(self, x, mask=None):
     query = self.around_attention.before(x)
     seen = self.self_attention.remember(query, query)
-    return self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]), seen
+    return (
+        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]),
+        seen,
+    )
 
 
 @wrong("encoder_block", FITS)

@@ -41,7 +41,9 @@ class Writer:
         return self.join(tokens)
 
     def begin(self, source, bos):
-        return torch.full((source.size(0), 1), bos, dtype=torch.long, device=source.device)
+        return torch.full(
+            (source.size(0), 1), bos, dtype=torch.long, device=source.device
+        )
 
     def choose(self, logits):
         return logits.argmax(dim=-1)
@@ -66,11 +68,15 @@ def greedy_with(**parts):
 
 
 def right_writing(part):
-    return lambda function: right("greedy", function.__name__)(greedy_with(**{part: function}))
+    return lambda function: right("greedy", function.__name__)(
+        greedy_with(**{part: function})
+    )
 
 
 def wrong_writing(part, *names):
-    return lambda function: wrong("greedy", *names)(named(greedy_with(**{part: function}), function))
+    return lambda function: wrong("greedy", *names)(
+        named(greedy_with(**{part: function}), function)
+    )
 
 
 right("greedy", "step_by_step")(greedy_with())
@@ -143,7 +149,10 @@ def filled_in(model, source, lengths, bos, eos, max_length):
     memory = model.encode(source, lengths)
     cache = model.start(memory)
     tokens = torch.full((source.size(0), max_length), eos, device=source.device)
-    token, going = torch.full_like(tokens[:, :1], bos), torch.ones_like(tokens[:, 0], dtype=torch.bool)
+    token, going = (
+        torch.full_like(tokens[:, :1], bos),
+        torch.ones_like(tokens[:, 0], dtype=torch.bool),
+    )
     for t in range(max_length):
         logits, _, cache = model.step(token, memory, cache)
         token = logits.argmax(-1)
@@ -169,7 +178,13 @@ def over_the_batch(self, logits):
     return logits.argmax(dim=0)[..., : logits.size(0)].T
 
 
-@wrong_writing("choose", FITS, "other tokens are fed or chosen", "written for one number of axes", ONE_AXIS)
+@wrong_writing(
+    "choose",
+    FITS,
+    "other tokens are fed or chosen",
+    "written for one number of axes",
+    ONE_AXIS,
+)
 def over_the_time(self, logits):
     return logits.argmax(dim=1)
 
@@ -247,7 +262,10 @@ def feeds_everything(model, source, lengths, bos, eos, max_length):
 
 @wrong("greedy", "more work than needed")
 def encodes_at_every_step(model, source, lengths, bos, eos, max_length):
-    cache, token = model.start(model.encode(source, lengths)), torch.full((source.size(0), 1), bos)
+    cache, token = (
+        model.start(model.encode(source, lengths)),
+        torch.full((source.size(0), 1), bos),
+    )
     tokens, ended = [], token == -1
     for _ in range(max_length):
         logits, _, cache = model.step(token, model.encode(source, lengths), cache)

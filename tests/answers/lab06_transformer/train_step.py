@@ -19,11 +19,14 @@ def any_batches(g):
             tokens = torch.randint(v, (2, n, b, t), generator=g)
             tokens[:, :, 0, 0] = v - 1
             source = torch.randint(v, (n, b, s), generator=g)
-            yield Request((draw(g, v, v), draw(g, v, v), source, *tokens, torch.empty(clip, 0)))
+            yield Request(
+                (draw(g, v, v), draw(g, v, v), source, *tokens, torch.empty(clip, 0))
+            )
 
 
 def steps_with(loss=None, update=None, returned=None):
-    """Make a step of training of the lines that are given, and the usual ones for the rest."""
+    """Make a step of training of the lines that are given, and the usual ones for the
+    rest."""
 
     def usual_loss(logits, target):
         return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
@@ -61,7 +64,12 @@ def classes_second(logits, target):
 
 @right_loss
 def sum_over_count(logits, target):
-    total = F.cross_entropy(logits.reshape(-1, logits.size(-1)), target.reshape(-1), ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits.reshape(-1, logits.size(-1)),
+        target.reshape(-1),
+        ignore_index=PAD,
+        reduction="sum",
+    )
     return total / (target != PAD).sum()
 
 
@@ -85,7 +93,9 @@ def masked_mean(logits, target):
 
 @right_loss
 def by_nll(logits, target):
-    return F.nll_loss(F.log_softmax(logits, dim=-1).flatten(0, 1), target.flatten(), ignore_index=PAD)
+    return F.nll_loss(
+        F.log_softmax(logits, dim=-1).flatten(0, 1), target.flatten(), ignore_index=PAD
+    )
 
 
 @right_loss
@@ -97,7 +107,10 @@ def by_logsumexp(logits, target):
 
 @right_loss
 def sentence_after_sentence(logits, target):
-    sums = [F.cross_entropy(x, y, ignore_index=PAD, reduction="sum") for x, y in zip(logits, target)]
+    sums = [
+        F.cross_entropy(x, y, ignore_index=PAD, reduction="sum")
+        for x, y in zip(logits, target)
+    ]
     return sum(sums) / (target != PAD).sum()
 
 
@@ -130,7 +143,9 @@ def gradients_asked_for(model, optimizer, loss, clip_norm):
 @right_update
 def cleared_at_the_end(model, optimizer, loss, clip_norm):
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(list(model.parameters()), max_norm=clip_norm, foreach=False)
+    torch.nn.utils.clip_grad_norm_(
+        list(model.parameters()), max_norm=clip_norm, foreach=False
+    )
     optimizer.step()
     optimizer.zero_grad(set_to_none=False)
 
@@ -143,7 +158,9 @@ def wrong_loss(*names):
 
 
 def wrong_update(*names):
-    return lambda update: wrong("train_step", *names)(named(steps_with(update=update), update))
+    return lambda update: wrong("train_step", *names)(
+        named(steps_with(update=update), update)
+    )
 
 
 def named(thing, like):
@@ -158,7 +175,9 @@ def padding_counted(logits, target):
 
 @wrong_loss("divided by padding, too", "something is wrong with the padding")
 def zeros_averaged(logits, target):
-    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="none").mean()
+    return F.cross_entropy(
+        logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="none"
+    ).mean()
 
 
 @wrong_loss("mean of the sentences' means", "something is wrong with the padding")
@@ -169,17 +188,23 @@ def sentence_means(logits, target):
 
 @wrong_loss("the sum of the losses, not their mean")
 def summed(logits, target):
-    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="sum")
+    return F.cross_entropy(
+        logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="sum"
+    )
 
 
 @wrong_loss("another loss")
 def per_sentence(logits, target):
-    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="sum") / len(target)
+    return F.cross_entropy(
+        logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="sum"
+    ) / len(target)
 
 
 @wrong_loss("softmax before cross-entropy")
 def softmax_twice(logits, target):
-    return F.cross_entropy(torch.softmax(logits, dim=-1).flatten(0, 1), target.flatten(), ignore_index=PAD)
+    return F.cross_entropy(
+        torch.softmax(logits, dim=-1).flatten(0, 1), target.flatten(), ignore_index=PAD
+    )
 
 
 @wrong_loss("shapes that do not fit", "written for one number of axes")
@@ -189,10 +214,14 @@ def classes_last(logits, target):
 
 @wrong_loss("another loss")
 def viewed_not_turned(logits, target):
-    return F.cross_entropy(logits.reshape(len(target), -1, target.size(1)), target, ignore_index=PAD)
+    return F.cross_entropy(
+        logits.reshape(len(target), -1, target.size(1)), target, ignore_index=PAD
+    )
 
 
-@wrong_update("gradients of earlier steps added", "something is wrong from the second step on")
+@wrong_update(
+    "gradients of earlier steps added", "something is wrong from the second step on"
+)
 def never_cleared(model, optimizer, loss, clip_norm):
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
@@ -221,7 +250,9 @@ def no_backward(model, optimizer, loss, clip_norm):
     optimizer.step()
 
 
-@wrong_update("the gradient is not cut", "something is wrong with the length of the gradient")
+@wrong_update(
+    "the gradient is not cut", "something is wrong with the length of the gradient"
+)
 def cut_after_the_step(model, optimizer, loss, clip_norm):
     optimizer.zero_grad()
     loss.backward()
@@ -229,7 +260,10 @@ def cut_after_the_step(model, optimizer, loss, clip_norm):
     nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
 
 
-@wrong_update("each number of the gradient is cut", "something is wrong with the length of the gradient")
+@wrong_update(
+    "each number of the gradient is cut",
+    "something is wrong with the length of the gradient",
+)
 def cut_number_by_number(model, optimizer, loss, clip_norm):
     optimizer.zero_grad()
     loss.backward()
@@ -247,7 +281,10 @@ def cut_parameter_by_parameter(model, optimizer, loss, clip_norm):
     optimizer.step()
 
 
-@wrong_update("something is wrong with the length of the gradient", "the loss is right, the step is not")
+@wrong_update(
+    "something is wrong with the length of the gradient",
+    "the loss is right, the step is not",
+)
 def always_of_that_length(model, optimizer, loss, clip_norm):
     optimizer.zero_grad()
     loss.backward()
@@ -268,12 +305,16 @@ def two_steps(model, optimizer, loss, clip_norm):
 
 @wrong("train_step", "the token that was given is asked for")
 def asks_what_it_gives(model, optimizer, batch, clip_norm):
-    return steps_with()(model, optimizer, batch._replace(target_out=batch.target_in), clip_norm)
+    return steps_with()(
+        model, optimizer, batch._replace(target_out=batch.target_in), clip_norm
+    )
 
 
 @wrong("train_step", "another loss")
 def gives_what_it_asks(model, optimizer, batch, clip_norm):
-    return steps_with()(model, optimizer, batch._replace(target_in=batch.target_out), clip_norm)
+    return steps_with()(
+        model, optimizer, batch._replace(target_in=batch.target_out), clip_norm
+    )
 
 
 @wrong("train_step", NOTHING)
@@ -282,7 +323,10 @@ def nothing_said(model, optimizer, batch, clip_norm):
 
 
 wrong("train_step", "another loss is returned")(
-    named(steps_with(returned=lambda loss: loss.detach().exp()), type("perplexity", (), {}))
+    named(
+        steps_with(returned=lambda loss: loss.detach().exp()),
+        type("perplexity", (), {}),
+    )
 )
 
 

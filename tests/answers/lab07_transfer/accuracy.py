@@ -11,7 +11,9 @@ from attention_course.questions.core import Request
 def any_batches(g):
     for number in range(24):
         sizes = torch.randint(1, 9, (1 + number % 4,), generator=g).tolist()
-        words, labels, length = (2 + n for n in torch.randint(6, (3,), generator=g).tolist())
+        words, labels, length = (
+            2 + n for n in torch.randint(6, (3,), generator=g).tolist()
+        )
         table = draw(g, words, labels)
         source = torch.randint(words, (sum(sizes), length), generator=g)
         answers = torch.where(
@@ -19,7 +21,15 @@ def any_batches(g):
             table[source[:, 0]].argmax(-1),
             torch.randint(labels, (sum(sizes),), generator=g),
         )
-        yield Request((table, source, answers[:, None], torch.zeros(sizes), torch.empty(number % 2, 0)))
+        yield Request(
+            (
+                table,
+                source,
+                answers[:, None],
+                torch.zeros(sizes),
+                torch.empty(number % 2, 0),
+            )
+        )
 
 
 @right("accuracy")
@@ -54,7 +64,10 @@ def all_at_the_end(model, batches):
     before = model.training
     model.eval()
     with torch.no_grad():
-        hits = [model(b.source, b.lengths)[0].argmax(1, keepdim=True) == b.labels for b in batches]
+        hits = [
+            model(b.source, b.lengths)[0].argmax(1, keepdim=True) == b.labels
+            for b in batches
+        ]
     if before:
         model.train()
     return torch.cat(hits).float().mean().item()
@@ -69,7 +82,13 @@ def weighted_mean(model, batches):
         for batch in batches:
             logits, _ = model(batch.source, batch.lengths)
             n = batch.labels.size(0)
-            share += n * (logits.max(dim=1).indices == batch.labels.view(-1)).double().mean().item()
+            share += (
+                n
+                * (logits.max(dim=1).indices == batch.labels.view(-1))
+                .double()
+                .mean()
+                .item()
+            )
             total += n
     model.train(training)
     return share / total
@@ -99,7 +118,9 @@ def with_finally(model, batches):
         for batch in batches:
             with torch.no_grad():
                 best = torch.argmax(model(batch.source, batch.lengths)[0], dim=1)
-            counts += torch.tensor([best.eq(batch.labels.flatten()).sum(), best.numel()])
+            counts += torch.tensor(
+                [best.eq(batch.labels.flatten()).sum(), best.numel()]
+            )
         return float(counts[0] / counts[1])
     finally:
         model.train(was)
@@ -154,7 +175,10 @@ def by_set_grad_enabled(model, batches):
     was_training, enabled = model.training, torch.is_grad_enabled()
     model.eval()
     torch.set_grad_enabled(False)
-    scores = [(model(b.source, b.lengths)[0].topk(1).indices == b.labels).squeeze(1) for b in batches]
+    scores = [
+        (model(b.source, b.lengths)[0].topk(1).indices == b.labels).squeeze(1)
+        for b in batches
+    ]
     torch.set_grad_enabled(enabled)
     model.train(was_training)
     flat = [bool(x) for row in scores for x in row]
@@ -166,18 +190,29 @@ def through_numpy(model, batches):
     state = bool(model.training)
     model.eval()
     with torch.no_grad():
-        pairs = [(model(b.source, b.lengths)[0].numpy().argmax(1), b.labels.numpy()[:, 0]) for b in batches]
+        pairs = [
+            (model(b.source, b.lengths)[0].numpy().argmax(1), b.labels.numpy()[:, 0])
+            for b in batches
+        ]
     model.train(state)
     return float(sum((a == b).sum() for a, b in pairs) / sum(len(a) for a, _ in pairs))
 
 
-def counted(before=lambda model: model.eval(), after=lambda model, was: model.train(was), grad=torch.no_grad):
+def counted(
+    before=lambda model: model.eval(),
+    after=lambda model, was: model.train(was),
+    grad=torch.no_grad,
+):
     def measured(model, batches):
         was, hits, count = model.training, 0, 0
         before(model)
         with grad():
             for b in batches:
-                hits += (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0]).sum().item()
+                hits += (
+                    (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0])
+                    .sum()
+                    .item()
+                )
                 count += len(b.labels)
         after(model, was)
         return hits / count
@@ -190,9 +225,19 @@ def entered(name, thing, *names):
     wrong("accuracy", *names)(thing)
 
 
-entered("left_in_eval", counted(after=lambda model, was: None), "the model is left in eval mode")
-entered("left_in_training", counted(after=lambda model, was: model.train()), "the model is left in training mode")
-entered("never_in_eval", counted(before=lambda model: None), "measured in training mode")
+entered(
+    "left_in_eval",
+    counted(after=lambda model, was: None),
+    "the model is left in eval mode",
+)
+entered(
+    "left_in_training",
+    counted(after=lambda model, was: model.train()),
+    "the model is left in training mode",
+)
+entered(
+    "never_in_eval", counted(before=lambda model: None), "measured in training mode"
+)
 entered("gradients_on", counted(grad=torch.enable_grad), "gradients are kept")
 
 
@@ -208,30 +253,49 @@ def labels_with_an_axis(model, batches):
     model.eval()
     with torch.no_grad():
         for batch in batches:
-            hits += (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels).sum().item()
+            hits += (
+                (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels)
+                .sum()
+                .item()
+            )
             count += len(batch.labels)
     model.train(was_training)
     return hits / count
 
 
-@wrong("accuracy", "counted in another way", "the batches are put together in another way")
+@wrong(
+    "accuracy", "counted in another way", "the batches are put together in another way"
+)
 def mean_with_an_axis(model, batches):
     was_training, hits = model.training, []
     model.eval()
     with torch.no_grad():
         for batch in batches:
-            hits += [(model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels).float().mean()]
+            hits += [
+                (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels)
+                .float()
+                .mean()
+            ]
     model.train(was_training)
     return torch.stack(hits).mean().item()
 
 
-@wrong("accuracy", "the mean of the batches' shares", "the batches are put together in another way")
+@wrong(
+    "accuracy",
+    "the mean of the batches' shares",
+    "the batches are put together in another way",
+)
 def mean_of_means(model, batches):
     was_training, shares = model.training, []
     model.eval()
     with torch.no_grad():
         for b in batches:
-            shares.append((model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0]).float().mean().item())
+            shares.append(
+                (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0])
+                .float()
+                .mean()
+                .item()
+            )
     model.train(was_training)
     return sum(shares) / len(shares)
 
@@ -242,7 +306,12 @@ def last_batch_alone(model, batches):
     model.eval()
     with torch.no_grad():
         for b in batches:
-            share = (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0]).float().mean().item()
+            share = (
+                (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0])
+                .float()
+                .mean()
+                .item()
+            )
     model.train(was_training)
     return share
 
@@ -258,7 +327,9 @@ def over_sentences(model, batches):
     model.eval()
     with torch.no_grad():
         for b in batches:
-            hits += (model(b.source, b.lengths)[0].argmax(0) == b.labels[:, 0]).sum().item()
+            hits += (
+                (model(b.source, b.lengths)[0].argmax(0) == b.labels[:, 0]).sum().item()
+            )
             count += len(b.labels)
     model.train(was_training)
     return hits / count
@@ -279,7 +350,11 @@ def the_errors(model, batches):
     return 1 - accuracy(model, batches)
 
 
-@wrong("accuracy", "the number of right labels, not their share", "the batches are put together in another way")
+@wrong(
+    "accuracy",
+    "the number of right labels, not their share",
+    "the batches are put together in another way",
+)
 def per_batch(model, batches):
     return accuracy(model, batches) * sum(len(b.labels) for b in batches) / len(batches)
 
@@ -295,7 +370,9 @@ def weights_not_taken_off(model, batches):
     model.eval()
     with torch.no_grad():
         for b in batches:
-            hits += (model(b.source, b.lengths).argmax(-1) == b.labels[:, 0]).sum().item()
+            hits += (
+                (model(b.source, b.lengths).argmax(-1) == b.labels[:, 0]).sum().item()
+            )
             count += len(b.labels)
     model.train(was_training)
     return hits / count

@@ -13,9 +13,16 @@ from attention_course.questions.core import Request
 def any_depth(g):
     for layers in range(5):
         for freezes in (0, 1):
-            weights = {"body.embeddings.0.weight": draw(g, 7, 4), "head.inner.weight": draw(g, 4, 4)}
-            weights |= {f"body.encoder.layer.{i}.0.weight": draw(g, 4, 4) for i in range(layers)}
-            weights |= {f"body.encoder.layer.{i}.0.bias": draw(g, 4) for i in range(layers)}
+            weights = {
+                "body.embeddings.0.weight": draw(g, 7, 4),
+                "head.inner.weight": draw(g, 4, 4),
+            }
+            weights |= {
+                f"body.encoder.layer.{i}.0.weight": draw(g, 4, 4) for i in range(layers)
+            }
+            weights |= {
+                f"body.encoder.layer.{i}.0.bias": draw(g, 4) for i in range(layers)
+            }
             weights |= {
                 "head.inner.bias": draw(g, 4),
                 "head.outer.weight": draw(g, 6, 4),
@@ -31,7 +38,9 @@ class Classifier(nn.Module):
 
     def forward(self, source, lengths):
         mask = padding_mask(lengths.to(source.device), source.size(1))[:, 0]
-        states = self.body(input_ids=source, attention_mask=mask.long()).last_hidden_state
+        states = self.body(
+            input_ids=source, attention_mask=mask.long()
+        ).last_hidden_state
         return self.head(states, mask), None
 
     def freeze(self):
@@ -128,7 +137,9 @@ def _as_ever(self, mode=True):
     return nn.Module.train(self, mode)
 
 
-right("freeze", "the_body_refuses")(classifier("the_body_refuses", freeze=_shut, train=_as_ever))
+right("freeze", "the_body_refuses")(
+    classifier("the_body_refuses", freeze=_shut, train=_as_ever)
+)
 
 
 def _noted(self):
@@ -146,7 +157,9 @@ def _looked_up(self, mode=True):
     return self
 
 
-right("freeze", "another_attribute")(classifier("another_attribute", freeze=_noted, train=_looked_up))
+right("freeze", "another_attribute")(
+    classifier("another_attribute", freeze=_noted, train=_looked_up)
+)
 
 
 @right("freeze")
@@ -222,7 +235,9 @@ def only_at_the_next_train(self):
     self.body.requires_grad_(False)
 
 
-@wrong("freeze", "something rests that should train", "the head is never in training mode")
+@wrong(
+    "freeze", "something rests that should train", "the head is never in training mode"
+)
 @with_part(Classifier, "freeze")
 def all_of_it_in_eval(self):
     self.frozen = True
@@ -270,7 +285,12 @@ def never_asks(self, mode=True):
     return self
 
 
-@wrong("freeze", "the mode is ignored", "something rests that should train", "dropout goes on in the frozen body")
+@wrong(
+    "freeze",
+    "the mode is ignored",
+    "something rests that should train",
+    "dropout goes on in the frozen body",
+)
 @with_part(Classifier, "train")
 def mode_not_handed_on(self, mode=True):
     super(Classifier, self).train()

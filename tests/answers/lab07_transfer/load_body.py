@@ -29,28 +29,51 @@ def chance(g, share):
 def any_file(g):
     for number in range(60):
         present, odd = (0.95, 0.5, 0.2)[number % 3], 0.3 if number % 2 else 0.0
-        places = [i for i in range(3 * len(NAMES)) if chance(g, present if i < len(NAMES) else 0.3)]
+        places = [
+            i
+            for i in range(3 * len(NAMES))
+            if chance(g, present if i < len(NAMES) else 0.3)
+        ]
         file = []
         for i in places:
             shape = SHAPES.get(NAMES[i % len(NAMES)], (3, 2))
-            file.append(draw(g, *(n + 1 for n in shape)) if chance(g, odd / 4) else draw(g, *shape))
+            file.append(
+                draw(g, *(n + 1 for n in shape))
+                if chance(g, odd / 4)
+                else draw(g, *shape)
+            )
         own = [draw(g, *shape) for shape in SHAPES.values()]
-        yield Request((torch.empty(number % 2, 0), torch.tensor(places, dtype=torch.long), *own, *file))
+        yield Request(
+            (
+                torch.empty(number % 2, 0),
+                torch.tensor(places, dtype=torch.long),
+                *own,
+                *file,
+            )
+        )
 
 
 def refuse(name, tensor, wanted):
-    raise ValueError(f"{name} has shape {tuple(tensor.shape)}, the body wants {tuple(wanted.shape)}")
+    raise ValueError(
+        f"{name} has shape {tuple(tensor.shape)}, the body wants {tuple(wanted.shape)}"
+    )
 
 
 @right("load_body")
 def load_body(body, weights, prefix):
     own = body.state_dict()
-    fitting = {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    fitting = {
+        name.removeprefix(prefix): x
+        for name, x in weights.items()
+        if name.startswith(prefix)
+    }
     for name, x in fitting.items():
         if name in own and x.shape != own[name].shape:
             refuse(name, x, own[name])
     missing, _ = body.load_state_dict(fitting, strict=False)
-    return missing, [name for name in weights if name not in {prefix + known for known in own}]
+    return missing, [
+        name for name in weights if name not in {prefix + known for known in own}
+    ]
 
 
 @right("load_body")
@@ -74,7 +97,9 @@ def parameters_under_no_grad(body, weights, prefix):
         if theirs is None:
             missing.append(name)
         elif theirs.shape != parameter.shape:
-            raise ValueError(f"{name}: {tuple(theirs.shape)} is not {tuple(parameter.shape)}")
+            raise ValueError(
+                f"{name}: {tuple(theirs.shape)} is not {tuple(parameter.shape)}"
+            )
     used = []
     with torch.no_grad():
         for name, parameter in body.named_parameters():
@@ -87,7 +112,11 @@ def parameters_under_no_grad(body, weights, prefix):
 @right("load_body")
 def copied_through_data(body, weights, prefix):
     parameters = dict(body.named_parameters())
-    wrong_ones = [n for n, p in parameters.items() if prefix + n in weights and weights[prefix + n].shape != p.shape]
+    wrong_ones = [
+        n
+        for n, p in parameters.items()
+        if prefix + n in weights and weights[prefix + n].shape != p.shape
+    ]
     if wrong_ones:
         raise ValueError(", ".join(wrong_ones))
     missing = set(parameters)
@@ -130,7 +159,12 @@ def a_new_state(body, weights, prefix):
             merged[name] = state[name]
             missing.append(name)
     body.load_state_dict(merged)
-    return missing, list(filter(lambda name: name.removeprefix(prefix) not in state or name in state, weights))
+    return missing, list(
+        filter(
+            lambda name: name.removeprefix(prefix) not in state or name in state,
+            weights,
+        )
+    )
 
 
 @right("load_body")
@@ -176,7 +210,9 @@ def with_get_parameter(body, weights, prefix):
         nn.init._no_grad_fill_(body.get_parameter(name), 0.0)
         with torch.no_grad():
             body.get_parameter(name).add_(weights[f"{prefix}{name}"])
-    return tuple(n for n in names if n not in known), tuple(w for w in weights if w not in [prefix + n for n in known])
+    return tuple(n for n in names if n not in known), tuple(
+        w for w in weights if w not in [prefix + n for n in known]
+    )
 
 
 @right("load_body")
@@ -214,15 +250,23 @@ def partitioned(body, weights, prefix):
     return body.load_state_dict(fitting, strict=False).missing_keys, unexpected
 
 
-@wrong("load_body", "letters stripped, not the prefix", "not everything arrives in the body")
+@wrong(
+    "load_body",
+    "letters stripped, not the prefix",
+    "not everything arrives in the body",
+)
 def stripped(body, weights, prefix):
     own = body.state_dict()
-    fitting = {name.lstrip(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    fitting = {
+        name.lstrip(prefix): x for name, x in weights.items() if name.startswith(prefix)
+    }
     for name, x in fitting.items():
         if name in own and x.shape != own[name].shape:
             refuse(name, x, own[name])
     missing, _ = body.load_state_dict(fitting, strict=False)
-    return missing, [name for name in weights if name not in {prefix + known for known in own}]
+    return missing, [
+        name for name in weights if name not in {prefix + known for known in own}
+    ]
 
 
 @wrong("load_body", "the prefix left on", "nothing arrives in the body")
@@ -244,7 +288,11 @@ def any_name_taken(body, weights, prefix):
 @wrong("load_body", "other names are told")
 def unexpected_without_prefix(body, weights, prefix):
     own = body.state_dict()
-    table = {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    table = {
+        name.removeprefix(prefix): x
+        for name, x in weights.items()
+        if name.startswith(prefix)
+    }
     for name in table:
         if name in own and table[name].shape != own[name].shape:
             refuse(name, table[name], own[name])
@@ -254,21 +302,33 @@ def unexpected_without_prefix(body, weights, prefix):
 @wrong("load_body", "the wrong error")
 def torchs_own_error(body, weights, prefix):
     own = body.state_dict()
-    table = {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    table = {
+        name.removeprefix(prefix): x
+        for name, x in weights.items()
+        if name.startswith(prefix)
+    }
     missing, _ = body.load_state_dict(table, strict=False)
-    return missing, [name for name in weights if name not in {prefix + known for known in own}]
+    return missing, [
+        name for name in weights if name not in {prefix + known for known in own}
+    ]
 
 
 @wrong("load_body", "every name has to have a partner")
 def strict(body, weights, prefix):
-    table = {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    table = {
+        name.removeprefix(prefix): x
+        for name, x in weights.items()
+        if name.startswith(prefix)
+    }
     return body.load_state_dict(table)
 
 
 @wrong("load_body", "another shape is passed over")
 def fitting_shapes_only(body, weights, prefix):
     own = body.state_dict()
-    table = {n.removeprefix(prefix): x for n, x in weights.items() if n.startswith(prefix)}
+    table = {
+        n.removeprefix(prefix): x for n, x in weights.items() if n.startswith(prefix)
+    }
     table = {n: x for n, x in table.items() if n in own and x.shape == own[n].shape}
     missing, _ = body.load_state_dict(table, strict=False)
     return missing, [n for n in weights if n.removeprefix(prefix) not in table]
@@ -284,33 +344,47 @@ def refused_on_the_way(body, weights, prefix):
             refuse(name, weights[prefix + name], tensor)
         else:
             tensor.copy_(weights[prefix + name])
-    return missing, [name for name in weights if name not in {prefix + known for known in own}]
+    return missing, [
+        name for name in weights if name not in {prefix + known for known in own}
+    ]
 
 
 @wrong("load_body", "pointed to, not copied")
 def assigned(body, weights, prefix):
     own = body.state_dict()
-    table = {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    table = {
+        name.removeprefix(prefix): x
+        for name, x in weights.items()
+        if name.startswith(prefix)
+    }
     for name, x in table.items():
         if name in own and x.shape != own[name].shape:
             refuse(name, x, own[name])
     for name, parameter in body.named_parameters():
         if name in table:
             parameter.data = table[name]
-    return [n for n in own if n not in table], [n for n in weights if n not in {prefix + known for known in own}]
+    return [n for n in own if n not in table], [
+        n for n in weights if n not in {prefix + known for known in own}
+    ]
 
 
 @wrong("load_body", "nothing arrives in the body")
 def new_parameters(body, weights, prefix):
     own = body.state_dict()
-    table = {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+    table = {
+        name.removeprefix(prefix): x
+        for name, x in weights.items()
+        if name.startswith(prefix)
+    }
     for name, x in table.items():
         if name in own and x.shape != own[name].shape:
             refuse(name, x, own[name])
         if name in own:
             module, _, last = name.rpartition(".")
             setattr(body.get_submodule(module), last, nn.Parameter(x.clone()))
-    return [n for n in own if n not in table], [n for n in weights if n not in {prefix + known for known in own}]
+    return [n for n in own if n not in table], [
+        n for n in weights if n not in {prefix + known for known in own}
+    ]
 
 
 @wrong("load_body", "copied with the gradient on")
@@ -319,7 +393,9 @@ def gradient_on(body, weights, prefix):
     for name, parameter in own.items():
         if prefix + name in weights:
             parameter.copy_(weights[prefix + name])
-    return [n for n in own if prefix + n not in weights], [n for n in weights if n.removeprefix(prefix) not in own]
+    return [n for n in own if prefix + n not in weights], [
+        n for n in weights if n.removeprefix(prefix) not in own
+    ]
 
 
 @wrong("load_body", "frozen on the way")
@@ -332,7 +408,9 @@ def no_gradient_any_more(body, weights, prefix):
         parameter.requires_grad = False
         if prefix + name in weights:
             parameter.copy_(weights[prefix + name])
-    return [n for n in own if prefix + n not in weights], [n for n in weights if n not in {prefix + k for k in own}]
+    return [n for n in own if prefix + n not in weights], [
+        n for n in weights if n not in {prefix + k for k in own}
+    ]
 
 
 @wrong("load_body", "missing and unexpected exchanged", "other names are told")
@@ -351,7 +429,9 @@ def the_table_alone(body, weights, prefix):
     for name in own:
         if prefix + name in weights:
             own[name] = weights[prefix + name]
-    return [n for n in own if prefix + n not in weights], [n for n in weights if n.removeprefix(prefix) not in own]
+    return [n for n in own if prefix + n not in weights], [
+        n for n in weights if n.removeprefix(prefix) not in own
+    ]
 
 
 @wrong("load_body", NO_NAME, "every name has to have a partner")

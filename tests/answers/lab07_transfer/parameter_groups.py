@@ -23,8 +23,15 @@ def asking(part):
 @right("parameter_groups")
 def parameter_groups(model, rate, decay):
     groups = []
-    for depth, part in enumerate([model.head, *reversed(model.body.encoder.layer), model.body.embeddings]):
-        groups.append({"params": [p for p in part.parameters() if p.requires_grad], "lr": rate * decay**depth})
+    for depth, part in enumerate(
+        [model.head, *reversed(model.body.encoder.layer), model.body.embeddings]
+    ):
+        groups.append(
+            {
+                "params": [p for p in part.parameters() if p.requires_grad],
+                "lr": rate * decay**depth,
+            }
+        )
     return groups
 
 
@@ -41,7 +48,10 @@ def multiplied_on_the_way(model, rate, decay):
 @right("parameter_groups")
 def from_the_bottom(model, rate, decay):
     parts = [model.body.embeddings, *model.body.encoder.layer, model.head]
-    return [{"params": asking(x), "lr": rate * decay ** (len(parts) - 1 - i)} for i, x in enumerate(parts)]
+    return [
+        {"params": asking(x), "lr": rate * decay ** (len(parts) - 1 - i)}
+        for i, x in enumerate(parts)
+    ]
 
 
 @right("parameter_groups")
@@ -66,7 +76,13 @@ def by_name_of_the_parameter(model, rate, decay):
     top, groups = len(model.body.encoder.layer), []
     for name, p in model.named_parameters():
         words = name.split(".")
-        depth = 0 if words[0] == "head" else top + 1 if words[1] == "embeddings" else top - int(words[3])
+        depth = (
+            0
+            if words[0] == "head"
+            else top + 1
+            if words[1] == "embeddings"
+            else top - int(words[3])
+        )
         if p.requires_grad:
             groups.append({"params": [p], "lr": rate * decay**depth})
     return groups
@@ -74,7 +90,9 @@ def by_name_of_the_parameter(model, rate, decay):
 
 @right("parameter_groups")
 def empty_ones_left_out(model, rate, decay):
-    parts = [model.head] + list(model.body.encoder.layer)[::-1] + [model.body.embeddings]
+    parts = (
+        [model.head] + list(model.body.encoder.layer)[::-1] + [model.body.embeddings]
+    )
     rates = [rate * pow(decay, i) for i in range(len(parts))]
     groups = [dict(params=asking(part), lr=r) for part, r in zip(parts, rates)]
     return [group for group in groups if group["params"]]
@@ -88,7 +106,14 @@ def filtered(model, rate, decay):
     parts.append(model.body.embeddings)
     out = []
     while parts:
-        out.append({"lr": rate, "params": list(filter(lambda p: p.requires_grad, parts.pop(0).parameters()))})
+        out.append(
+            {
+                "lr": rate,
+                "params": list(
+                    filter(lambda p: p.requires_grad, parts.pop(0).parameters())
+                ),
+            }
+        )
         rate = rate * decay
     return out
 
@@ -102,7 +127,9 @@ def yielded(model, rate, decay):
             yield layer, n - i
         yield model.body.embeddings, n + 1
 
-    return [{"params": asking(part), "lr": decay**depth * rate} for part, depth in groups()]
+    return [
+        {"params": asking(part), "lr": decay**depth * rate} for part, depth in groups()
+    ]
 
 
 @right("parameter_groups")
@@ -111,17 +138,26 @@ def in_a_table(model, rate, decay):
     table = {
         depths["head"]: model.head,
         depths["embeddings"]: model.body.embeddings,
-        **{len(model.body.encoder.layer) - i: layer for i, layer in enumerate(model.body.encoder.layer)},
+        **{
+            len(model.body.encoder.layer) - i: layer
+            for i, layer in enumerate(model.body.encoder.layer)
+        },
     }
     return [{"params": asking(table[d]), "lr": rate * decay**d} for d in sorted(table)]
 
 
 @right("parameter_groups")
 def generators(model, rate, decay):
-    first = {"params": (p for p in model.head.parameters() if p.requires_grad), "lr": rate}
+    first = {
+        "params": (p for p in model.head.parameters() if p.requires_grad),
+        "lr": rate,
+    }
     rest = [*reversed([*model.body.encoder.layer]), model.body.embeddings]
     return [first] + [
-        {"params": (p for p in part.parameters() if p.requires_grad), "lr": rate * decay**n}
+        {
+            "params": (p for p in part.parameters() if p.requires_grad),
+            "lr": rate * decay**n,
+        }
         for n, part in enumerate(rest, start=1)
     ]
 
@@ -133,7 +169,9 @@ def recursive(model, rate, decay):
             return []
         return [{"params": asking(parts[0]), "lr": lr}] + go(parts[1:], lr * decay)
 
-    return go([model.head, *list(model.body.encoder.layer)[::-1], model.body.embeddings], rate)
+    return go(
+        [model.head, *list(model.body.encoder.layer)[::-1], model.body.embeddings], rate
+    )
 
 
 def grouped(parts, rates, choose=asking):
@@ -170,12 +208,19 @@ def two_groups(model, rate, decay):
 @wrong("parameter_groups", "frozen parameters are handed over")
 def all_parameters(model, rate, decay):
     parts = [model.head, *reversed(model.body.encoder.layer), model.body.embeddings]
-    return grouped(parts, powers(rate, decay, len(parts)), lambda part: part.parameters())
+    return grouped(
+        parts, powers(rate, decay, len(parts)), lambda part: part.parameters()
+    )
 
 
 @wrong("parameter_groups", "a parameter in two groups")
 def body_and_its_parts(model, rate, decay):
-    parts = [model.head, model.body, *reversed(model.body.encoder.layer), model.body.embeddings]
+    parts = [
+        model.head,
+        model.body,
+        *reversed(model.body.encoder.layer),
+        model.body.embeddings,
+    ]
     return grouped(parts, powers(rate, decay, len(parts)))
 
 
@@ -207,9 +252,16 @@ def embeddings_like_the_lowest_layer(model, rate, decay):
 
 @wrong("parameter_groups", "other rates below the head")
 def first_layer_at_the_full_rate(model, rate, decay):
-    layers = grouped(list(reversed(model.body.encoder.layer)), powers(rate, decay, len(model.body.encoder.layer)))
+    layers = grouped(
+        list(reversed(model.body.encoder.layer)),
+        powers(rate, decay, len(model.body.encoder.layer)),
+    )
     last = rate * decay ** len(layers)
-    return [{"params": asking(model.head), "lr": rate}, *layers, {"params": asking(model.body.embeddings), "lr": last}]
+    return [
+        {"params": asking(model.head), "lr": rate},
+        *layers,
+        {"params": asking(model.body.embeddings), "lr": last},
+    ]
 
 
 @wrong("parameter_groups", "other rates below the head", "one rate for the whole body")
@@ -221,7 +273,10 @@ def one_layer_expected(model, rate, decay):
 @wrong("parameter_groups", "other rates below the head")
 def for_three_layers(model, rate, decay):
     layers = model.body.encoder.layer
-    below = [{"params": asking(layer), "lr": rate * decay ** (3 - i)} for i, layer in enumerate(layers)]
+    below = [
+        {"params": asking(layer), "lr": rate * decay ** (3 - i)}
+        for i, layer in enumerate(layers)
+    ]
     last = {"params": asking(model.body.embeddings), "lr": rate * decay**4}
     return [{"params": asking(model.head), "lr": rate}, *below, last]
 
@@ -235,13 +290,19 @@ def pairs(model, rate, decay):
 @wrong("parameter_groups", "a group without its keys")
 def misnamed_key(model, rate, decay):
     parts = [model.head, *reversed(model.body.encoder.layer), model.body.embeddings]
-    return [{"parameters": asking(p), "lr": lr} for p, lr in zip(parts, powers(rate, decay, len(parts)))]
+    return [
+        {"parameters": asking(p), "lr": lr}
+        for p, lr in zip(parts, powers(rate, decay, len(parts)))
+    ]
 
 
 @wrong("parameter_groups", "a group without a rate")
 def misnamed_rate(model, rate, decay):
     parts = [model.head, *reversed(model.body.encoder.layer), model.body.embeddings]
-    return [{"params": asking(p), "rate": lr} for p, lr in zip(parts, powers(rate, decay, len(parts)))]
+    return [
+        {"params": asking(p), "rate": lr}
+        for p, lr in zip(parts, powers(rate, decay, len(parts)))
+    ]
 
 
 @wrong("parameter_groups", "a group without its keys")

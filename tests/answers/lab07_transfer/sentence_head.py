@@ -15,10 +15,21 @@ def any_sentences(g):
         for s in (1, 3, 6):
             for dropout in (0, 1, 2):
                 dim, labels = torch.randint(1, 6, (2,), generator=g).tolist()
-                weights = {"inner.weight": draw(g, dim, dim), "inner.bias": draw(g, dim)}
-                weights |= {"outer.weight": draw(g, labels, dim), "outer.bias": draw(g, labels)}
+                weights = {
+                    "inner.weight": draw(g, dim, dim),
+                    "inner.bias": draw(g, dim),
+                }
+                weights |= {
+                    "outer.weight": draw(g, labels, dim),
+                    "outer.bias": draw(g, labels),
+                }
                 mask = torch.rand(b, s, generator=g) < 0.6
-                yield Request((draw(g, b, s, dim), mask), (dim, labels, dropout), weights, gradients=True)
+                yield Request(
+                    (draw(g, b, s, dim), mask),
+                    (dim, labels, dropout),
+                    weights,
+                    gradients=True,
+                )
 
 
 class Head(nn.Module):
@@ -93,7 +104,9 @@ def position_by_position(self, states, mask):
 @with_part(Head, "pool")
 def maximum_of_one(self, states, mask):
     count = mask.sum(1)
-    return (states.mT * mask[:, None]).sum(-1) / torch.maximum(count, torch.ones_like(count)).unsqueeze(1)
+    return (states.mT * mask[:, None]).sum(-1) / torch.maximum(
+        count, torch.ones_like(count)
+    ).unsqueeze(1)
 
 
 @right("sentence_head")
@@ -106,7 +119,9 @@ def maps_by_hand(self, mean):
 @right("sentence_head")
 @with_part(Head, "answer")
 def functional(self, mean):
-    hidden = 2 * torch.sigmoid(2 * F.linear(mean, self.inner.weight, self.inner.bias)) - 1
+    hidden = (
+        2 * torch.sigmoid(2 * F.linear(mean, self.inner.weight, self.inner.bias)) - 1
+    )
     return F.linear(self.dropout(hidden), self.outer.weight, self.outer.bias)
 
 
@@ -121,7 +136,9 @@ def mapped_before_the_mean(self, states, mask):
 @right("sentence_head")
 @with_part(Head, "pool")
 def nan_taken_out(self, states, mask):
-    mean = (states * mask[..., None]).sum(1) / (mask.sum(1, keepdim=True) + (mask.sum(1, keepdim=True) == 0))
+    mean = (states * mask[..., None]).sum(1) / (
+        mask.sum(1, keepdim=True) + (mask.sum(1, keepdim=True) == 0)
+    )
     return mean
 
 
@@ -149,22 +166,39 @@ def mask_without_an_axis(self, states, mask):
     return (states * mask).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
-@wrong("sentence_head", FITS, "the mean is taken in another way", "the head is put together in another way")
+@wrong(
+    "sentence_head",
+    FITS,
+    "the mean is taken in another way",
+    "the head is put together in another way",
+)
 @with_part(Head, "pool")
 def count_without_an_axis(self, states, mask):
     return (states * mask[..., None]).sum(1) / mask.sum(1).clamp(min=1)
 
 
-@wrong("sentence_head", "the mean is taken in another way", "padding counts", "divided by padding, too")
+@wrong(
+    "sentence_head",
+    "the mean is taken in another way",
+    "padding counts",
+    "divided by padding, too",
+)
 @with_part(Head, "pool")
 def all_of_the_batch(self, states, mask):
     return (states * mask[..., None]).sum(1) / mask.sum(1).max()
 
 
-@wrong("sentence_head", "the head is put together in another way", "the sum, not the mean", FITS)
+@wrong(
+    "sentence_head",
+    "the head is put together in another way",
+    "the sum, not the mean",
+    FITS,
+)
 @with_part(Head, "pool")
 def mean_over_sentences(self, states, mask):
-    return (states * mask[..., None]).sum(0)[: states.size(0)] / mask.sum(0)[: states.size(0), None].clamp(min=1)
+    return (states * mask[..., None]).sum(0)[: states.size(0)] / mask.sum(0)[
+        : states.size(0), None
+    ].clamp(min=1)
 
 
 @wrong("sentence_head", "a division by no token at all", "not a number")
@@ -239,4 +273,6 @@ def word_by_word(self, states, mask):
 @wrong("sentence_head", DTYPE)
 @with_part(Head, "pool")
 def mask_of_floats(self, states, mask):
-    return (states * mask.float().double()[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+    return (states * mask.float().double()[..., None]).sum(1) / mask.sum(
+        1, keepdim=True
+    ).clamp(min=1)

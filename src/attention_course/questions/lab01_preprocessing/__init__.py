@@ -1,4 +1,5 @@
-"""What lab01_preprocessing asks: from texts to batches, and from logits to a loss and a share of right answers."""
+"""What lab01_preprocessing asks: from texts to batches, and from logits to a loss and a
+share of right answers."""
 
 from attention_course.questions.lab01_preprocessing.collate import COLLATE
 from attention_course.questions.lab01_preprocessing.exact_match import EXACT_MATCH
@@ -8,4 +9,12 @@ from attention_course.questions.lab01_preprocessing.padding_mask import PADDING_
 from attention_course.questions.lab01_preprocessing.tokenize import TOKENIZE
 from attention_course.questions.lab01_preprocessing.vocabulary import VOCABULARY
 
-QUESTIONS = (TOKENIZE, VOCABULARY, PAD_QUESTION, PADDING_MASK, COLLATE, LOSS, EXACT_MATCH)
+QUESTIONS = (
+    TOKENIZE,
+    VOCABULARY,
+    PAD_QUESTION,
+    PADDING_MASK,
+    COLLATE,
+    LOSS,
+    EXACT_MATCH,
+)

@@ -21,4 +21,6 @@ SOURCES, TARGETS = "abcdefg", "nopqrst"
 def letter_task() -> SimpleNamespace:
     # Vocabulary, not core.Vocabulary: where answers are graded, a stub stands there.
     """Make a task whose vocabularies are letters."""
-    return SimpleNamespace(source_vocabulary=Vocabulary(SOURCES), target_vocabulary=Vocabulary(TARGETS))
+    return SimpleNamespace(
+        source_vocabulary=Vocabulary(SOURCES), target_vocabulary=Vocabulary(TARGETS)
+    )

@@ -8,7 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_course import metrics
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.judges import same_numbers
 from attention_course.questions.lab01_preprocessing.strings import PLAIN
 from attention_course.questions.signs import error_like, wrong_output
@@ -19,15 +26,28 @@ ACCURACIES = "02_encoder_decoder.html#encoder-decoder-two"
 WORDS = ("", "o", "ne", "one", "neo", "on", "e", "n", "eo")
 
 
-def _use_exact_match(exact_match: Callable[..., Any], predictions: Tensor, references: Tensor) -> Tensor | None:
-    said, right = ([tuple(WORDS[i] for i in row if i) for row in x.tolist()] for x in (predictions, references))
+def _use_exact_match(
+    exact_match: Callable[..., Any], predictions: Tensor, references: Tensor
+) -> Tensor | None:
+    said, right = (
+        [tuple(WORDS[i] for i in row if i) for row in x.tolist()]
+        for x in (predictions, references)
+    )
     share = exact_match(said, right)
     return None if share is None else torch.tensor(float(share), dtype=torch.float64)
 
 
-def _answers(g: torch.Generator, right: int, wrong: Callable[[Tensor, int], Tensor], rows: int = 7) -> Request:
-    """Draw different tokens per row, and make all but some of the rows wrong, each in its way."""
-    references = torch.stack([torch.randperm(len(WORDS) - 1, generator=g)[:5] + 1 for _ in range(rows)])
+def _answers(
+    g: torch.Generator,
+    right: int,
+    wrong: Callable[[Tensor, int], Tensor],
+    rows: int = 7,
+) -> Request:
+    """Draw different tokens per row, and make all but some of the rows wrong, each in
+    its way."""
+    references = torch.stack(
+        [torch.randperm(len(WORDS) - 1, generator=g)[:5] + 1 for _ in range(rows)]
+    )
     order = torch.randperm(rows, generator=g).tolist()
     predictions = references.clone()
     for row in order[right:]:
@@ -47,7 +67,9 @@ def _right_and_wrong(g: torch.Generator) -> Iterator[Request]:
     yield _answers(g, 4, _one_wrong, rows=4)
     predictions, references = _answers(g, 7, _one_wrong).inputs
     assert predictions is not None
-    yield Request((torch.cat([predictions[:3].roll(1, dims=0), predictions[3:]]), references))
+    yield Request(
+        (torch.cat([predictions[:3].roll(1, dims=0), predictions[3:]]), references)
+    )
 
 
 def _too_long_or_short(g: torch.Generator) -> Iterator[Request]:
@@ -57,12 +79,18 @@ def _too_long_or_short(g: torch.Generator) -> Iterator[Request]:
     predictions, references = _answers(g, 2, short_or_wrong).inputs
     yield Request((predictions, references))
     yield Request((references, predictions))
-    yield Request((torch.tensor([[3, 6], [2, 4]]), torch.tensor([[1, 2, 6], [2, 4, 0]])))
+    yield Request(
+        (torch.tensor([[3, 6], [2, 4]]), torch.tensor([[1, 2, 6], [2, 4, 0]]))
+    )
 
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if finding := same_numbers(request, reply, reference):
-        return finding if reply.error else Finding("another share", "the share of right answers")
+        return (
+            finding
+            if reply.error
+            else Finding("another share", "the share of right answers")
+        )
     return None
 
 
@@ -72,7 +100,9 @@ def _tokenwise(predictions: Any, references: Any) -> float:
 
 
 def _share(test: Callable[[Any, Any], Any]) -> Callable[..., float]:
-    return lambda predictions, references: sum(map(test, predictions, references)) / len(references)
+    return lambda predictions, references: (
+        sum(map(test, predictions, references)) / len(references)
+    )
 
 
 EXACT_MATCH = Question(
@@ -81,8 +111,15 @@ EXACT_MATCH = Question(
     use=_use_exact_match,
     plain=True,
     properties=(
-        Property("the share of answers that are right in every token", 2, _right_and_wrong, _right_share),
-        Property("a token too many or too few is wrong", 1, _too_long_or_short, _right_share),
+        Property(
+            "the share of answers that are right in every token",
+            2,
+            _right_and_wrong,
+            _right_share,
+        ),
+        Property(
+            "a token too many or too few is wrong", 1, _too_long_or_short, _right_share
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -119,11 +156,14 @@ EXACT_MATCH = Question(
             "an answer compared with another example's",
             "The first prediction belongs to the first reference, and so on.",
             ACCURACIES,
-            lambda predictions, references: sum(p in references for p in predictions) / len(references),
+            lambda predictions, references: (
+                sum(p in references for p in predictions) / len(references)
+            ),
         ),
         Misconception(
             "tokens run together before they are compared",
-            "Put together without anything between them, different tokens can make the same text.",
+            "Put together without anything between them, different tokens can make the"
+            " same text.",
             thing=_share(lambda p, r: "".join(p) == "".join(r)),
         ),
         Misconception(
@@ -142,7 +182,9 @@ EXACT_MATCH = Question(
             "right answers counted, not their share",
             "Divide by the number of examples.",
             ACCURACIES,
-            lambda predictions, references: sum(map(tuple.__eq__, predictions, references)),
+            lambda predictions, references: sum(
+                map(tuple.__eq__, predictions, references)
+            ),
         ),
         Misconception(
             "all or nothing over all examples",
@@ -163,7 +205,10 @@ EXACT_MATCH = Question(
         Misconception(
             "tensors expected, where tuples of strings come",
             "Tokens are strings here: compare them in Python.",
-            sign=error_like("too many dimensions|'(list|tuple|str|bool)' object|can't convert|unsupported operand"),
+            sign=error_like(
+                "too many dimensions|'(list|tuple|str|bool)' object|can't"
+                " convert|unsupported operand"
+            ),
         ),
         *PLAIN,
         Misconception(
@@ -171,7 +216,9 @@ EXACT_MATCH = Question(
             "The share is that of the examples.",
             ACCURACIES,
             sign=wrong_output(
-                lambda given, wanted: given.shape == wanted.shape and bool((given > 0) & (given < wanted))
+                lambda given, wanted: (
+                    given.shape == wanted.shape and bool((given > 0) & (given < wanted))
+                )
             ),
         ),
     ),

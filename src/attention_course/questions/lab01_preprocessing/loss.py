@@ -8,10 +8,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import normal
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
-from attention_course.questions.lab01_preprocessing.batches import S, V, draw_ids, letter_task
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
+from attention_course.questions.lab01_preprocessing.batches import (
+    S,
+    V,
+    draw_ids,
+    letter_task,
+)
 from attention_course.questions.pages import FORCING, PADDING
 from attention_course.questions.signs import ANYWHERE, close, error_like
 from attention_course.tasks import core
@@ -28,23 +45,40 @@ class _Table(nn.Module):
         super().__init__()
         self.table = table
 
-    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor) -> tuple[Tensor, None]:
+    def forward(
+        self, source: Tensor, lengths: Tensor, target_in: Tensor
+    ) -> tuple[Tensor, None]:
         return self.table[target_in] + self.table[source].mean(1, keepdim=True), None
 
 
 def _use_loss(
-    loss: Callable[..., Any], source: Tensor, lengths: Tensor, given: Tensor, said: Tensor, table: Tensor
+    loss: Callable[..., Any],
+    source: Tensor,
+    lengths: Tensor,
+    given: Tensor,
+    said: Tensor,
+    table: Tensor,
 ) -> Any:
     result = loss(letter_task(), _Table(table), Batch(source, lengths, given, said))
     if result is None or isinstance(result, Tensor):
         return result
     total, *count = result
-    return total, *(torch.tensor(float(number), dtype=torch.float64) for number in count)
+    return total, *(
+        torch.tensor(float(number), dtype=torch.float64) for number in count
+    )
 
 
-def _taught(g: torch.Generator, sizes: Sequence[int], gradients: bool = True) -> Request:
-    targets = [row[:size] for row, size in zip(draw_ids(g, len(sizes), max(sizes)).tolist(), sizes)]
-    given, said = (core.pad(rows) for rows in ([[BOS, *row] for row in targets], [[*row, EOS] for row in targets]))
+def _taught(
+    g: torch.Generator, sizes: Sequence[int], gradients: bool = True
+) -> Request:
+    targets = [
+        row[:size]
+        for row, size in zip(draw_ids(g, len(sizes), max(sizes)).tolist(), sizes)
+    ]
+    given, said = (
+        core.pad(rows)
+        for rows in ([[BOS, *row] for row in targets], [[*row, EOS] for row in targets])
+    )
     source, lengths = draw_ids(g, len(sizes), S), torch.full((len(sizes),), S)
     return Request((source, lengths, given, said, normal(g, V, V)), gradients=gradients)
 
@@ -73,7 +107,9 @@ def _right_count(request: Request, reply: Reply, reference: Reply) -> Finding | 
         return (
             finding
             if reply.error or count is None or count.numel() != 1
-            else Finding(f"{float(count):g} tokens", f"{float(reference.outputs[0]):g} tokens")
+            else Finding(
+                f"{float(count):g} tokens", f"{float(reference.outputs[0]):g} tokens"
+            )
         )
     return None
 
@@ -88,43 +124,67 @@ def _loss_with(**options: Any) -> Callable[..., Any]:
     return wrong
 
 
-def _loss_of(given: Callable[[Batch], Tensor], said: Callable[[Batch], Tensor]) -> Callable[..., Any]:
+def _loss_of(
+    given: Callable[[Batch], Tensor], said: Callable[[Batch], Tensor]
+) -> Callable[..., Any]:
     def wrong(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
-        return SequenceTask.loss(task, model, batch._replace(target_in=given(batch), target_out=said(batch)))
+        return SequenceTask.loss(
+            task, model, batch._replace(target_in=given(batch), target_out=said(batch))
+        )
 
     return wrong
 
 
-def _shifted_again(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
+def _shifted_again(
+    task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0
+) -> Any:
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     right = batch.target_out[:, 1:].flatten()
-    total = F.cross_entropy(logits[:, :-1].flatten(0, 1), right, ignore_index=PAD, reduction="sum")
+    total = F.cross_entropy(
+        logits[:, :-1].flatten(0, 1), right, ignore_index=PAD, reduction="sum"
+    )
     return total, int((right != PAD).sum())
 
 
 def _mixed_up(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    logits = logits.reshape(len(logits), logits.size(-1), -1)  # (B, V, T), of numbers in the order of (B, T, V)
+    # (B, V, T), of numbers in the order of (B, T, V)
+    logits = logits.reshape(len(logits), logits.size(-1), -1)
     total = F.cross_entropy(logits, batch.target_out, ignore_index=PAD, reduction="sum")
     return total, int((batch.target_out != PAD).sum())
 
 
-def _soft_twice(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
+def _soft_twice(
+    task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0
+) -> Any:
     logits, _ = model(batch.source, batch.lengths, batch.target_in)
     total = F.cross_entropy(
-        logits.softmax(-1).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD, reduction="sum"
+        logits.softmax(-1).flatten(0, 1),
+        batch.target_out.flatten(),
+        ignore_index=PAD,
+        reduction="sum",
     )
     return total, int((batch.target_out != PAD).sum())
 
 
-def _total(test: Callable[[Tensor, Tensor, Tensor], bool]) -> Callable[[Request, Reply, Reply], bool]:
+def _total(
+    test: Callable[[Tensor, Tensor, Tensor], bool],
+) -> Callable[[Request, Reply, Reply], bool]:
     """Look at a wrong total: test(given, wanted, what should come out)."""
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
-        if reply.error or not reply.outputs or reply.outputs[TOTAL].shape != reference.outputs[TOTAL].shape:
+        if (
+            reply.error
+            or not reply.outputs
+            or reply.outputs[TOTAL].shape != reference.outputs[TOTAL].shape
+        ):
             return False
         given, wanted = reply.outputs[TOTAL].double(), reference.outputs[TOTAL]
-        return request.inputs[3] is not None and not close(given, wanted) and test(given, wanted, request.inputs[3])
+        return (
+            request.inputs[3] is not None
+            and not close(given, wanted)
+            and test(given, wanted, request.inputs[3])
+        )
 
     return sign
 
@@ -134,26 +194,44 @@ LOSS = Question(
     reference=SequenceTask.loss,
     use=_use_loss,
     properties=(
-        Property("the sum of the losses, and its gradient", 1, _without_padding, of_output(TOTAL, same_gradients)),
-        Property("padding adds nothing, nor a gradient", 2, _with_padding, of_output(TOTAL, same_gradients)),
-        Property("how many tokens are in the sum", 1, _with_padding, of_output(COUNT, _right_count)),
+        Property(
+            "the sum of the losses, and its gradient",
+            1,
+            _without_padding,
+            of_output(TOTAL, same_gradients),
+        ),
+        Property(
+            "padding adds nothing, nor a gradient",
+            2,
+            _with_padding,
+            of_output(TOTAL, same_gradients),
+        ),
+        Property(
+            "how many tokens are in the sum",
+            1,
+            _with_padding,
+            of_output(COUNT, _right_count),
+        ),
         Property("dtype kept", 1, _in_other_dtypes, of_output(TOTAL, good_manners)),
     ),
     misconceptions=(
         Misconception(
             "a mean, where the sum is meant",
-            "cross_entropy takes the mean unless it is told otherwise; look at `reduction`.",
+            "cross_entropy takes the mean unless it is told otherwise; look at"
+            " `reduction`.",
             GENERATOR,
             _loss_with(reduction="mean"),
             _total(
                 lambda given, wanted, said: any(
-                    close(given * count, wanted) for count in ((said != PAD).sum(), said.numel(), *said.shape)
+                    close(given * count, wanted)
+                    for count in ((said != PAD).sum(), said.numel(), *said.shape)
                 )
             ),
         ),
         Misconception(
             "padding has a say",
-            "Positions that only fill up are neither to be punished nor counted: see `ignore_index`.",
+            "Positions that only fill up are neither to be punished nor counted: see"
+            " `ignore_index`.",
             PADDING,
             _loss_with(ignore_index=-100),
         ),
@@ -165,19 +243,21 @@ LOSS = Question(
         ),
         Misconception(
             "logits of other positions and tokens",
-            "view and reshape have the right shape and mix the logits up: cross_entropy wants (N, V), or the V behind "
-            "the B by an exchange of axes.",
+            "view and reshape have the right shape and mix the logits up: cross_entropy"
+            " wants (N, V), or the V behind the B by an exchange of axes.",
             thing=_mixed_up,
         ),
         Misconception(
             "the loss looks at what goes in",
-            "The logits at a position are about the token that should come out there: compare them with target_out.",
+            "The logits at a position are about the token that should come out there:"
+            " compare them with target_out.",
             FORCING,
             _loss_of(lambda batch: batch.target_in, lambda batch: batch.target_in),
         ),
         Misconception(
             "the model is given the answer",
-            "What goes in is target_in. With target_out in its place the model has only to copy.",
+            "What goes in is target_in. With target_out in its place the model has only"
+            " to copy.",
             FORCING,
             _loss_of(lambda batch: batch.target_out, lambda batch: batch.target_out),
         ),
@@ -189,16 +269,21 @@ LOSS = Question(
         ),
         Misconception(
             "the target is shifted once more",
-            "target_in and target_out are shifted already: position t of the logits belongs to that of target_out.",
+            "target_in and target_out are shifted already: position t of the logits"
+            " belongs to that of target_out.",
             FORCING,
             _shifted_again,
         ),
         Misconception(
             "the end is left out",
-            "EOS is a token like any other in the loss: where to stop has to be learned.",
+            "EOS is a token like any other in the loss: where to stop has to be"
+            " learned.",
             FORCING,
             _loss_of(
-                lambda batch: batch.target_in, lambda batch: batch.target_out.masked_fill(batch.target_out == EOS, PAD)
+                lambda batch: batch.target_in,
+                lambda batch: batch.target_out.masked_fill(
+                    batch.target_out == EOS, PAD
+                ),
             ),
         ),
         Misconception(
@@ -209,21 +294,28 @@ LOSS = Question(
         ),
         Misconception(
             "positions and vocabulary mixed up",
-            "cross_entropy wants the vocabulary on the second axis: make one axis of B and T, and V is the second.",
+            "cross_entropy wants the vocabulary on the second axis: make one axis of B"
+            " and T, and V is the second.",
             GENERATOR,
-            sign=error_like("Expected target size|Expected input batch_size|shape .* is invalid|Target \\d+ is out of"),
+            sign=error_like(
+                "Expected target size|Expected input batch_size|shape .* is"
+                " invalid|Target \\d+ is out of"
+            ),
         ),
         Misconception(
             "a loss per position, where one sum is meant",
             "What is returned first has no axes.",
             GENERATOR,
             sign=lambda request, reply, reference: (
-                not reply.error and bool(reply.outputs) and reply.outputs[TOTAL].dim() > 0
+                not reply.error
+                and bool(reply.outputs)
+                and reply.outputs[TOTAL].dim() > 0
             ),
         ),
         Misconception(
             "no gradient can pass a number",
-            "float(...) and .item() make a plain number of a tensor: nothing can be learned through it.",
+            "float(...) and .item() make a plain number of a tensor: nothing can be"
+            " learned through it.",
             sign=error_like("wanted tensors"),
         ),
         Misconception(
@@ -240,7 +332,8 @@ LOSS = Question(
         ),
         Misconception(
             "other tokens are counted",
-            "The number is that of the tokens in the sum: where target_out is not PAD, EOS included.",
+            "The number is that of the tokens in the sum: where target_out is not PAD,"
+            " EOS included.",
             PADDING,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -258,7 +351,8 @@ LOSS = Question(
         ),
         Misconception(
             "another loss",
-            "It is the sum of -log P(target_out) over all tokens, in nats, and nothing else.",
+            "It is the sum of -log P(target_out) over all tokens, in nats, and nothing"
+            " else.",
             GENERATOR,
             sign=_total(lambda given, wanted, said: True),
         ),

@@ -34,7 +34,8 @@ def _ragged_rows(g: torch.Generator) -> Iterator[Request]:
     yield _rows(g, (4, 7, 2))
     yield _rows(g, (3, 1, 2, 5, 5))
     ids = draw_ids(g, 3, 6)
-    ids[:, 0] = torch.tensor([len(SPECIALS) + 1, len(SPECIALS), V - 1])  # the longest is not the largest
+    # the longest is not the largest
+    ids[:, 0] = torch.tensor([len(SPECIALS) + 1, len(SPECIALS), V - 1])
     yield Request((ids, torch.tensor([3, 6, 2])))
 
 
@@ -50,20 +51,35 @@ PAD_QUESTION = Question(
     use=_use_pad,
     plain=True,
     properties=(
-        Property("short rows filled up behind their last id", 2, _ragged_rows, same_whole_numbers),
-        Property("rows of one length, a single row, an empty row", 1, _other_rows, same_whole_numbers),
+        Property(
+            "short rows filled up behind their last id",
+            2,
+            _ragged_rows,
+            same_whole_numbers,
+        ),
+        Property(
+            "rows of one length, a single row, an empty row",
+            1,
+            _other_rows,
+            same_whole_numbers,
+        ),
     ),
     misconceptions=(
         Misconception(
             "filled up in front",
-            "Padding comes behind the last id, so that every sentence begins in the first column.",
+            "Padding comes behind the last id, so that every sentence begins in the"
+            " first column.",
             PADDING,
-            lambda rows: torch.tensor([[PAD] * (max(map(len, rows)) - len(row)) + row for row in rows]),
+            lambda rows: torch.tensor(
+                [[PAD] * (max(map(len, rows)) - len(row)) + row for row in rows]
+            ),
         ),
         Misconception(
             "rows cut off",
             "The longest row says how wide the batch is, not the shortest.",
-            thing=lambda rows: torch.tensor([row[: min(map(len, rows))] for row in rows]),
+            thing=lambda rows: torch.tensor(
+                [row[: min(map(len, rows))] for row in rows]
+            ),
         ),
         Misconception(
             "one column too many or too few",
@@ -85,30 +101,40 @@ PAD_QUESTION = Question(
             "The id that stands for nothing is PAD.",
             sign=comparable(
                 lambda request, reply, reference: (
-                    close(reply.outputs[0] * (reference.outputs[0] != PAD), reference.outputs[0])
+                    close(
+                        reply.outputs[0] * (reference.outputs[0] != PAD),
+                        reference.outputs[0],
+                    )
                     and not close(reply.outputs[0], reference.outputs[0])
                 )
             ),
         ),
         Misconception(
             "the rows in another order",
-            "Row b of the tensor is row b of those that came in: whoever sorts by length loses which is which.",
+            "Row b of the tensor is row b of those that came in: whoever sorts by"
+            " length loses which is which.",
             sign=comparable(
                 lambda request, reply, reference: (
-                    sorted(reply.outputs[0].tolist()) == sorted(reference.outputs[0].tolist())
+                    sorted(reply.outputs[0].tolist())
+                    == sorted(reference.outputs[0].tolist())
                     and not close(reply.outputs[0], reference.outputs[0])
                 )
             ),
         ),
         Misconception(
             "the caller's rows are changed",
-            "append, extend and += change a list in place, and the caller's list it is: build new ones.",
+            "append, extend and += change a list in place, and the caller's list it is:"
+            " build new ones.",
             sign=error_like("rows that came in were changed"),
         ),
         Misconception(
             "rows still of different lengths",
-            "A tensor is a rectangle: torch.tensor wants lists of one length, so fill them up before.",
-            sign=error_like("expected sequence of length|at dim 1|stack expects each tensor|inhomogeneous"),
+            "A tensor is a rectangle: torch.tensor wants lists of one length, so fill"
+            " them up before.",
+            sign=error_like(
+                "expected sequence of length|at dim 1|stack expects each"
+                " tensor|inhomogeneous"
+            ),
         ),
         Misconception(
             "lists returned, where a tensor is meant",
@@ -120,7 +146,11 @@ PAD_QUESTION = Question(
             "An embedding looks its row up by a whole number: the dtype is torch.long.",
             sign=lambda request, reply, reference: (
                 "type 'str'" in reply.error
-                or (not reply.error and len(reply.outputs) == 1 and reply.outputs[0].dtype != torch.long)
+                or (
+                    not reply.error
+                    and len(reply.outputs) == 1
+                    and reply.outputs[0].dtype != torch.long
+                )
             ),
         ),
         *ANYWHERE,

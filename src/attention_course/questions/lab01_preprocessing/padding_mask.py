@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from attention_course import masks
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length
 from attention_course.questions.judges import good_manners, same_whole_numbers
 from attention_course.questions.lab01_preprocessing.batches import B, S
@@ -47,7 +54,9 @@ def _as_a_mask(request: Request, reply: Reply, reference: Reply) -> Finding | No
     return same_whole_numbers(request, reply, reference)
 
 
-def _exclude(lengths: Tensor, size: int, holds: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def _exclude(
+    lengths: Tensor, size: int, holds: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
     return holds(torch.arange(size, device=lengths.device), lengths[:, None])[:, None]
 
 
@@ -56,26 +65,36 @@ PADDING_MASK = Question(
     reference=masks.padding_mask,
     use=_use_mask,
     properties=(
-        Property("True on tokens, False on padding, as (B, 1, S)", 1, _full_width, _as_a_mask),
-        Property("batches padded wider, an empty sentence, a single one", 1, _wider, _as_a_mask),
+        Property(
+            "True on tokens, False on padding, as (B, 1, S)", 1, _full_width, _as_a_mask
+        ),
+        Property(
+            "batches padded wider, an empty sentence, a single one",
+            1,
+            _wider,
+            _as_a_mask,
+        ),
         Property("of dtype bool, on any device", 1, _on_any_device, _as_a_mask),
     ),
     misconceptions=(
         Misconception(
             "mask the wrong way around",
-            "Here True means a token, which may be attended to; there are libraries in which it means padding.",
+            "Here True means a token, which may be attended to; there are libraries in"
+            " which it means padding.",
             MASK,
             lambda lengths, size: _exclude(lengths, size, lambda s, n: s >= n),
         ),
         Misconception(
             "one position of padding counted as a token",
-            "Positions count from 0: a sentence of n tokens has the positions 0 to n - 1.",
+            "Positions count from 0: a sentence of n tokens has the positions 0 to n"
+            " - 1.",
             MASK,
             lambda lengths, size: _exclude(lengths, size, lambda s, n: s <= n),
         ),
         Misconception(
             "the first token missed out",
-            "Positions count from 0: a sentence of n tokens has the positions 0 to n - 1.",
+            "Positions count from 0: a sentence of n tokens has the positions 0 to n"
+            " - 1.",
             MASK,
             lambda lengths, size: _exclude(lengths, size, lambda s, n: s < n - 1),
         ),
@@ -87,9 +106,12 @@ PADDING_MASK = Question(
         ),
         Misconception(
             "the width is taken from the longest sentence",
-            "A batch may be padded wider than its longest sentence: `size` says how wide.",
+            "A batch may be padded wider than its longest sentence: `size` says how"
+            " wide.",
             PADDING,
-            lambda lengths, size: _exclude(lengths, int(lengths.max()), lambda s, n: s < n),
+            lambda lengths, size: _exclude(
+                lengths, int(lengths.max()), lambda s, n: s < n
+            ),
         ),
         Misconception(
             "one sentence stands for all",
@@ -99,17 +121,21 @@ PADDING_MASK = Question(
         ),
         Misconception(
             "a row for every query",
-            "The same positions are allowed to all queries: their axis is of length one, and is stretched where it is "
-            "needed.",
+            "The same positions are allowed to all queries: their axis is of length"
+            " one, and is stretched where it is needed.",
             MASK,
-            lambda lengths, size: _exclude(lengths, size, lambda s, n: s < n).expand(-1, size, -1),
+            lambda lengths, size: _exclude(lengths, size, lambda s, n: s < n).expand(
+                -1, size, -1
+            ),
         ),
         Misconception(
             "numbers, where True and False are meant",
             "A comparison gives torch.bool, and `~` and `masked_fill` want it.",
             MASK,
             sign=lambda request, reply, reference: (
-                not reply.error and len(reply.outputs) == 1 and reply.outputs[0].dtype != torch.bool
+                not reply.error
+                and len(reply.outputs) == 1
+                and reply.outputs[0].dtype != torch.bool
             ),
         ),
         *ANYWHERE,

@@ -1,4 +1,5 @@
-"""What questions about strings share: how texts travel as tensors, and what is seen in tokens."""
+"""What questions about strings share: how texts travel as tensors, and what is seen in
+tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -29,17 +30,22 @@ def as_letters(texts: Sequence[str]) -> Tensor:
         if not isinstance(text, str):
             raise TypeError(f"a token is a string, got {type(text).__name__}")
     width = max((len(text) for text in texts), default=0)
-    rows = [[ord(letter) for letter in text] + [0] * (width - len(text)) for text in texts]
+    rows = [
+        [ord(letter) for letter in text] + [0] * (width - len(text)) for text in texts
+    ]
     return torch.tensor(rows, dtype=torch.long).reshape(len(rows), width)
 
 
 def as_texts(letters: Tensor) -> list[str]:
-    """Read rows of Unicode numbers; whatever else is in a reply becomes a question mark."""
+    """Read rows of Unicode numbers; whatever else is in a reply becomes a question
+    mark."""
     if letters.dim() != 2 or letters.is_meta:
         return []
     known = range(1, 0xD800)
     rows = letters.long().tolist()
-    return ["".join(chr(i) if i in known else "?" for i in row if i != 0) for row in rows]
+    return [
+        "".join(chr(i) if i in known else "?" for i in row if i != 0) for row in rows
+    ]
 
 
 def as_tokens(returned: Any) -> Tensor | None:
@@ -52,7 +58,10 @@ def as_tokens(returned: Any) -> Tensor | None:
 def as_list(returned: Any) -> list[Any]:
     """Take what one may go through as often as one likes."""
     if isinstance(returned, Iterator):
-        raise TypeError(f"a {type(returned).__name__} was returned, which is empty when it has been read once")
+        raise TypeError(
+            f"a {type(returned).__name__} was returned, which is empty when it has been"
+            " read once"
+        )
     return list(returned)
 
 
@@ -76,13 +85,22 @@ def same_tokens(request: Request, reply: Reply, reference: Reply) -> Finding | N
     return _first_difference(reply, reference)
 
 
-def draw_words(g: torch.Generator, count: int, letters: str = "abcdefghijkmnopqrstuvwxyz") -> list[str]:
+def draw_words(
+    g: torch.Generator, count: int, letters: str = "abcdefghijkmnopqrstuvwxyz"
+) -> list[str]:
     """Draw words of two to six letters."""
     sizes = torch.randint(2, 7, (count,), generator=g).tolist()
-    return ["".join(letters[i] for i in torch.randint(len(letters), (n,), generator=g).tolist()) for n in sizes]
+    return [
+        "".join(
+            letters[i] for i in torch.randint(len(letters), (n,), generator=g).tolist()
+        )
+        for n in sizes
+    ]
 
 
-def sees(test: Callable[[list[str], list[str]], bool]) -> Callable[[Request, Reply, Reply], bool]:
+def sees(
+    test: Callable[[list[str], list[str]], bool],
+) -> Callable[[Request, Reply, Reply], bool]:
     """Look at tokens: test(given, wanted)."""
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -95,7 +113,7 @@ def sees(test: Callable[[list[str], list[str]], bool]) -> Callable[[Request, Rep
 
 ONCE = Misconception(
     "something that can be read only once",
-    "map, filter, zip and (... for ...) make iterators: after one loop over them nothing is left. tuple(...) or "
-    "list(...) keeps what is in them.",
+    "map, filter, zip and (... for ...) make iterators: after one loop over them"
+    " nothing is left. tuple(...) or list(...) keeps what is in them.",
     sign=error_like("empty when it has been read once"),
 )

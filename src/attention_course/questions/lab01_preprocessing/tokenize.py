@@ -7,7 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.lab01_preprocessing.strings import (
     ONCE,
     PLAIN,
@@ -59,7 +66,12 @@ def _in_all_letters(g: torch.Generator) -> Iterator[Request]:
 
 def _cut_rightly(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_tokens(request, reply, reference)
-    if finding is None or reply.error or len(reply.outputs) != 1 or request.inputs[0] is None:
+    if (
+        finding is None
+        or reply.error
+        or len(reply.outputs) != 1
+        or request.inputs[0] is None
+    ):
         return finding
     cut, wanted = as_texts(reply.outputs[0]), len(as_texts(reference.outputs[0]))
     seen = f"{as_texts(request.inputs[0])[0]!r} cut into {' | '.join(cut)}"
@@ -78,40 +90,61 @@ TOKENIZE = Question(
     properties=(
         Property("words, cut where a space stands", 1, _in_words, _cut_rightly),
         Property("signs are tokens of their own", 1, _in_signs, _cut_rightly),
-        Property("capital letters, accents, digits and any white space", 1, _in_all_letters, _cut_rightly),
+        Property(
+            "capital letters, accents, digits and any white space",
+            1,
+            _in_all_letters,
+            _cut_rightly,
+        ),
     ),
     misconceptions=(
         Misconception(
             "a text cut into letters",
             "A tuple of a string holds its letters: here a whole word is a token.",
             thing=lambda text: tuple(text.lower()),
-            sign=sees(lambda given, wanted: len(given) > len(wanted) and all(len(token) == 1 for token in given)),
+            sign=sees(
+                lambda given, wanted: (
+                    len(given) > len(wanted) and all(len(token) == 1 for token in given)
+                )
+            ),
         ),
         Misconception(
             "signs stay at the words",
-            "Splitting at white space leaves 'ninety-nine,' in one piece: signs are tokens of their own.",
+            "Splitting at white space leaves 'ninety-nine,' in one piece: signs are"
+            " tokens of their own.",
             thing=lambda text: tuple(text.lower().split()),
             sign=sees(
-                lambda given, wanted: any(not token.isalnum() and any(map(str.isalnum, token)) for token in given)
+                lambda given, wanted: any(
+                    not token.isalnum() and any(map(str.isalnum, token))
+                    for token in given
+                )
             ),
         ),
         Misconception(
             "signs thrown away",
-            "A hyphen or a comma is a token, too, and so is every other sign that is no white space.",
+            "A hyphen or a comma is a token, too, and so is every other sign that is no"
+            " white space.",
             sign=sees(
                 lambda given, wanted: (
-                    _no_signs(given) == _no_signs(wanted) and len(given) < len(wanted) and set(given) <= set(wanted)
+                    _no_signs(given) == _no_signs(wanted)
+                    and len(given) < len(wanted)
+                    and set(given) <= set(wanted)
                 )
             ),
         ),
         Misconception(
             "capital letters kept",
             "'One' and 'one' are the same token: make all letters small.",
-            sign=sees(lambda given, wanted: given != wanted and [token.lower() for token in given] == wanted),
+            sign=sees(
+                lambda given, wanted: (
+                    given != wanted and [token.lower() for token in given] == wanted
+                )
+            ),
         ),
         Misconception(
             "letters with accents torn off",
-            "[a-z] are the letters of English only; \\w and str.isalpha know those of all languages.",
+            "[a-z] are the letters of English only; \\w and str.isalpha know those of"
+            " all languages.",
             sign=sees(
                 lambda given, wanted: (
                     any(not c.isascii() for c in "".join(wanted))
@@ -127,14 +160,17 @@ TOKENIZE = Question(
         ),
         Misconception(
             "white space among the tokens",
-            "White space separates and is no token, however much there is; nor is the nothing between two spaces.",
+            "White space separates and is no token, however much there is; nor is the"
+            " nothing between two spaces.",
             sign=sees(lambda given, wanted: any(not token.strip() for token in given)),
         ),
         Misconception(
             "words lost or out of order",
-            "The tokens stand in the order of the text, a token that occurs twice is there twice, and a word may have "
-            "one letter.",
-            sign=sees(lambda given, wanted: given != wanted and set(given) <= set(wanted)),
+            "The tokens stand in the order of the text, a token that occurs twice is"
+            " there twice, and a word may have one letter.",
+            sign=sees(
+                lambda given, wanted: given != wanted and set(given) <= set(wanted)
+            ),
         ),
         ONCE,
         Misconception(
@@ -146,7 +182,11 @@ TOKENIZE = Question(
         Misconception(
             "signs run together",
             "Each sign is a token by itself: '?!' are two.",
-            sign=sees(lambda given, wanted: given != wanted and "".join(given) == "".join(wanted)),
+            sign=sees(
+                lambda given, wanted: (
+                    given != wanted and "".join(given) == "".join(wanted)
+                )
+            ),
         ),
     ),
 )

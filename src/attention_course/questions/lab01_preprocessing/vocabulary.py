@@ -6,7 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.judges import (
     same_whole_numbers,
 )
@@ -38,12 +45,18 @@ def _lend(use: Callable[[list[Any]], Any], theirs: list[Any]) -> Any:
     return returned
 
 
-def _use_vocabulary(vocabulary: Any, texts: Tensor, asked: Tensor | None, ids: Tensor | None) -> Tensor | None:
+def _use_vocabulary(
+    vocabulary: Any, texts: Tensor, asked: Tensor | None, ids: Tensor | None
+) -> Tensor | None:
     """Make a vocabulary, and ask it for ids, for tokens, or for all that it knows."""
     made = _lend(vocabulary, as_texts(texts))
     if asked is not None:
         encoded = _lend(made.encode, as_texts(asked))
-        return None if encoded is None else torch.tensor([int(i) for i in as_list(encoded)], dtype=torch.long)
+        return (
+            None
+            if encoded is None
+            else torch.tensor([int(i) for i in as_list(encoded)], dtype=torch.long)
+        )
     if ids is not None:
         return as_tokens(_lend(made.decode, ids.tolist()))
     return as_tokens([made.tokens[i] for i in range(len(made.tokens))])
@@ -56,13 +69,17 @@ def _some_words(g: torch.Generator) -> list[str]:
 
 def _known_tokens(g: torch.Generator) -> Iterator[Request]:
     yield Request((as_letters(_some_words(g)), None, None))
-    yield Request((as_letters([*_some_words(g), "<eos>", *_some_words(g), "<unk>"]), None, None))
+    yield Request(
+        (as_letters([*_some_words(g), "<eos>", *_some_words(g), "<unk>"]), None, None)
+    )
 
 
 def _encoded_tokens(g: torch.Generator) -> Iterator[Request]:
     words = _some_words(g)
     yield Request((as_letters(words), as_letters(words[3:8]), None))
-    yield Request((as_letters(words), as_letters([words[4], *draw_words(g, 2), words[1]]), None))
+    yield Request(
+        (as_letters(words), as_letters([words[4], *draw_words(g, 2), words[1]]), None)
+    )
     yield Request((as_letters(words), as_letters(["<eos>", words[2]]), None))
 
 
@@ -101,20 +118,28 @@ def _as_known(request: Request, reply: Reply, reference: Reply) -> Finding | Non
     if request.inputs[1] is None:
         return same_tokens(request, reply, reference)
     finding = same_whole_numbers(request, reply, reference)
-    return finding if finding is None or reply.error else Finding("other ids", "the tokens' ids")
+    return (
+        finding
+        if finding is None or reply.error
+        else Finding("other ids", "the tokens' ids")
+    )
 
 
 def _asked_for_ids(request: Request) -> bool:
     return request.inputs[1] is not None
 
 
-def _ids_alone(test: Callable[[list[int], list[int]], Any]) -> Callable[[Request, Reply, Reply], bool]:
+def _ids_alone(
+    test: Callable[[list[int], list[int]], Any],
+) -> Callable[[Request, Reply, Reply], bool]:
     """Look at ids: test(given, wanted)."""
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
         if reply.error or len(reply.outputs) != 1 or not _asked_for_ids(request):
             return False
-        return bool(test(reply.outputs[0].flatten().tolist(), reference.outputs[0].tolist()))
+        return bool(
+            test(reply.outputs[0].flatten().tolist(), reference.outputs[0].tolist())
+        )
 
     return sign
 
@@ -125,83 +150,138 @@ VOCABULARY = Question(
     use=_use_vocabulary,
     plain=True,
     properties=(
-        Property("the four specials, then every token once, in order", 2, _known_tokens, _as_known),
-        Property("encode: ids of tokens, UNK for unknown ones", 2, _encoded_tokens, _as_known),
-        Property("decode: up to the first EOS, without PAD and BOS", 2, _decoded_ids, _as_known),
+        Property(
+            "the four specials, then every token once, in order",
+            2,
+            _known_tokens,
+            _as_known,
+        ),
+        Property(
+            "encode: ids of tokens, UNK for unknown ones", 2, _encoded_tokens, _as_known
+        ),
+        Property(
+            "decode: up to the first EOS, without PAD and BOS",
+            2,
+            _decoded_ids,
+            _as_known,
+        ),
     ),
     misconceptions=(
         Misconception(
             "the specials are left out",
-            "PAD, BOS, EOS and UNK have the ids 0 to 3 in every vocabulary: their tokens come first.",
+            "PAD, BOS, EOS and UNK have the ids 0 to 3 in every vocabulary: their"
+            " tokens come first.",
             INFERENCE,
-            with_methods(_Vocabulary, number=lambda self, tokens: sorted(set(tokens) - set(SPECIALS))),
-            sees(lambda given, wanted: wanted[:4] == list(SPECIALS) and not set(SPECIALS) & set(given)),
+            with_methods(
+                _Vocabulary,
+                number=lambda self, tokens: sorted(set(tokens) - set(SPECIALS)),
+            ),
+            sees(
+                lambda given, wanted: (
+                    wanted[:4] == list(SPECIALS) and not set(SPECIALS) & set(given)
+                )
+            ),
         ),
         Misconception(
             "a token has two ids",
-            "Each token gets one id, however often it occurs, and so do the specials if they occur in the texts.",
-            thing=with_methods(_Vocabulary, number=lambda self, tokens: (*SPECIALS, *sorted(set(tokens)))),
-            sign=sees(lambda given, wanted: len(set(given)) < len(given) and set(given) == set(wanted)),
+            "Each token gets one id, however often it occurs, and so do the specials if"
+            " they occur in the texts.",
+            thing=with_methods(
+                _Vocabulary,
+                number=lambda self, tokens: (*SPECIALS, *sorted(set(tokens))),
+            ),
+            sign=sees(
+                lambda given, wanted: (
+                    len(set(given)) < len(given) and set(given) == set(wanted)
+                )
+            ),
         ),
         Misconception(
             "the tokens are not in order",
-            "A set has no order that one could rely on, and the order of the texts changes with the texts: sort the "
-            "tokens, after the specials.",
-            sign=sees(lambda given, wanted: given != wanted and sorted(given) == sorted(wanted)),
+            "A set has no order that one could rely on, and the order of the texts"
+            " changes with the texts: sort the tokens, after the specials.",
+            sign=sees(
+                lambda given, wanted: (
+                    given != wanted and sorted(given) == sorted(wanted)
+                )
+            ),
         ),
         Misconception(
             "an unknown token is an error",
             "A model meets tokens that it has not seen in training: they become UNK.",
             sign=lambda request, reply, reference: (
                 _asked_for_ids(request)
-                and error_like("^(KeyError|ValueError: .* is not in|ValueError: tuple.index)")(
-                    request, reply, reference
-                )
+                and error_like(
+                    "^(KeyError|ValueError: .* is not in|ValueError: tuple.index)"
+                )(request, reply, reference)
             ),
         ),
         Misconception(
             "unknown tokens are left out",
-            "A token that is not in the vocabulary becomes UNK, so that the sentence keeps its length.",
+            "A token that is not in the vocabulary becomes UNK, so that the sentence"
+            " keeps its length.",
             sign=lambda request, reply, reference: (
                 _asked_for_ids(request)
                 and not reply.error
-                and reply.outputs[0].tolist() == [i for i in reference.outputs[0].tolist() if i != UNK]
+                and reply.outputs[0].tolist()
+                == [i for i in reference.outputs[0].tolist() if i != UNK]
             ),
         ),
         Misconception(
             "an unknown token is padding",
-            "PAD stands for nothing, and everything downstream ignores it. An unknown token is there: UNK.",
+            "PAD stands for nothing, and everything downstream ignores it. An unknown"
+            " token is there: UNK.",
             PADDING,
-            with_methods(_Vocabulary, encode=lambda self, tokens: [self.ids.get(token, PAD) for token in tokens]),
+            with_methods(
+                _Vocabulary,
+                encode=lambda self, tokens: [
+                    self.ids.get(token, PAD) for token in tokens
+                ],
+            ),
         ),
         Misconception(
             "what is no id is put out",
             "encode gives whole numbers, one per token.",
             sign=lambda request, reply, reference: (
                 _asked_for_ids(request)
-                and error_like(r"int\(\) argument|invalid literal|only one element")(request, reply, reference)
+                and error_like(r"int\(\) argument|invalid literal|only one element")(
+                    request, reply, reference
+                )
             ),
         ),
         Misconception(
             "BOS and EOS among the ids",
-            "encode gives one id for each token that it is handed; BOS and EOS are put to them where batches are made.",
+            "encode gives one id for each token that it is handed; BOS and EOS are put"
+            " to them where batches are made.",
             FORCING,
-            sign=_ids_alone(lambda given, wanted: {BOS, EOS} & set(given) - set(wanted)),
+            sign=_ids_alone(
+                lambda given, wanted: {BOS, EOS} & set(given) - set(wanted)
+            ),
         ),
         Misconception(
             "an unknown token gets an id of its own",
-            "A vocabulary is made once, as a model has a number for each of its tokens and for no others: what is not "
-            "in it becomes UNK.",
-            sign=_ids_alone(lambda given, wanted: UNK in wanted and max(given, default=0) > max(wanted)),
+            "A vocabulary is made once, as a model has a number for each of its tokens"
+            " and for no others: what is not in it becomes UNK.",
+            sign=_ids_alone(
+                lambda given, wanted: (
+                    UNK in wanted and max(given, default=0) > max(wanted)
+                )
+            ),
         ),
         Misconception(
             "a special token is unknown",
-            "The four specials are tokens of the vocabulary like all others: encode knows their ids.",
-            sign=_ids_alone(lambda given, wanted: EOS in wanted and EOS not in given and UNK in given),
+            "The four specials are tokens of the vocabulary like all others: encode"
+            " knows their ids.",
+            sign=_ids_alone(
+                lambda given, wanted: (
+                    EOS in wanted and EOS not in given and UNK in given
+                )
+            ),
         ),
         Misconception(
             "not as many ids as tokens",
-            "encode gives one id for each token. A `return` inside a loop ends it at the first one.",
+            "encode gives one id for each token. A `return` inside a loop ends it at"
+            " the first one.",
             sign=_ids_alone(lambda given, wanted: len(given) != len(wanted)),
         ),
         Misconception(
@@ -210,35 +290,52 @@ VOCABULARY = Question(
             INFERENCE,
             with_methods(
                 _Vocabulary,
-                decode=lambda self, ids: [self.tokens[i] for i in ids if i not in (PAD, BOS, EOS)],
+                decode=lambda self, ids: [
+                    self.tokens[i] for i in ids if i not in (PAD, BOS, EOS)
+                ],
             ),
             sees(
                 lambda given, wanted: (
-                    len(given) > len(wanted) and "<eos>" not in given and given[: len(wanted)] == wanted
+                    len(given) > len(wanted)
+                    and "<eos>" not in given
+                    and given[: len(wanted)] == wanted
                 )
             ),
         ),
         Misconception(
             "specials among the answer's tokens",
-            "PAD and BOS are no tokens of an answer, and EOS ends it without being part of it.",
+            "PAD and BOS are no tokens of an answer, and EOS ends it without being part"
+            " of it.",
             INFERENCE,
-            sign=sees(lambda given, wanted: bool({"<pad>", "<bos>", "<eos>"} & (set(given) - set(wanted)))),
+            sign=sees(
+                lambda given, wanted: bool(
+                    {"<pad>", "<bos>", "<eos>"} & (set(given) - set(wanted))
+                )
+            ),
         ),
         Misconception(
             "unknown tokens left out of the answer",
-            "UNK is a token that was said, if not a good one: only PAD and BOS are left out.",
-            sign=sees(lambda given, wanted: given == [token for token in wanted if token != "<unk>"] != wanted),
+            "UNK is a token that was said, if not a good one: only PAD and BOS are left"
+            " out.",
+            sign=sees(
+                lambda given, wanted: (
+                    given == [token for token in wanted if token != "<unk>"] != wanted
+                )
+            ),
         ),
         Misconception(
             "tokens of the answer are lost",
-            "PAD and BOS are left out wherever they stand, and so is what comes from the first EOS on; nothing else.",
+            "PAD and BOS are left out wherever they stand, and so is what comes from"
+            " the first EOS on; nothing else.",
             INFERENCE,
-            sign=sees(lambda given, wanted: len(given) < len(wanted) and "<pad>" not in wanted),
+            sign=sees(
+                lambda given, wanted: len(given) < len(wanted) and "<pad>" not in wanted
+            ),
         ),
         Misconception(
             "a list of the caller's is changed",
-            "sort, append, remove and += change a list in place, and the caller's list it is: sorted(...) and "
-            "[... for ...] make new ones.",
+            "sort, append, remove and += change a list in place, and the caller's list"
+            " it is: sorted(...) and [... for ...] make new ones.",
             sign=error_like("the list that came in was changed"),
         ),
         ONCE,

@@ -11,7 +11,13 @@ from attention_course.masks import padding_mask
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import manners, normal
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
-from attention_course.questions.lab02_bottleneck.sentences import RAGGED, D, S, last_column, on_the_cpu
+from attention_course.questions.lab02_bottleneck.sentences import (
+    RAGGED,
+    D,
+    S,
+    last_column,
+    on_the_cpu,
+)
 from attention_course.questions.pages import PADDING
 from attention_course.questions.signs import ANYWHERE, error_like
 
@@ -20,8 +26,12 @@ def _use_at_end(at_end: Callable[..., Any], x: Tensor, lengths: Tensor) -> Any:
     return at_end(x, on_the_cpu(lengths))
 
 
-def _vectors(g: torch.Generator, lengths: Sequence[int], size: int = S, gradients: bool = False) -> Request:
-    return Request((normal(g, len(lengths), size, D), torch.tensor(lengths)), gradients=gradients)
+def _vectors(
+    g: torch.Generator, lengths: Sequence[int], size: int = S, gradients: bool = False
+) -> Request:
+    return Request(
+        (normal(g, len(lengths), size, D), torch.tensor(lengths)), gradients=gradients
+    )
 
 
 def _ragged_vectors(g: torch.Generator) -> Iterator[Request]:
@@ -44,9 +54,21 @@ AT_END = Question(
     reference=rnn.at_end,
     use=_use_at_end,
     properties=(
-        Property("the vector at each sentence's own end", 1, _ragged_vectors, same_gradients),
-        Property("one sentence, one token, a batch padded wider", 1, _other_vectors, same_numbers),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _vectors_manners, good_manners),
+        Property(
+            "the vector at each sentence's own end", 1, _ragged_vectors, same_gradients
+        ),
+        Property(
+            "one sentence, one token, a batch padded wider",
+            1,
+            _other_vectors,
+            same_numbers,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _vectors_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -70,21 +92,30 @@ AT_END = Question(
         ),
         Misconception(
             "every sentence at every end",
-            "x[:, ends] takes all the ends of every sentence: each sentence has one of its own.",
+            "x[:, ends] takes all the ends of every sentence: each sentence has one of"
+            " its own.",
             PADDING,
             lambda x, lengths: x[:, lengths - 1],
         ),
         Misconception(
             "one number of every vector",
-            "gather picks as many numbers as its index has: the index needs all D of the last axis.",
+            "gather picks as many numbers as its index has: the index needs all D of"
+            " the last axis.",
             PADDING,
-            lambda x, lengths: x.gather(1, (lengths.to(x.device) - 1)[:, None, None])[:, 0],
+            lambda x, lengths: x.gather(1, (lengths.to(x.device) - 1)[:, None, None])[
+                :, 0
+            ],
         ),
         Misconception(
             "the sum or the mean of a sentence",
             "What is wanted is one of the vectors, not a mixture.",
             PADDING,
-            lambda x, lengths: padding_mask(lengths.to(x.device), x.size(1)).to(x.dtype)[:, 0, :, None].mul(x).sum(1),
+            lambda x, lengths: (
+                padding_mask(lengths.to(x.device), x.size(1))
+                .to(x.dtype)[:, 0, :, None]
+                .mul(x)
+                .sum(1)
+            ),
         ),
         Misconception(
             "the sum or the mean of a sentence",

@@ -5,19 +5,29 @@ from torch import Tensor, nn
 
 from attention_course.questions.core import Misconception, Question
 from attention_course.questions.lab02_bottleneck.final_state_step import FinalState
-from attention_course.questions.lab02_bottleneck.steps import HANDOVER, LAST, mistakes_of, step_properties, use_step
+from attention_course.questions.lab02_bottleneck.steps import (
+    HANDOVER,
+    LAST,
+    mistakes_of,
+    step_properties,
+    use_step,
+)
 from attention_course.questions.pieces import with_pieces
 from attention_course.questions.signs import ANYWHERE, error_like
 from attention_course.seq2seq import Memory
 
 
 class _Context(FinalState):
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+    def __init__(
+        self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int
+    ):
         super().__init__(vocab_size, embedding_dim, hidden_dim, memory_dim)
         self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
 
     def read(self, embedded: Tensor, memory: Memory) -> Tensor:
-        return torch.cat([embedded, memory.value.expand(-1, embedded.size(1), -1)], dim=-1)
+        return torch.cat(
+            [embedded, memory.value.expand(-1, embedded.size(1), -1)], dim=-1
+        )
 
 
 CONTEXT_STEP = Question(
@@ -28,7 +38,8 @@ CONTEXT_STEP = Question(
     misconceptions=(
         Misconception(
             "the source before the token",
-            "The order of what is attached decides which weights it meets: the token, then the source.",
+            "The order of what is attached decides which weights it meets: the token,"
+            " then the source.",
             HANDOVER,
             with_pieces(
                 _Context,
@@ -46,7 +57,9 @@ CONTEXT_STEP = Question(
                 read=lambda embedded, memory: torch.cat(
                     [
                         embedded,
-                        nn.functional.pad(memory.value, (0, 0, 0, embedded.size(1) - 1)),
+                        nn.functional.pad(
+                            memory.value, (0, 0, 0, embedded.size(1) - 1)
+                        ),
                     ],
                     dim=-1,
                 ),
@@ -59,13 +72,18 @@ CONTEXT_STEP = Question(
             with_pieces(
                 _Context,
                 read=lambda embedded, memory: torch.cat(
-                    [embedded, torch.zeros_like(memory.value).expand(-1, embedded.size(1), -1)], dim=-1
+                    [
+                        embedded,
+                        torch.zeros_like(memory.value).expand(-1, embedded.size(1), -1),
+                    ],
+                    dim=-1,
                 ),
             ),
         ),
         Misconception(
             "one source for many tokens",
-            "torch.cat does not stretch axes of length one: repeat the slot for each of the T tokens.",
+            "torch.cat does not stretch axes of length one: repeat the slot for each of"
+            " the T tokens.",
             HANDOVER,
             sign=lambda request, reply, reference: (
                 request.inputs[0] is not None

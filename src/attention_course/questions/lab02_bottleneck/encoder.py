@@ -73,15 +73,30 @@ ENCODER_QUESTION = Question(
     use=use_encoder,
     stand_ins={"at_end": rnn.at_end},
     properties=(
-        Property("the state at every token", 1, _sources, of_output(STATES, same_numbers)),
-        Property("the final state at each sentence's own end", 2, _sources, of_output(FINAL, same_numbers)),
-        Property("a mask that is True on tokens", 1, _sources, of_output(ALLOWED, same_numbers)),
-        Property("all gradients, and dtype kept", 1, _sources_learn, learns_and_behaves),
+        Property(
+            "the state at every token", 1, _sources, of_output(STATES, same_numbers)
+        ),
+        Property(
+            "the final state at each sentence's own end",
+            2,
+            _sources,
+            of_output(FINAL, same_numbers),
+        ),
+        Property(
+            "a mask that is True on tokens",
+            1,
+            _sources,
+            of_output(ALLOWED, same_numbers),
+        ),
+        Property(
+            "all gradients, and dtype kept", 1, _sources_learn, learns_and_behaves
+        ),
     ),
     misconceptions=(
         Misconception(
             "the last column is taken for the final state",
-            "Behind a short sentence the layer has read padding, and what an nn.GRU returns second comes from there.",
+            "Behind a short sentence the layer has read padding, and what an nn.GRU"
+            " returns second comes from there.",
             PADDING,
             with_pieces(_Encoder, end=last_column),
         ),
@@ -95,7 +110,12 @@ ENCODER_QUESTION = Question(
             "the final state is one position too early",
             "`at_end` takes the lengths as they are.",
             PADDING,
-            with_pieces(_Encoder, end=lambda states, lengths: rnn.at_end(states, (lengths - 1).clamp(min=1))),
+            with_pieces(
+                _Encoder,
+                end=lambda states, lengths: rnn.at_end(
+                    states, (lengths - 1).clamp(min=1)
+                ),
+            ),
         ),
         Misconception(
             "embeddings returned as states",
@@ -105,16 +125,25 @@ ENCODER_QUESTION = Question(
         ),
         Misconception(
             "read across the batch",
-            "The layer was made with `batch_first=True`: it wants (B, S, width), and goes along the second axis.",
+            "The layer was made with `batch_first=True`: it wants (B, S, width), and"
+            " goes along the second axis.",
             ENCODER,
-            with_pieces(_Encoder, run=lambda layer, embedded: layer(embedded.transpose(0, 1))[0].transpose(0, 1)),
+            with_pieces(
+                _Encoder,
+                run=lambda layer, embedded: layer(embedded.transpose(0, 1))[
+                    0
+                ].transpose(0, 1),
+            ),
         ),
         Misconception(
             "the axis of the layers is left",
-            "An nn.GRU returns its last state as (layers, B, D). (And it is the last column's.)",
+            "An nn.GRU returns its last state as (layers, B, D). (And it is the last"
+            " column's.)",
             ENCODER,
             sign=lambda request, reply, reference: (
-                not reply.error and len(reply.outputs) == 3 and reply.outputs[FINAL].dim() == 3
+                not reply.error
+                and len(reply.outputs) == 3
+                and reply.outputs[FINAL].dim() == 3
             ),
         ),
         WRONG_MASK,
@@ -124,7 +153,8 @@ ENCODER_QUESTION = Question(
         *ANYWHERE,
         Misconception(
             "another final state",
-            "The states are right. The final one is that of each sentence's own last token.",
+            "The states are right. The final one is that of each sentence's own last"
+            " token.",
             PADDING,
             sign=comparable(final_alone),
         ),
@@ -140,7 +170,8 @@ ENCODER_QUESTION = Question(
         ),
         Misconception(
             "other states",
-            "The states are what the GRU returns first, when it reads the embedded tokens: (B, S, E), as they are.",
+            "The states are what the GRU returns first, when it reads the embedded"
+            " tokens: (B, S, E), as they are.",
             ENCODER,
             sign=lambda request, reply, reference: (
                 not reply.error

@@ -6,7 +6,12 @@ from torch import Tensor, nn
 
 from attention_course.questions.core import Question
 from attention_course.questions.lab02_bottleneck.remember import OneSlot
-from attention_course.questions.lab02_bottleneck.steps import LAST, mistakes_of, step_properties, use_step
+from attention_course.questions.lab02_bottleneck.steps import (
+    LAST,
+    mistakes_of,
+    step_properties,
+    use_step,
+)
 from attention_course.questions.signs import ANYWHERE
 from attention_course.seq2seq import Memory
 
@@ -14,14 +19,23 @@ from attention_course.seq2seq import Memory
 class FinalState(OneSlot):
     """The lab's decoder in pieces that a misconception can replace."""
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+    def __init__(
+        self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int
+    ):
         super().__init__(vocab_size, embedding_dim, hidden_dim, memory_dim)
         self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
 
     def step(self, token: Tensor, memory: Memory, cache: Tensor) -> Any:
-        """Return logits (B, T, V), weights (B, T, 1) and the state (B, D) after the last token."""
-        states, last = self.rnn(self.read(self.embedding(token), memory), self.before(memory, cache)[None])
-        return self.say(self.head, states), self.weigh(states), self.keep(last[0], states, cache)
+        """Return logits (B, T, V), weights (B, T, 1) and the state (B, D) after the
+        last token."""
+        states, last = self.rnn(
+            self.read(self.embedding(token), memory), self.before(memory, cache)[None]
+        )
+        return (
+            self.say(self.head, states),
+            self.weigh(states),
+            self.keep(last[0], states, cache),
+        )
 
     def read(self, embedded: Tensor, memory: Memory) -> Tensor:
         """Return what the recurrent layer reads (B, T, width)."""

@@ -7,21 +7,42 @@ import torch
 from torch import Tensor, nn
 
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, normal, parameters
 from attention_course.questions.judges import of_output, of_outputs, same_numbers
-from attention_course.questions.lab02_bottleneck.sentences import NOT_BOOL, RAGGED, E, S, as_numbers, learns_and_behaves
+from attention_course.questions.lab02_bottleneck.sentences import (
+    NOT_BOOL,
+    RAGGED,
+    E,
+    S,
+    as_numbers,
+    learns_and_behaves,
+)
 from attention_course.questions.lab02_bottleneck.steps import DECODERS, HANDOVER, SIZES
 from attention_course.questions.pages import MASK, PADDING
 from attention_course.questions.pieces import with_pieces
-from attention_course.questions.signs import ANYWHERE, close, comparable, error_like, wrong_in
+from attention_course.questions.signs import (
+    ANYWHERE,
+    close,
+    comparable,
+    error_like,
+    wrong_in,
+)
 from attention_course.seq2seq import Encoded, Memory
 
 
 class OneSlot(nn.Module):
     """What the lab's decoders share, in pieces that a misconception can replace."""
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int):
+    def __init__(
+        self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
@@ -42,7 +63,9 @@ class OneSlot(nn.Module):
 
 
 def _use_remember(decoder: Any, states: Tensor, final: Tensor, lengths: Tensor) -> Any:
-    memory = decoder.remember(Encoded(states, final, padding_mask(lengths, states.size(1))))
+    memory = decoder.remember(
+        Encoded(states, final, padding_mask(lengths, states.size(1)))
+    )
     if memory is None:
         return None
     if not isinstance(memory, Memory):
@@ -50,8 +73,14 @@ def _use_remember(decoder: Any, states: Tensor, final: Tensor, lengths: Tensor) 
     return memory._replace(mask=as_numbers(memory.mask, final))
 
 
-def _encoded(g: torch.Generator, lengths: Sequence[int] = RAGGED, gradients: bool = False) -> Request:
-    inputs = (normal(g, len(lengths), max(lengths), E), normal(g, len(lengths), E), torch.tensor(lengths))
+def _encoded(
+    g: torch.Generator, lengths: Sequence[int] = RAGGED, gradients: bool = False
+) -> Request:
+    inputs = (
+        normal(g, len(lengths), max(lengths), E),
+        normal(g, len(lengths), E),
+        torch.tensor(lengths),
+    )
     return Request(inputs, SIZES, parameters(g, lambda: OneSlot(*SIZES)), gradients)
 
 
@@ -66,7 +95,11 @@ def _encoded_learns(g: torch.Generator) -> Iterator[Request]:
 
 
 def _every_slot_kept(request: Request, reply: Reply, reference: Reply) -> bool:
-    return not reply.error and len(reply.outputs) == 4 and reply.outputs[1].shape[1:2] == torch.Size([S])
+    return (
+        not reply.error
+        and len(reply.outputs) == 4
+        and reply.outputs[1].shape[1:2] == torch.Size([S])
+    )
 
 
 REMEMBER = Question(
@@ -80,33 +113,54 @@ REMEMBER = Question(
             _some_encoded,
             of_outputs(0, 3, same_numbers),
         ),
-        Property("the decoder's first state", 1, _some_encoded, of_output(3, same_numbers)),
-        Property("gradients, dtype kept, works on any device", 1, _encoded_learns, learns_and_behaves),
+        Property(
+            "the decoder's first state", 1, _some_encoded, of_output(3, same_numbers)
+        ),
+        Property(
+            "gradients, dtype kept, works on any device",
+            1,
+            _encoded_learns,
+            learns_and_behaves,
+        ),
     ),
     misconceptions=(
         Misconception(
             "a slot for every token",
             "This memory has room for one vector, the final state: (B, 1, E).",
             DECODERS,
-            with_pieces(OneSlot, slot=lambda encoded: (encoded.states, encoded.states, encoded.mask)),
+            with_pieces(
+                OneSlot,
+                slot=lambda encoded: (encoded.states, encoded.states, encoded.mask),
+            ),
             _every_slot_kept,
         ),
         Misconception(
             "the last column is taken for the final state",
-            "`encoded.final` is the state at each sentence's own end; in the last column of the states stands padding.",
+            "`encoded.final` is the state at each sentence's own end; in the last"
+            " column of the states stands padding.",
             PADDING,
             with_pieces(
                 OneSlot,
-                slot=lambda encoded: (encoded.states[:, -1:], encoded.states[:, -1:], encoded.mask[..., :1]),
+                slot=lambda encoded: (
+                    encoded.states[:, -1:],
+                    encoded.states[:, -1:],
+                    encoded.mask[..., :1],
+                ),
                 first=lambda bridge, encoded: torch.tanh(bridge(encoded.states[:, -1])),
             ),
         ),
         Misconception(
             "the slot is forbidden",
-            "The mask's last column belongs to padding, for all but the longest source; its first is always a token.",
+            "The mask's last column belongs to padding, for all but the longest source;"
+            " its first is always a token.",
             MASK,
             with_pieces(
-                OneSlot, slot=lambda encoded: (encoded.final[:, None], encoded.final[:, None], encoded.mask[..., -1:])
+                OneSlot,
+                slot=lambda encoded: (
+                    encoded.final[:, None],
+                    encoded.final[:, None],
+                    encoded.mask[..., -1:],
+                ),
             ),
             wrong_in(2),
         ),
@@ -114,13 +168,27 @@ REMEMBER = Question(
             "a mask for every token",
             "The mask says which slots may be looked at, and there is one: (B, 1, 1).",
             MASK,
-            with_pieces(OneSlot, slot=lambda encoded: (encoded.final[:, None], encoded.final[:, None], encoded.mask)),
+            with_pieces(
+                OneSlot,
+                slot=lambda encoded: (
+                    encoded.final[:, None],
+                    encoded.final[:, None],
+                    encoded.mask,
+                ),
+            ),
         ),
         Misconception(
             "the axis of the slots is missing",
             "One slot is an axis of length one: (B, 1, E).",
             DECODERS,
-            with_pieces(OneSlot, slot=lambda encoded: (encoded.final, encoded.final, encoded.mask[..., :1])),
+            with_pieces(
+                OneSlot,
+                slot=lambda encoded: (
+                    encoded.final,
+                    encoded.final,
+                    encoded.mask[..., :1],
+                ),
+            ),
         ),
         Misconception(
             "tanh missing",
@@ -130,7 +198,8 @@ REMEMBER = Question(
         ),
         Misconception(
             "the final state goes in as it is",
-            "Encoder and decoder need not be equally wide: `bridge` maps E numbers to D.",
+            "Encoder and decoder need not be equally wide: `bridge` maps E numbers"
+            " to D.",
             HANDOVER,
             with_pieces(OneSlot, first=lambda bridge, encoded: encoded.final),
         ),
@@ -144,18 +213,23 @@ REMEMBER = Question(
         *ANYWHERE,
         Misconception(
             "another first state",
-            "The slot is right. The first state is the tanh of `bridge` of the final state.",
+            "The slot is right. The first state is the tanh of `bridge` of the final"
+            " state.",
             HANDOVER,
             sign=comparable(
-                lambda request, reply, reference: all(map(close, reply.outputs[:3], reference.outputs[:3]))
+                lambda request, reply, reference: all(
+                    map(close, reply.outputs[:3], reference.outputs[:3])
+                )
             ),
         ),
         Misconception(
             "something else in the slot",
-            "Key and value are the same tensor: `encoded.final` as it is, with an axis for the one slot, (B, 1, E).",
+            "Key and value are the same tensor: `encoded.final` as it is, with an axis"
+            " for the one slot, (B, 1, E).",
             DECODERS,
             sign=lambda request, reply, reference: (
-                not reply.error and not all(map(close, reply.outputs[:2], reference.outputs[:2]))
+                not reply.error
+                and not all(map(close, reply.outputs[:2], reference.outputs[:2]))
             ),
         ),
     ),

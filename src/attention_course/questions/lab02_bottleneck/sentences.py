@@ -1,4 +1,5 @@
-"""What several questions of this lab share: sizes, sentences of several lengths, and signs in what is encoded."""
+"""What several questions of this lab share: sizes, sentences of several lengths, and
+signs in what is encoded."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +23,13 @@ RAGGED = (S, 3, 5)
 
 
 def on_the_cpu(lengths: Tensor) -> Tensor:
-    """Let lengths be where encoders expect them, also if everything else has gone to a device without numbers."""
-    return torch.ones(lengths.shape, dtype=torch.long) if lengths.is_meta else lengths.cpu()
+    """Let lengths be where encoders expect them, also if everything else has gone to a
+    device without numbers."""
+    return (
+        torch.ones(lengths.shape, dtype=torch.long)
+        if lengths.is_meta
+        else lengths.cpu()
+    )
 
 
 def last_column(x: Tensor, lengths: Tensor) -> Tensor:
@@ -31,8 +37,11 @@ def last_column(x: Tensor, lengths: Tensor) -> Tensor:
     return x[:, -1]
 
 
-def learns_and_behaves(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Gradients are the reference's where they are asked for; elsewhere manners are good."""
+def learns_and_behaves(
+    request: Request, reply: Reply, reference: Reply
+) -> Finding | None:
+    """Gradients are the reference's where they are asked for; elsewhere manners are
+    good."""
     judge: Judge = same_gradients if request.gradients else good_manners
     return judge(request, reply, reference)
 
@@ -61,12 +70,21 @@ def as_numbers(mask: Tensor, like: Tensor) -> Tensor:
 
 
 def to_read(
-    g: torch.Generator, reference: Any, init: tuple[int, ...], sizes: Sequence[int] = RAGGED, gradients: bool = False
+    g: torch.Generator,
+    reference: Any,
+    init: tuple[int, ...],
+    sizes: Sequence[int] = RAGGED,
+    gradients: bool = False,
 ) -> Request:
     """Draw sentences of these lengths, and parameters of an encoder."""
     lengths = torch.tensor(sizes)
-    source = torch.randint(1, V, (len(sizes), max(sizes)), generator=g) * padding_mask(lengths, max(sizes))[:, 0]
-    return Request((source, lengths), init, parameters(g, lambda: reference(*init)), gradients)
+    source = (
+        torch.randint(1, V, (len(sizes), max(sizes)), generator=g)
+        * padding_mask(lengths, max(sizes))[:, 0]
+    )
+    return Request(
+        (source, lengths), init, parameters(g, lambda: reference(*init)), gradients
+    )
 
 
 def final_alone(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -78,7 +96,8 @@ def final_alone(request: Request, reply: Reply, reference: Reply) -> bool:
 
 NO_ENCODED = Misconception(
     "no Encoded is returned",
-    "The three tensors are the fields of an Encoded, in this order: states, final, mask.",
+    "The three tensors are the fields of an Encoded, in this order: states, final,"
+    " mask.",
     ENCODER,
     sign=error_like("wanted an Encoded|Encoded.__new__"),
 )
@@ -87,7 +106,9 @@ WRONG_MASK = Misconception(
     "True means a token. `padding_mask` gives the mask as it should be.",
     MASK,
     sign=comparable(
-        lambda request, reply, reference: close(1 - reply.outputs[ALLOWED].double(), reference.outputs[ALLOWED])
+        lambda request, reply, reference: close(
+            1 - reply.outputs[ALLOWED].double(), reference.outputs[ALLOWED]
+        )
     ),
 )
 NO_MASK = Misconception(
@@ -96,7 +117,8 @@ NO_MASK = Misconception(
     PADDING,
     sign=comparable(
         lambda request, reply, reference: (
-            not close(reply.outputs[ALLOWED], reference.outputs[ALLOWED]) and bool((reply.outputs[ALLOWED] == 1).all())
+            not close(reply.outputs[ALLOWED], reference.outputs[ALLOWED])
+            and bool((reply.outputs[ALLOWED] == 1).all())
         )
     ),
 )

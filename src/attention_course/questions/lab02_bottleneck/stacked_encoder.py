@@ -8,8 +8,19 @@ from torch import Tensor, nn
 
 from attention_course import rnn
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab02_bottleneck.sentences import (
     ENCODER,
     FINAL,
@@ -34,12 +45,18 @@ from attention_course.seq2seq import Encoded
 class _Stacked(nn.Module):
     """The lab's second encoder in pieces that a misconception can replace."""
 
-    def __init__(self, vocab_size: int, embedding_dim: int, hidden_dim: int, num_layers: int):
+    def __init__(
+        self, vocab_size: int, embedding_dim: int, hidden_dim: int, num_layers: int
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         widths = [embedding_dim] + [2 * hidden_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
-        self.backwards = nn.ModuleList(nn.GRU(width, hidden_dim, batch_first=True) for width in widths)
+        self.forwards = nn.ModuleList(
+            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+        )
+        self.backwards = nn.ModuleList(
+            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+        )
 
     def forward(self, source: Tensor, lengths: Tensor) -> Encoded:
         states = self.embedding(source)
@@ -49,7 +66,9 @@ class _Stacked(nn.Module):
             turned, _ = backwards(self.turn(states, lengths))
             states = self.join(ahead, self.turn_back(turned, lengths))
         final = self.end(ahead, turned, lengths)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
     def turn(self, x: Tensor, lengths: Tensor) -> Tensor:
         return rnn.reverse_padded(x, lengths)
@@ -61,7 +80,9 @@ class _Stacked(nn.Module):
         return torch.cat([ahead, back], dim=-1)
 
     def end(self, ahead: Tensor, turned: Tensor, lengths: Tensor) -> Tensor:
-        return torch.cat([rnn.at_end(ahead, lengths), rnn.at_end(turned, lengths)], dim=-1)
+        return torch.cat(
+            [rnn.at_end(ahead, lengths), rnn.at_end(turned, lengths)], dim=-1
+        )
 
 
 def _not_turned(x: Tensor, lengths: Tensor) -> Tensor:
@@ -90,7 +111,9 @@ def _half(first: bool, output: int) -> Callable[[Request, Reply, Reply], bool]:
     """Look for replies that are right in one direction and wrong in the other."""
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
-        if output == FINAL and not close(reply.outputs[STATES], reference.outputs[STATES]):
+        if output == FINAL and not close(
+            reply.outputs[STATES], reference.outputs[STATES]
+        ):
             return False
         given, wanted = (x.outputs[output].chunk(2, dim=-1) for x in (reply, reference))
         right = [close(*pair) for pair in zip(given, wanted)]
@@ -105,33 +128,49 @@ STACKED_ENCODER = Question(
     use=use_encoder,
     stand_ins={"at_end": rnn.at_end},
     properties=(
-        Property("one layer: the states of both directions", 2, _one_layer, of_output(STATES, same_numbers)),
-        Property("one layer: where each direction has read everything", 2, _one_layer, of_output(FINAL, same_numbers)),
-        Property("more layers, the mask, and all gradients", 1, _two_layers, same_gradients),
+        Property(
+            "one layer: the states of both directions",
+            2,
+            _one_layer,
+            of_output(STATES, same_numbers),
+        ),
+        Property(
+            "one layer: where each direction has read everything",
+            2,
+            _one_layer,
+            of_output(FINAL, same_numbers),
+        ),
+        Property(
+            "more layers, the mask, and all gradients", 1, _two_layers, same_gradients
+        ),
         Property("dtype kept", 1, _layers_manners, good_manners),
     ),
     misconceptions=(
         Misconception(
             "the whole batch turned around",
-            "flip(1) puts a short sentence's padding in front of it: each sentence is turned within its own length.",
+            "flip(1) puts a short sentence's padding in front of it: each sentence is"
+            " turned within its own length.",
             ENCODER,
             with_pieces(_Stacked, turn=_flipped, turn_back=_flipped),
         ),
         Misconception(
             "backward states not turned back",
-            "Position s of the backward states belongs to another token, until they are turned back.",
+            "Position s of the backward states belongs to another token, until they are"
+            " turned back.",
             ENCODER,
             with_pieces(_Stacked, turn_back=_not_turned),
         ),
         Misconception(
             "both directions read forwards",
-            "The backward layer reads each sentence from its end: turn it around first.",
+            "The backward layer reads each sentence from its end: turn it around"
+            " first.",
             ENCODER,
             with_pieces(_Stacked, turn=_not_turned, turn_back=_not_turned),
         ),
         Misconception(
             "both directions read forwards",
-            "The backward layer reads each sentence from its end: turn it around before it is read, and back after.",
+            "The backward layer reads each sentence from its end: turn it around before"
+            " it is read, and back after.",
             ENCODER,
             with_pieces(_Stacked, turn=_not_turned),
         ),
@@ -139,7 +178,9 @@ STACKED_ENCODER = Question(
             "backward before forward",
             "The forward state comes first, the backward one behind it.",
             ENCODER,
-            with_pieces(_Stacked, join=lambda ahead, back: torch.cat([back, ahead], dim=-1)),
+            with_pieces(
+                _Stacked, join=lambda ahead, back: torch.cat([back, ahead], dim=-1)
+            ),
         ),
         Misconception(
             "the directions are added",
@@ -148,17 +189,21 @@ STACKED_ENCODER = Question(
             sign=lambda request, reply, reference: (
                 not reply.error
                 and len(reply.outputs) == 3
-                and 2 * reply.outputs[STATES].shape[-1:].numel() == reference.outputs[STATES].size(-1)
+                and 2 * reply.outputs[STATES].shape[-1:].numel()
+                == reference.outputs[STATES].size(-1)
             ),
         ),
         Misconception(
             "backward final state at the last token",
-            "At the last token the backward layer has only begun. It has read everything at the first token of the "
-            "sentence, which is the end of the turned one.",
+            "At the last token the backward layer has only begun. It has read"
+            " everything at the first token of the sentence, which is the end of the"
+            " turned one.",
             ENCODER,
             with_pieces(
                 _Stacked,
-                end=lambda ahead, turned, lengths: torch.cat([rnn.at_end(ahead, lengths), turned[:, 0]], dim=-1),
+                end=lambda ahead, turned, lengths: torch.cat(
+                    [rnn.at_end(ahead, lengths), turned[:, 0]], dim=-1
+                ),
             ),
             _half(True, FINAL),
         ),
@@ -166,30 +211,39 @@ STACKED_ENCODER = Question(
             "the last column is taken for the final state",
             "Behind a short sentence both layers have gone on reading padding.",
             PADDING,
-            with_pieces(_Stacked, end=lambda ahead, turned, lengths: torch.cat([ahead[:, -1], turned[:, -1]], dim=-1)),
+            with_pieces(
+                _Stacked,
+                end=lambda ahead, turned, lengths: torch.cat(
+                    [ahead[:, -1], turned[:, -1]], dim=-1
+                ),
+            ),
             _half(False, FINAL),
         ),
         Misconception(
             "the forward layer is wrong",
-            "The backward states are right. The forward layer reads the states of the layer below as they are.",
+            "The backward states are right. The forward layer reads the states of the"
+            " layer below as they are.",
             ENCODER,
             sign=_half(False, STATES),
         ),
         Misconception(
             "the backward layer is wrong",
-            "The forward states are right. The backward layer reads each sentence turned around within its own length, "
-            "and its states are turned back.",
+            "The forward states are right. The backward layer reads each sentence"
+            " turned around within its own length, and its states are turned back.",
             ENCODER,
             sign=_half(True, STATES),
         ),
         Misconception(
             "the layers do not stand on each other",
-            "Each layer reads the states of the one below it, of both directions, 2D numbers.",
+            "Each layer reads the states of the one below it, of both directions, 2D"
+            " numbers.",
             ENCODER,
             sign=lambda request, reply, reference: (
                 request.init is not None
                 and request.init[-1] > 1
-                and error_like("input.size|input_size|mat1 and mat2|must have")(request, reply, reference)
+                and error_like("input.size|input_size|mat1 and mat2|must have")(
+                    request, reply, reference
+                )
             ),
         ),
         WRONG_MASK,
@@ -199,21 +253,24 @@ STACKED_ENCODER = Question(
         *ANYWHERE,
         Misconception(
             "another final state",
-            "The states are right. The final one is the forward state at each sentence's last token, and the backward "
-            "state at its first.",
+            "The states are right. The final one is the forward state at each"
+            " sentence's last token, and the backward state at its first.",
             ENCODER,
             sign=comparable(final_alone),
         ),
         Misconception(
             "one layer is right, more are not",
-            "Each layer reads the states of the one below it, of both directions; the top one's are returned.",
+            "Each layer reads the states of the one below it, of both directions; the"
+            " top one's are returned.",
             ENCODER,
-            sign=lambda request, reply, reference: request.init is not None and request.init[-1] > 1,
+            sign=lambda request, reply, reference: (
+                request.init is not None and request.init[-1] > 1
+            ),
         ),
         Misconception(
             "the directions are joined in another way",
-            "In every layer both directions read the same states; what the backward one says is turned back, and set "
-            "behind the forward one's: (B, S, 2D).",
+            "In every layer both directions read the same states; what the backward one"
+            " says is turned back, and set behind the forward one's: (B, S, 2D).",
             ENCODER,
             sign=comparable(lambda request, reply, reference: True),
         ),

@@ -1,4 +1,5 @@
-"""What questions about decoders share: steps, and mistakes that every decoder invites."""
+"""What questions about decoders share: steps, and mistakes that every decoder
+invites."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +9,12 @@ from torch import Tensor, nn
 
 from attention_course.questions.core import Misconception, Property, Reply, Request
 from attention_course.questions.inputs import manners, normal, parameters
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab02_bottleneck.sentences import B, D, E, M, T, V
 from attention_course.questions.pages import FORCING
 from attention_course.questions.pieces import with_pieces
@@ -23,19 +29,34 @@ DECODERS = "03_bottleneck.html#bottleneck-decoders"
 LOGITS, WEIGHTS, STATE = 0, 1, 2
 
 
-def use_step(decoder: Any, token: Tensor, state: Tensor, slot: Tensor, first: Tensor) -> Any:
+def use_step(
+    decoder: Any, token: Tensor, state: Tensor, slot: Tensor, first: Tensor
+) -> Any:
     """Make a step with a memory of one slot."""
     mask = torch.ones(slot.size(0), 1, 1, dtype=torch.bool, device=slot.device)
     return decoder.step(token, Memory(slot, slot, mask, first), state)
 
 
-def _step(g: torch.Generator, reference: Any, tokens: int = 1, gradients: bool = False, batch: int = B) -> Request:
+def _step(
+    g: torch.Generator,
+    reference: Any,
+    tokens: int = 1,
+    gradients: bool = False,
+    batch: int = B,
+) -> Request:
     token = torch.randint(V, (batch, tokens), generator=g)
-    inputs = (token, normal(g, batch, D).tanh(), normal(g, batch, 1, E), normal(g, batch, D).tanh())
+    inputs = (
+        token,
+        normal(g, batch, D).tanh(),
+        normal(g, batch, 1, E),
+        normal(g, batch, D).tanh(),
+    )
     return Request(inputs, SIZES, parameters(g, lambda: reference(*SIZES)), gradients)
 
 
-def _steps_of(reference: Any) -> tuple[Callable[[torch.Generator], Iterator[Request]], ...]:
+def _steps_of(
+    reference: Any,
+) -> tuple[Callable[[torch.Generator], Iterator[Request]], ...]:
     """Make the requests of one token, of many, of learning and of manners."""
 
     def one(g: torch.Generator) -> Iterator[Request]:
@@ -67,7 +88,10 @@ def _only(output: int) -> Callable[[Request, Reply, Reply], bool]:
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
         if reply.error or len(reply.outputs) != len(reference.outputs):
             return False
-        right = [close(given, wanted) for given, wanted in zip(reply.outputs, reference.outputs)]
+        right = [
+            close(given, wanted)
+            for given, wanted in zip(reply.outputs, reference.outputs)
+        ]
         return not right[output] and sum(right) == len(right) - 1
 
     return sign
@@ -78,19 +102,22 @@ def mistakes_of(base: type[nn.Module]) -> tuple[Misconception, ...]:
     return (
         Misconception(
             "every step starts from the first state",
-            "memory.state is where decoding starts; the state before this step is the cache.",
+            "memory.state is where decoding starts; the state before this step is the"
+            " cache.",
             HANDOVER,
             with_pieces(base, before=lambda memory, cache: memory.state),
         ),
         Misconception(
             "every step starts from nothing",
-            "Without a state an nn.GRU starts from zeros: the decoder would have no past and no source.",
+            "Without a state an nn.GRU starts from zeros: the decoder would have no"
+            " past and no source.",
             HANDOVER,
             with_pieces(base, before=lambda memory, cache: torch.zeros_like(cache)),
         ),
         Misconception(
             "the new state is not handed on",
-            "What a step returns last is where the next step starts: the state after its last token.",
+            "What a step returns last is where the next step starts: the state after"
+            " its last token.",
             HANDOVER,
             with_pieces(base, keep=lambda last, states, cache: cache),
         ),
@@ -102,13 +129,15 @@ def mistakes_of(base: type[nn.Module]) -> tuple[Misconception, ...]:
         ),
         Misconception(
             "probabilities, where logits are meant",
-            "The softmax is part of the loss: the head's numbers are returned as they are.",
+            "The softmax is part of the loss: the head's numbers are returned as they"
+            " are.",
             FORCING,
             with_pieces(base, say=lambda head, states: head(states).softmax(-1)),
         ),
         Misconception(
             "probabilities, where logits are meant",
-            "The softmax is part of the loss: the head's numbers are returned as they are.",
+            "The softmax is part of the loss: the head's numbers are returned as they"
+            " are.",
             FORCING,
             with_pieces(base, say=lambda head, states: head(states).log_softmax(-1)),
         ),
@@ -126,7 +155,8 @@ def mistakes_of(base: type[nn.Module]) -> tuple[Misconception, ...]:
         ),
         Misconception(
             "the axis of the layers",
-            "Whatever batch_first says, an nn.GRU starts from a state (layers, B, D), and returns one like this.",
+            "Whatever batch_first says, an nn.GRU starts from a state (layers, B, D),"
+            " and returns one like this.",
             HANDOVER,
             sign=error_like("hx should|Expected hidden size"),
         ),
@@ -136,13 +166,15 @@ def mistakes_of(base: type[nn.Module]) -> tuple[Misconception, ...]:
 LAST = (
     Misconception(
         "other weights",
-        "There is one slot, and at each of the T steps its weight is one: (B, T, 1), all ones.",
+        "There is one slot, and at each of the T steps its weight is one: (B, T, 1),"
+        " all ones.",
         DECODERS,
         sign=_only(WEIGHTS),
     ),
     Misconception(
         "another state is handed on",
-        "The logits are right. The next step starts from the state after the last token, (B, D).",
+        "The logits are right. The next step starts from the state after the last"
+        " token, (B, D).",
         DECODERS,
         sign=_only(STATE),
     ),
@@ -154,7 +186,8 @@ LAST = (
     ),
     Misconception(
         "the update reads something else",
-        "The recurrent layer reads what the equation names, in this order, and starts from the cache.",
+        "The recurrent layer reads what the equation names, in this order, and starts"
+        " from the cache.",
         DECODERS,
         sign=comparable(
             lambda request, reply, reference: (
@@ -171,7 +204,17 @@ def step_properties(reference: Any) -> tuple[Property, ...]:
     one, many, learns, behaves = _steps_of(reference)
     return (
         Property("the logits of one token", 2, one, of_output(LOGITS, same_numbers)),
-        Property("many tokens at once, weights of one, and the last state handed on", 1, many, same_numbers),
+        Property(
+            "many tokens at once, weights of one, and the last state handed on",
+            1,
+            many,
+            same_numbers,
+        ),
         Property("gradients of everything that was read", 1, learns, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, behaves, good_manners),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            behaves,
+            good_manners,
+        ),
     )

@@ -47,31 +47,48 @@ ADDITIVE = score_question(
     (
         Misconception(
             "tanh missing",
-            "Without it the query adds the same number to every score, and a softmax does not see that.",
+            "Without it the query adds the same number to every score, and a softmax"
+            " does not see that.",
             SCORING + "additive",
-            _additive_with(lambda self, q, k: self.energy_proj(_pairs(self, q, k)).squeeze(-1)),
+            _additive_with(
+                lambda self, q, k: self.energy_proj(_pairs(self, q, k)).squeeze(-1)
+            ),
         ),
         Misconception(
             "another nonlinearity in place of tanh",
             "The formula has a hyperbolic tangent.",
             SCORING + "additive",
-            _additive_with(lambda self, q, k: self.energy_proj(torch.relu(_pairs(self, q, k))).squeeze(-1)),
+            _additive_with(
+                lambda self, q, k: self.energy_proj(
+                    torch.relu(_pairs(self, q, k))
+                ).squeeze(-1)
+            ),
         ),
         Misconception(
             "another nonlinearity in place of tanh",
             "The formula has a hyperbolic tangent.",
             SCORING + "additive",
-            _additive_with(lambda self, q, k: self.energy_proj(torch.sigmoid(_pairs(self, q, k))).squeeze(-1)),
+            _additive_with(
+                lambda self, q, k: self.energy_proj(
+                    torch.sigmoid(_pairs(self, q, k))
+                ).squeeze(-1)
+            ),
         ),
         Misconception(
             "tanh after v",
-            "The tanh is taken of each hidden unit, before v adds them up: a score is not bounded by one.",
+            "The tanh is taken of each hidden unit, before v adds them up: a score is"
+            " not bounded by one.",
             SCORING + "additive",
-            _additive_with(lambda self, q, k: torch.tanh(self.energy_proj(_pairs(self, q, k))).squeeze(-1)),
+            _additive_with(
+                lambda self, q, k: torch.tanh(
+                    self.energy_proj(_pairs(self, q, k))
+                ).squeeze(-1)
+            ),
         ),
         Misconception(
             "v missing: summed without weights",
-            "The vector v, here `energy_proj`, weighs the hidden units before they are added up.",
+            "The vector v, here `energy_proj`, weighs the hidden units before they are"
+            " added up.",
             SCORING + "additive",
             _additive_with(lambda self, q, k: torch.tanh(_pairs(self, q, k)).sum(-1)),
         ),
@@ -81,15 +98,19 @@ ADDITIVE = score_question(
             SCORING + "additive",
             _additive_with(
                 lambda self, q, k: self.energy_proj(
-                    torch.tanh(self.query_proj(q)).unsqueeze(-2) + torch.tanh(k).unsqueeze(-3)
+                    torch.tanh(self.query_proj(q)).unsqueeze(-2)
+                    + torch.tanh(k).unsqueeze(-3)
                 ).squeeze(-1)
             ),
         ),
         Misconception(
             "last axis of length one left over",
-            "`energy_proj` makes one number per pair: (..., T, S, 1) still has to lose its last axis.",
+            "`energy_proj` makes one number per pair: (..., T, S, 1) still has to lose"
+            " its last axis.",
             SCORING + "additive",
-            _additive_with(lambda self, q, k: self.energy_proj(torch.tanh(_pairs(self, q, k)))),
+            _additive_with(
+                lambda self, q, k: self.energy_proj(torch.tanh(_pairs(self, q, k)))
+            ),
         ),
         Misconception(
             "rows and columns exchanged",
@@ -112,7 +133,9 @@ ADDITIVE = score_question(
             "`forward` is handed keys that `project_keys` has already mapped.",
             SCORING + "additive",
             _additive_with(
-                lambda self, q, k: self.energy_proj(torch.tanh(_pairs(self, q, self.key_proj(k)))).squeeze(-1)
+                lambda self, q, k: self.energy_proj(
+                    torch.tanh(_pairs(self, q, self.key_proj(k)))
+                ).squeeze(-1)
             ),
         ),
     ),

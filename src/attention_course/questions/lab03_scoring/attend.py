@@ -7,16 +7,33 @@ import torch
 from torch import Tensor, nn
 
 from attention_course import attention
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, normal, some_allowed
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
-from attention_course.questions.lab03_scoring.weights import DV, B, H, S, T, weight_where
+from attention_course.questions.lab03_scoring.weights import (
+    DV,
+    B,
+    H,
+    S,
+    T,
+    weight_where,
+)
 from attention_course.questions.pages import SCORING
 from attention_course.questions.signs import ANYWHERE, close, comparable, right_in
 
 
 def _use_attend(
-    attend: Callable[..., Any], scores: Tensor, value: Tensor, mask: Tensor | None, keep: Tensor | None
+    attend: Callable[..., Any],
+    scores: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    keep: Tensor | None,
 ) -> Any:
     if keep is None:
         return attend(scores, value) if mask is None else attend(scores, value, mask)
@@ -36,8 +53,18 @@ class _FixedDropout(nn.Dropout):
 
 def _ordinary_attention(g: torch.Generator) -> Iterator[Request]:
     yield Request((normal(g, B, T, S), normal(g, B, S, DV), None, None))
-    yield Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None), gradients=True)
-    yield Request((normal(g, B, H, T, S), normal(g, B, H, S, DV), some_allowed(g, B, 1, T, S), None))
+    yield Request(
+        (normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None),
+        gradients=True,
+    )
+    yield Request(
+        (
+            normal(g, B, H, T, S),
+            normal(g, B, H, S, DV),
+            some_allowed(g, B, 1, T, S),
+            None,
+        )
+    )
 
 
 def _dropped_attention(g: torch.Generator) -> Iterator[Request]:
@@ -45,14 +72,22 @@ def _dropped_attention(g: torch.Generator) -> Iterator[Request]:
     empty[0, 1] = False
     yield Request((normal(g, B, T, S), normal(g, B, S, DV), empty, None))
     keep = 2.0 * (torch.rand(B, T, S, generator=g) < 0.5)
-    yield Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), keep))
+    yield Request(
+        (normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), keep)
+    )
 
 
 def _attention_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(Request((normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None)))
+    yield from manners(
+        Request(
+            (normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None)
+        )
+    )
 
 
-def _without_dropout(scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None) -> Any:
+def _without_dropout(
+    scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None
+) -> Any:
     return attention.attend(scores, value, mask)
 
 
@@ -63,9 +98,12 @@ def _weights_dropped(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def _attend_with(
-    finish: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]], masked: bool = True
+    finish: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+    masked: bool = True,
 ) -> Callable[..., tuple[Tensor, Tensor]]:
-    def attend(scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None) -> Any:
+    def attend(
+        scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None
+    ) -> Any:
         weights = attention.masked_softmax(scores, mask if masked else None)
         return finish(scores, weights if dropout is None else dropout(weights), value)
 
@@ -78,14 +116,25 @@ ATTEND = Question(
     use=_use_attend,
     stand_ins={"masked_softmax": attention.masked_softmax},
     properties=(
-        Property("context and weights, in this order, and their gradients", 2, _ordinary_attention, same_gradients),
         Property(
-            "a row that may attend to nothing; dropout thins the context, not the weights returned",
+            "context and weights, in this order, and their gradients",
+            2,
+            _ordinary_attention,
+            same_gradients,
+        ),
+        Property(
+            "a row that may attend to nothing; dropout thins the context, not the"
+            " weights returned",
             1,
             _dropped_attention,
             same_numbers,
         ),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _attention_manners, good_manners),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _attention_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -96,13 +145,15 @@ ATTEND = Question(
         ),
         Misconception(
             "scores, where weights are meant",
-            "Only after the softmax do the numbers of a row say which share of each value to take.",
+            "Only after the softmax do the numbers of a row say which share of each"
+            " value to take.",
             SCORING + "context",
             _attend_with(lambda scores, weights, value: (scores @ value, weights)),
         ),
         Misconception(
             "scores returned, where weights are meant",
-            "What is returned beside the context is what the context was made with: the weights.",
+            "What is returned beside the context is what the context was made with: the"
+            " weights.",
             SCORING + "context",
             _attend_with(lambda scores, weights, value: (weights @ value, scores)),
         ),
@@ -110,7 +161,9 @@ ATTEND = Question(
             "mask not passed on",
             "The mask has to reach the softmax.",
             SCORING + "mask",
-            _attend_with(lambda scores, weights, value: (weights @ value, weights), masked=False),
+            _attend_with(
+                lambda scores, weights, value: (weights @ value, weights), masked=False
+            ),
         ),
         Misconception(
             "hard choice: the value of the highest score",
@@ -118,7 +171,10 @@ ATTEND = Question(
             SCORING + "context",
             _attend_with(
                 lambda scores, weights, value: (
-                    nn.functional.one_hot(weights.argmax(-1), weights.size(-1)).to(value.dtype) @ value,
+                    nn.functional.one_hot(weights.argmax(-1), weights.size(-1)).to(
+                        value.dtype
+                    )
+                    @ value,
                     weights,
                 )
             ),
@@ -132,26 +188,30 @@ ATTEND = Question(
         ),
         Misconception(
             "dropout not applied",
-            "Where a dropout is given, the context is made with the weights that it leaves.",
+            "Where a dropout is given, the context is made with the weights that it"
+            " leaves.",
             SCORING + "context",
             _without_dropout,
         ),
         *ANYWHERE,
         Misconception(
             "a forbidden position has weight",
-            "The mask has to reach the softmax, and nothing may be added to the weights after it.",
+            "The mask has to reach the softmax, and nothing may be added to the weights"
+            " after it.",
             SCORING + "mask",
             sign=weight_where(torch.logical_not),
         ),
         Misconception(
             "the context is no weighted sum of the values",
-            "The weights are right: each query's context is the sum over s of its weight on s times value s.",
+            "The weights are right: each query's context is the sum over s of its"
+            " weight on s times value s.",
             SCORING + "context",
             sign=right_in(1),
         ),
         Misconception(
             "the weights returned are not those that made the context",
-            "The context is right: return beside it the weights after the softmax and before dropout.",
+            "The context is right: return beside it the weights after the softmax and"
+            " before dropout.",
             SCORING + "context",
             sign=right_in(0),
         ),

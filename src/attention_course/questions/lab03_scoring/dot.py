@@ -6,7 +6,10 @@ from torch import Tensor, nn
 
 from attention_course import scores
 from attention_course.questions.core import Misconception
-from attention_course.questions.lab03_scoring.score_question import no_parameters, score_question
+from attention_course.questions.lab03_scoring.score_question import (
+    no_parameters,
+    score_question,
+)
 from attention_course.questions.pages import SCORING
 
 
@@ -22,7 +25,8 @@ def dot_with(compare: Callable[[Tensor, Tensor], Tensor]) -> type[nn.Module]:
 
 NOT_TRANSPOSED = Misconception(
     "keys not transposed",
-    "A score compares every query with every key, (..., T, D) with (..., S, D): the result is (..., T, S).",
+    "A score compares every query with every key, (..., T, D) with (..., S, D): the"
+    " result is (..., T, S).",
     SCORING + "dot",
     dot_with(lambda query, key: query @ key),
 )
@@ -44,7 +48,8 @@ DOT = score_question(
         KEYS_ASK,
         Misconception(
             "scaled, where the plain product is meant",
-            "The dot score leaves the product as it is; dividing by the root of the width is the next question.",
+            "The dot score leaves the product as it is; dividing by the root of the"
+            " width is the next question.",
             SCORING + "dot",
             scores.ScaledDotScore,
         ),
@@ -53,7 +58,10 @@ DOT = score_question(
             "The dot score does not divide by the lengths of the vectors.",
             SCORING + "dot",
             dot_with(
-                lambda query, key: nn.functional.normalize(query, dim=-1) @ nn.functional.normalize(key, dim=-1).mT
+                lambda query, key: (
+                    nn.functional.normalize(query, dim=-1)
+                    @ nn.functional.normalize(key, dim=-1).mT
+                )
             ),
         ),
     ),

@@ -7,7 +7,10 @@ from torch import Tensor, nn
 
 from attention_course import scores
 from attention_course.questions.core import Misconception
-from attention_course.questions.lab03_scoring.score_question import no_parameters, score_question
+from attention_course.questions.lab03_scoring.score_question import (
+    no_parameters,
+    score_question,
+)
 
 NEAREST = "04_soft_lookup.html#soft-lookup-1964"
 
@@ -21,7 +24,9 @@ def _gaussian_with(compare: Callable[[Tensor, float], Tensor]) -> type[nn.Module
             self.bandwidth = bandwidth
 
         def forward(self, query: Tensor, projected: Tensor) -> Tensor:
-            return compare(query.unsqueeze(-2) - projected.unsqueeze(-3), self.bandwidth)
+            return compare(
+                query.unsqueeze(-2) - projected.unsqueeze(-3), self.bandwidth
+            )
 
     return Wrong
 
@@ -41,25 +46,29 @@ GAUSSIAN = score_question(
         ),
         Misconception(
             "distance not squared",
-            "The exponent holds the squared distance; without the square the kernel is another one.",
+            "The exponent holds the squared distance; without the square the kernel is"
+            " another one.",
             NEAREST,
             _gaussian_with(lambda x, b: -x.norm(dim=-1) / (2 * b**2)),
         ),
         Misconception(
             "bandwidth not squared",
-            "Both the distance and the bandwidth are squared, so that their ratio has no unit.",
+            "Both the distance and the bandwidth are squared, so that their ratio has"
+            " no unit.",
             NEAREST,
             _gaussian_with(lambda x, b: -x.square().sum(-1) / (2 * b)),
         ),
         Misconception(
             "the kernel, where its exponent is meant",
-            "The softmax takes the exponential itself: the score is what stands in the exponent.",
+            "The softmax takes the exponential itself: the score is what stands in the"
+            " exponent.",
             NEAREST,
             _gaussian_with(lambda x, b: torch.exp(-x.square().sum(-1) / (2 * b**2))),
         ),
         Misconception(
             "mean over the width, where the sum is meant",
-            "The squared distance of two points is the sum of the squares over all D directions.",
+            "The squared distance of two points is the sum of the squares over all D"
+            " directions.",
             NEAREST,
             _gaussian_with(lambda x, b: -x.square().mean(-1) / (2 * b**2)),
         ),

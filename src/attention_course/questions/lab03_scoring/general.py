@@ -41,7 +41,8 @@ GENERAL = score_question(
     (
         Misconception(
             "keys not projected",
-            "`project_keys` applies the learned map W to every key; without it queries and keys differ in width.",
+            "`project_keys` applies the learned map W to every key; without it queries"
+            " and keys differ in width.",
             SCORING + "general",
             _Unprojected,
         ),

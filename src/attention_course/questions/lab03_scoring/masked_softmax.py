@@ -7,15 +7,30 @@ import torch
 from torch import Tensor
 
 from attention_course import attention
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, normal, some_allowed
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
-from attention_course.questions.lab03_scoring.weights import B, H, S, T, sums_to_one_over, weight_where
+from attention_course.questions.lab03_scoring.weights import (
+    B,
+    H,
+    S,
+    T,
+    sums_to_one_over,
+    weight_where,
+)
 from attention_course.questions.pages import SCORING
 from attention_course.questions.signs import ANYWHERE, close, comparable, wrong_output
 
 
-def _use_softmax(softmax: Callable[..., Tensor], scores: Tensor, mask: Tensor | None) -> Tensor:
+def _use_softmax(
+    softmax: Callable[..., Tensor], scores: Tensor, mask: Tensor | None
+) -> Tensor:
     return softmax(scores) if mask is None else softmax(scores, mask)
 
 
@@ -57,13 +72,21 @@ def _over(axis: int) -> Callable[..., Tensor]:
     def softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is None:
             return scores.softmax(axis)
-        return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(axis).masked_fill(~mask, 0.0)
+        return (
+            scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+            .softmax(axis)
+            .masked_fill(~mask, 0.0)
+        )
 
     return softmax
 
 
 def _mask_after(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    return scores.softmax(-1) if mask is None else scores.softmax(-1).masked_fill(~mask, 0.0)
+    return (
+        scores.softmax(-1)
+        if mask is None
+        else scores.softmax(-1).masked_fill(~mask, 0.0)
+    )
 
 
 def _mask_inverted(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -76,7 +99,8 @@ def _mask_ignored(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 @comparable
 def _shares_of_less(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether there is a mask, and the weights are the right ones but for a factor in each row."""
+    """Whether there is a mask, and the weights are the right ones but for a factor in
+    each row."""
     given, wanted = reply.outputs[0], reference.outputs[0]
     sums = given.sum(-1, keepdim=True)
     less = bool((sums < 1 + 1e-6).all()) and not close(given, wanted)
@@ -86,7 +110,11 @@ def _shares_of_less(request: Request, reply: Reply, reference: Reply) -> bool:
 @comparable
 def _not_finite_where_large(request: Request, reply: Reply, reference: Reply) -> bool:
     scores = request.inputs[0]
-    return scores is not None and bool(scores.abs().max() > 100) and not bool(reply.outputs[0].isfinite().all())
+    return (
+        scores is not None
+        and bool(scores.abs().max() > 100)
+        and not bool(reply.outputs[0].isfinite().all())
+    )
 
 
 def _overflowing(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -100,29 +128,52 @@ MASKED_SOFTMAX = Question(
     reference=attention.masked_softmax,
     use=_use_softmax,
     properties=(
-        Property("the weights, with and without a mask, and their gradients", 2, _ordinary_scores, same_gradients),
-        Property("the weights stay right when scores are large", 1, _large_scores, same_numbers),
-        Property("a row that may attend to nothing has weight 0 and a finite gradient", 1, _empty_rows, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _softmax_manners, good_manners),
+        Property(
+            "the weights, with and without a mask, and their gradients",
+            2,
+            _ordinary_scores,
+            same_gradients,
+        ),
+        Property(
+            "the weights stay right when scores are large",
+            1,
+            _large_scores,
+            same_numbers,
+        ),
+        Property(
+            "a row that may attend to nothing has weight 0 and a finite gradient",
+            1,
+            _empty_rows,
+            same_gradients,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _softmax_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "softmax over the queries",
-            "Each query spreads its attention over the source: the weights of one row, over the last axis, sum to one.",
+            "Each query spreads its attention over the source: the weights of one row,"
+            " over the last axis, sum to one.",
             SCORING + "softmax",
             _over(-2),
             sums_to_one_over(-2),
         ),
         Misconception(
             "softmax over the batch",
-            "Sentences of a batch do not compete: the last axis, the source, is the one that sums to one.",
+            "Sentences of a batch do not compete: the last axis, the source, is the one"
+            " that sums to one.",
             SCORING + "softmax",
             _over(0),
             sums_to_one_over(0),
         ),
         Misconception(
             "mask after the softmax",
-            "Forbidden positions took their share of the sum before they were set to zero: mask the scores instead.",
+            "Forbidden positions took their share of the sum before they were set to"
+            " zero: mask the scores instead.",
             SCORING + "mask",
             _mask_after,
             _shares_of_less,
@@ -141,42 +192,50 @@ MASKED_SOFTMAX = Question(
         ),
         Misconception(
             "forbidden scores set to zero",
-            "A score of zero is a score like any other, and exp(0) is one: a forbidden score has to be very low.",
+            "A score of zero is a score like any other, and exp(0) is one: a forbidden"
+            " score has to be very low.",
             SCORING + "mask",
             _fill(0.0),
         ),
         Misconception(
             "forbidden scores set to minus infinity",
-            "That is right until a row is forbidden throughout: then the softmax divides zero by zero.",
+            "That is right until a row is forbidden throughout: then the softmax"
+            " divides zero by zero.",
             SCORING + "mask",
             _fill(-math.inf),
         ),
         Misconception(
             "a row that may attend to nothing attends to everything",
-            "Where all scores are equally low the softmax is uniform: set forbidden weights to zero as well.",
+            "Where all scores are equally low the softmax is uniform: set forbidden"
+            " weights to zero as well.",
             SCORING + "mask",
             _fill(-1e9),
             weight_where(lambda mask: ~mask.any(-1, keepdim=True)),
         ),
         Misconception(
             "exponentials that overflow",
-            "exp(1000) is infinite: subtract the row's largest score first, or leave that to torch's softmax.",
+            "exp(1000) is infinite: subtract the row's largest score first, or leave"
+            " that to torch's softmax.",
             SCORING + "softmax",
             _overflowing,
             _not_finite_where_large,
         ),
         Misconception(
             "a forbidden position has weight",
-            "Its score has to be so low that nothing is left of it, whatever the other scores of the row are.",
+            "Its score has to be so low that nothing is left of it, whatever the other"
+            " scores of the row are.",
             SCORING + "mask",
             sign=weight_where(torch.logical_not),
         ),
         *ANYWHERE,
         Misconception(
             "the rows do not sum to one",
-            "What is divided by has to be the sum over the allowed positions of the same row.",
+            "What is divided by has to be the sum over the allowed positions of the"
+            " same row.",
             SCORING + "softmax",
-            sign=wrong_output(lambda given, wanted: not close(given.sum(-1), wanted.sum(-1))),
+            sign=wrong_output(
+                lambda given, wanted: not close(given.sum(-1), wanted.sum(-1))
+            ),
         ),
     ),
 )

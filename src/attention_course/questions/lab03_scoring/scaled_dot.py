@@ -6,8 +6,15 @@ from torch import Tensor
 
 from attention_course import scores
 from attention_course.questions.core import Misconception, Reply, Request
-from attention_course.questions.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED, dot_with
-from attention_course.questions.lab03_scoring.score_question import no_parameters, score_question
+from attention_course.questions.lab03_scoring.dot import (
+    KEYS_ASK,
+    NOT_TRANSPOSED,
+    dot_with,
+)
+from attention_course.questions.lab03_scoring.score_question import (
+    no_parameters,
+    score_question,
+)
 from attention_course.questions.lab03_scoring.weights import D
 from attention_course.questions.pages import SCORING
 from attention_course.questions.signs import scaled_by, wrong_output
@@ -32,14 +39,16 @@ SCALED_DOT = score_question(
         KEYS_ASK,
         Misconception(
             "scale missing",
-            "The products of wide vectors are large, and a softmax of large scores has no gradient to learn from.",
+            "The products of wide vectors are large, and a softmax of large scores has"
+            " no gradient to learn from.",
             SCORING + "scale",
             scores.DotScore,
             _root_of_width_missing,
         ),
         Misconception(
             "divided by the width, not by its root",
-            "The variance of the product is the width, so its standard deviation is the root of it.",
+            "The variance of the product is the width, so its standard deviation is the"
+            " root of it.",
             SCORING + "scale",
             dot_with(lambda query, key: query @ key.mT / query.size(-1)),
         ),
@@ -51,13 +60,15 @@ SCALED_DOT = score_question(
         ),
         Misconception(
             "scaled by the number of keys",
-            "The product is a sum over the width of the vectors; how many keys there are does not matter.",
+            "The product is a sum over the width of the vectors; how many keys there"
+            " are does not matter.",
             SCORING + "scale",
             dot_with(lambda query, key: query @ key.mT / math.sqrt(key.size(-2))),
         ),
         Misconception(
             "scaled by the number of queries",
-            "The product is a sum over the width of the vectors; how many queries there are does not matter.",
+            "The product is a sum over the width of the vectors; how many queries there"
+            " are does not matter.",
             SCORING + "scale",
             dot_with(lambda query, key: query @ key.mT / math.sqrt(query.size(-2))),
         ),

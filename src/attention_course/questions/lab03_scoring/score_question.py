@@ -6,10 +6,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_course.questions.core import Misconception, Property, Question, Request, construct
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Request,
+    construct,
+)
 from attention_course.questions.inputs import manners, normal
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
-from attention_course.questions.lab03_scoring.weights import B, D, H, S, T, sums_to_one_over
+from attention_course.questions.lab03_scoring.weights import (
+    B,
+    D,
+    H,
+    S,
+    T,
+    sums_to_one_over,
+)
 from attention_course.questions.pages import SCORING
 from attention_course.questions.signs import ANYWHERE, wrong_output
 
@@ -36,10 +49,13 @@ def score_question(
     key_dim: int = D,
     make: Callable[..., Any] = construct,
 ) -> Question:
-    """Declare a score: all kinds are checked for the same three properties, and for some mistakes that all invite."""
+    """Declare a score: all kinds are checked for the same three properties, and for
+    some mistakes that all invite."""
     section = misconceptions[-1].section
 
-    def request(g: torch.Generator, *leading: int, length: int = T, gradients: bool = False) -> Request:
+    def request(
+        g: torch.Generator, *leading: int, length: int = T, gradients: bool = False
+    ) -> Request:
         inputs = (normal(g, *leading, length, D), normal(g, *leading, S, key_dim))
         return Request(inputs, init, parameters(g), gradients)
 
@@ -61,9 +77,21 @@ def score_question(
         use=_use_score,
         make=make,
         properties=(
-            Property("the scores and their gradients", points[0], ordinary, same_gradients),
-            Property("one query, one sentence, an axis of heads", points[1], other_shapes, same_numbers),
-            Property("inputs unchanged, dtype kept, works on any device", points[2], politely, good_manners),
+            Property(
+                "the scores and their gradients", points[0], ordinary, same_gradients
+            ),
+            Property(
+                "one query, one sentence, an axis of heads",
+                points[1],
+                other_shapes,
+                same_numbers,
+            ),
+            Property(
+                "inputs unchanged, dtype kept, works on any device",
+                points[2],
+                politely,
+                good_manners,
+            ),
         ),
         misconceptions=(
             *misconceptions,
@@ -76,19 +104,22 @@ def score_question(
             *ANYWHERE,
             Misconception(
                 "every query gets the same scores",
-                "Each score compares one query with one key: here the query has no say.",
+                "Each score compares one query with one key: here the query has no"
+                " say.",
                 section,
                 sign=wrong_output(lambda given, wanted: _same_along(given, wanted, -2)),
             ),
             Misconception(
                 "every key gets the same score",
-                "Each score compares one query with one key: here the key has no say, or the source is summed over.",
+                "Each score compares one query with one key: here the key has no say,"
+                " or the source is summed over.",
                 section,
                 sign=wrong_output(lambda given, wanted: _same_along(given, wanted, -1)),
             ),
             Misconception(
                 "written for one number of axes",
-                "The axes before the last two may be (B,), (B, H) or none: count axes from the end, -1 and -2.",
+                "The axes before the last two may be (B,), (B, H) or none: count axes"
+                " from the end, -1 and -2.",
                 SCORING + "interface",
                 sign=lambda request, reply, reference: reference.outputs[0].dim() != 3,
             ),
@@ -97,4 +128,8 @@ def score_question(
 
 
 def _same_along(given: Tensor, wanted: Tensor, axis: int) -> bool:
-    return given.shape == wanted.shape and given.size(axis) > 1 and bool((given.diff(dim=axis).abs() < 1e-6).all())
+    return (
+        given.shape == wanted.shape
+        and given.size(axis) > 1
+        and bool((given.diff(dim=axis).abs() < 1e-6).all())
+    )

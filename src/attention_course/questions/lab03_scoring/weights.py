@@ -22,10 +22,15 @@ def sums_to_one_over(axis: int) -> Sign:
 
 
 def weight_where(mask: Callable[[Tensor], Tensor]) -> Sign:
-    """Look for weight on the positions that a mask, made from the request's mask, picks."""
+    """Look for weight on the positions that a mask, made from the request's mask,
+    picks."""
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
-        allowed = next((x for x in request.inputs if x is not None and x.dtype == torch.bool), None)
-        return allowed is not None and bool((reply.outputs[-1].abs() * mask(allowed) > 1e-6).any())
+        allowed = next(
+            (x for x in request.inputs if x is not None and x.dtype == torch.bool), None
+        )
+        return allowed is not None and bool(
+            (reply.outputs[-1].abs() * mask(allowed) > 1e-6).any()
+        )
 
     return comparable(sign)

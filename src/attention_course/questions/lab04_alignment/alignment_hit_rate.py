@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from attention_course import metrics
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import normal, some_allowed
 from attention_course.questions.judges import same_numbers
 from attention_course.questions.lab04_alignment.steps import S
@@ -17,9 +24,15 @@ from attention_course.questions.signs import ANYWHERE, error_like
 MAPS = "06_bahdanau.html#bahdanau-maps"
 
 
-def _use_hit_rate(hit_rate: Callable[..., float], weights: Tensor, gold: Tensor, sizes: Tensor) -> Tensor | None:
-    """Hand over plain lists and sets, with as many gold rows as each target has tokens."""
-    named = [[set(row.nonzero().flatten().tolist()) for row in rows[:size]] for rows, size in zip(gold, sizes.tolist())]
+def _use_hit_rate(
+    hit_rate: Callable[..., float], weights: Tensor, gold: Tensor, sizes: Tensor
+) -> Tensor | None:
+    """Hand over plain lists and sets, with as many gold rows as each target has
+    tokens."""
+    named = [
+        [set(row.nonzero().flatten().tolist()) for row in rows[:size]]
+        for rows, size in zip(gold, sizes.tolist())
+    ]
     rows = weights.tolist()
     before = copy.deepcopy((rows, named))
     share = hit_rate(rows, named)
@@ -70,13 +83,22 @@ def _with_rows_of_zeros(request: Request, reply: Reply, reference: Reply) -> boo
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_numbers(request, reply, reference)
-    if finding and not reply.error and [output.shape for output in reply.outputs] == [()]:
+    if (
+        finding
+        and not reply.error
+        and [output.shape for output in reply.outputs] == [()]
+    ):
         return Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
     return finding
 
 
-def _hits(weights: Any, gold: Any, point: Callable[[Any, Any], float], skip: bool = True) -> list[list[float]]:
-    return [[point(row, g) for row, g in zip(rows, marks) if g or not skip] for rows, marks in zip(weights, gold)]
+def _hits(
+    weights: Any, gold: Any, point: Callable[[Any, Any], float], skip: bool = True
+) -> list[list[float]]:
+    return [
+        [point(row, g) for row, g in zip(rows, marks) if g or not skip]
+        for rows, marks in zip(weights, gold)
+    ]
 
 
 def _largest(row: Any, gold: Any) -> float:
@@ -93,36 +115,55 @@ HIT_RATE = Question(
     use=_use_hit_rate,
     plain=True,
     properties=(
-        Property("the share of rows whose largest weight is on a gold position", 1, _full_maps, _right_share),
         Property(
-            "rows without a gold position do not count, every other row counts alike", 1, _ragged_maps, _right_share
+            "the share of rows whose largest weight is on a gold position",
+            1,
+            _full_maps,
+            _right_share,
+        ),
+        Property(
+            "rows without a gold position do not count, every other row counts alike",
+            1,
+            _ragged_maps,
+            _right_share,
         ),
         Property("a row of zeros points nowhere", 1, _empty_maps, _right_share),
     ),
     misconceptions=(
         Misconception(
             "mean of the sentences' shares",
-            "Every target position counts alike: add up hits and positions over all sentences, and divide once.",
+            "Every target position counts alike: add up hits and positions over all"
+            " sentences, and divide once.",
             MAPS,
-            lambda weights, gold: _mean([_mean(row) for row in _hits(weights, gold, _largest)]),
+            lambda weights, gold: _mean(
+                [_mean(row) for row in _hits(weights, gold, _largest)]
+            ),
         ),
         Misconception(
             "positions that came from nowhere counted as misses",
             "A hyphen has no place in the source: leave its row out.",
             MAPS,
-            lambda weights, gold: _mean(sum(_hits(weights, gold, _largest, skip=False), [])),
+            lambda weights, gold: _mean(
+                sum(_hits(weights, gold, _largest, skip=False), [])
+            ),
         ),
         Misconception(
             "the weight on gold positions, where hits are meant",
-            "A hit is all or nothing: is the largest weight of the row on a gold position?",
+            "A hit is all or nothing: is the largest weight of the row on a gold"
+            " position?",
             MAPS,
-            lambda weights, gold: _mean(sum(_hits(weights, gold, lambda row, g: sum(row[s] for s in g)), [])),
+            lambda weights, gold: _mean(
+                sum(_hits(weights, gold, lambda row, g: sum(row[s] for s in g)), [])
+            ),
         ),
         Misconception(
             "a row of zeros points to the first token",
-            "The largest of equal numbers is found first, but a query that attends to nothing hits nothing.",
+            "The largest of equal numbers is found first, but a query that attends to"
+            " nothing hits nothing.",
             MAPS,
-            lambda weights, gold: _mean(sum(_hits(weights, gold, lambda row, g: row.index(max(row)) in g), [])),
+            lambda weights, gold: _mean(
+                sum(_hits(weights, gold, lambda row, g: row.index(max(row)) in g), [])
+            ),
             _with_rows_of_zeros,
         ),
         Misconception(
@@ -135,29 +176,36 @@ HIT_RATE = Question(
             "one gold position looked at",
             "A character may have come from several: any of them is a hit.",
             MAPS,
-            lambda weights, gold: _mean(sum(_hits(weights, gold, lambda row, g: _largest(row, {min(g)})), [])),
+            lambda weights, gold: _mean(
+                sum(_hits(weights, gold, lambda row, g: _largest(row, {min(g)})), [])
+            ),
         ),
         Misconception(
             "no number is returned",
             "The share of hits is one number.",
             MAPS,
-            sign=error_like(r"float\(\) argument|one element tensors|only be converted to"),
+            sign=error_like(
+                r"float\(\) argument|one element tensors|only be converted to"
+            ),
         ),
         Misconception(
             "tensors expected, where lists come",
-            "Weights come as lists of rows of numbers, and gold positions as lists of sets.",
+            "Weights come as lists of rows of numbers, and gold positions as lists of"
+            " sets.",
             MAPS,
             sign=error_like("'(list|set)' object|list indices"),
         ),
         Misconception(
             "the caller's lists are changed",
-            "pop, remove, sort and del change a list in place, and the caller's list it is: the map is drawn later.",
+            "pop, remove, sort and del change a list in place, and the caller's list it"
+            " is: the map is drawn later.",
             sign=error_like("lists that came in were changed"),
         ),
         *ANYWHERE,
         Misconception(
             "a position that came from nowhere is counted",
-            "It is neither a hit nor a miss: leave it out of both numbers. Rows beyond the gold sets are no positions.",
+            "It is neither a hit nor a miss: leave it out of both numbers. Rows beyond"
+            " the gold sets are no positions.",
             MAPS,
             sign=_with_hyphens,
         ),

@@ -9,7 +9,12 @@ from torch import Tensor
 from attention_course import attention, rnn
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import manners
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab04_alignment.steps import (
     BAHDANAU,
     LOGITS,
@@ -47,7 +52,9 @@ class _Bahdanau(rnn.BahdanauDecoder):
     def read(self, embedded: Tensor, context: Tensor) -> Tensor:
         return torch.cat([embedded, context], dim=-1)
 
-    def say(self, embedded: Tensor, context: Tensor, state: Tensor, before: Tensor) -> Tensor:
+    def say(
+        self, embedded: Tensor, context: Tensor, state: Tensor, before: Tensor
+    ) -> Tensor:
         return torch.cat([state, context, embedded], dim=-1)
 
     def keep(self, state: Tensor, cache: Tensor) -> Tensor:
@@ -73,78 +80,119 @@ BAHDANAU_STEP = Question(
     use=use_step,
     make=with_score,
     properties=(
-        Property("the state before the update asks", 2, _bahdanau_steps, of_output(WEIGHTS, same_numbers)),
-        Property("the context enters the update", 2, _bahdanau_steps, of_output(STATE, same_numbers)),
-        Property("the logits, and the gradients of everything", 1, _bahdanau_learns, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _bahdanau_manners, good_manners),
+        Property(
+            "the state before the update asks",
+            2,
+            _bahdanau_steps,
+            of_output(WEIGHTS, same_numbers),
+        ),
+        Property(
+            "the context enters the update",
+            2,
+            _bahdanau_steps,
+            of_output(STATE, same_numbers),
+        ),
+        Property(
+            "the logits, and the gradients of everything",
+            1,
+            _bahdanau_learns,
+            same_gradients,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _bahdanau_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "the first state asks at every step",
-            "memory.state is where decoding starts; the state of this step is the cache.",
+            "memory.state is where decoding starts; the state of this step is the"
+            " cache.",
             BAHDANAU,
             with_pieces(_Bahdanau, query=lambda memory, cache: memory.state[:, None]),
         ),
         Misconception(
             "the first state asks at every step",
-            "memory.state is where decoding starts; the state of this step is the cache.",
+            "memory.state is where decoding starts; the state of this step is the"
+            " cache.",
             BAHDANAU,
             with_pieces(
-                _Bahdanau, query=lambda memory, cache: memory.state[:, None], before=lambda memory, cache: memory.state
+                _Bahdanau,
+                query=lambda memory, cache: memory.state[:, None],
+                before=lambda memory, cache: memory.state,
             ),
         ),
         Misconception(
             "every step starts from the first state",
-            "memory.state is where decoding starts; the state of this step is the cache.",
+            "memory.state is where decoding starts; the state of this step is the"
+            " cache.",
             BAHDANAU,
             with_pieces(_Bahdanau, before=lambda memory, cache: memory.state),
         ),
         Misconception(
             "the old state predicts",
-            "The update comes before the prediction: h_t, not h_{t-1}, goes into the output layer.",
+            "The update comes before the prediction: h_t, not h_{t-1}, goes into the"
+            " output layer.",
             BAHDANAU,
             with_pieces(
-                _Bahdanau, say=lambda embedded, context, state, before: torch.cat([before, context, embedded], dim=-1)
+                _Bahdanau,
+                say=lambda embedded, context, state, before: torch.cat(
+                    [before, context, embedded], dim=-1
+                ),
             ),
         ),
         Misconception(
             "the new state is not handed on",
-            "What a step returns last is where the next step starts: the state after the update.",
+            "What a step returns last is where the next step starts: the state after"
+            " the update.",
             BAHDANAU,
             with_pieces(_Bahdanau, keep=lambda state, cache: cache),
         ),
         Misconception(
             "context before token in the update",
-            "The order of what is attached decides which weights it meets: the token, then the context.",
+            "The order of what is attached decides which weights it meets: the token,"
+            " then the context.",
             BAHDANAU,
-            with_pieces(_Bahdanau, read=lambda embedded, context: torch.cat([context, embedded], dim=-1)),
+            with_pieces(
+                _Bahdanau,
+                read=lambda embedded, context: torch.cat([context, embedded], dim=-1),
+            ),
         ),
         Misconception(
             "another order in the output layer",
-            "The order of what is attached decides which weights it meets: state, context, token.",
+            "The order of what is attached decides which weights it meets: state,"
+            " context, token.",
             BAHDANAU,
             with_pieces(
-                _Bahdanau, say=lambda embedded, context, state, before: torch.cat([embedded, context, state], dim=-1)
+                _Bahdanau,
+                say=lambda embedded, context, state, before: torch.cat(
+                    [embedded, context, state], dim=-1
+                ),
             ),
         ),
         MASK_LEFT_OUT,
         *ANYWHERE,
         Misconception(
             "the update reads something else than token and context",
-            "The weights are right. The recurrent cell reads the embedded token and the context, one behind the other, "
-            "and starts from the state before the update.",
+            "The weights are right. The recurrent cell reads the embedded token and the"
+            " context, one behind the other, and starts from the state before the"
+            " update.",
             BAHDANAU,
             sign=wrong_alone(STATE),
         ),
         Misconception(
             "the output layer reads something else",
-            "Weights and state are right. The logits come from the state after the update, the context and the token.",
+            "Weights and state are right. The logits come from the state after the"
+            " update, the context and the token.",
             BAHDANAU,
             sign=wrong_alone(LOGITS),
         ),
         Misconception(
             "another query",
-            "The query is the state before the update, with an axis for the one target position.",
+            "The query is the state before the update, with an axis for the one target"
+            " position.",
             BAHDANAU,
             sign=wrong_in(WEIGHTS),
         ),

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor
 
 from attention_course import attention, rnn
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, parameters
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
 from attention_course.questions.lab04_alignment.steps import (
@@ -28,12 +34,24 @@ from attention_course.seq2seq import Memory
 FEEDING = "07_luong.html#luong-feeding"
 
 
-def _feeding(vocabulary: int, embedding: int, state: int, memory: int, score: AdditiveScore) -> rnn.LuongDecoder:
-    return rnn.LuongDecoder(vocabulary, embedding, state, memory, score, input_feeding=True)
+def _feeding(
+    vocabulary: int, embedding: int, state: int, memory: int, score: AdditiveScore
+) -> rnn.LuongDecoder:
+    return rnn.LuongDecoder(
+        vocabulary, embedding, state, memory, score, input_feeding=True
+    )
 
 
-def _use_feeding(decoder: Any, tokens: Tensor, key: Tensor, value: Tensor, mask: Tensor, first: Tensor) -> Any:
-    """Go from the start through all tokens; what the cache holds is the decoder's own affair."""
+def _use_feeding(
+    decoder: Any,
+    tokens: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    first: Tensor,
+) -> Any:
+    """Go from the start through all tokens; what the cache holds is the decoder's own
+    affair."""
     memory = Memory(key, value, mask, first)
     cache, logits, weights = decoder.start(memory), [], []
     for token in tokens.split(1, dim=1):
@@ -43,9 +61,13 @@ def _use_feeding(decoder: Any, tokens: Tensor, key: Tensor, value: Tensor, mask:
     return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
 
-def _fed(g: torch.Generator, tokens: int, gradients: bool = False, batch: int = B) -> Request:
+def _fed(
+    g: torch.Generator, tokens: int, gradients: bool = False, batch: int = B
+) -> Request:
     inputs = (torch.randint(V, (batch, tokens), generator=g), *draw_memory(g, batch))
-    return Request(inputs, SIZES, parameters(g, lambda: with_score(_feeding, *SIZES)), gradients)
+    return Request(
+        inputs, SIZES, parameters(g, lambda: with_score(_feeding, *SIZES)), gradients
+    )
 
 
 def _fed_first(g: torch.Generator) -> Iterator[Request]:
@@ -65,8 +87,17 @@ def _fed_manners(g: torch.Generator) -> Iterator[Request]:
 class _Feeding(rnn.LuongDecoder):
     """Input feeding in pieces that a misconception can replace."""
 
-    def __init__(self, vocabulary: int, embedding: int, state: int, memory: int, score: AdditiveScore):
-        super().__init__(vocabulary, embedding, state, memory, score, input_feeding=True)
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding: int,
+        state: int,
+        memory: int,
+        score: AdditiveScore,
+    ):
+        super().__init__(
+            vocabulary, embedding, state, memory, score, input_feeding=True
+        )
 
     def start(self, memory: Memory) -> Any:
         return memory.state, self.first(memory.state)[:, None]
@@ -74,7 +105,9 @@ class _Feeding(rnn.LuongDecoder):
     def step(self, token: Tensor, memory: Memory, cache: Any) -> Any:
         state, fed = cache
         states, last = self.rnn(self.read(self.embedding(token), fed), state[None])
-        context, weights = attention.attend(self.score(states, memory.key), memory.value, memory.mask)
+        context, weights = attention.attend(
+            self.score(states, memory.key), memory.value, memory.mask
+        )
         mixed = torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
         return self.head(mixed), weights, self.keep(last[0], mixed, states)
 
@@ -90,8 +123,15 @@ class _Feeding(rnn.LuongDecoder):
 
 @comparable
 def _only_later_steps(request: Request, reply: Reply, reference: Reply) -> bool:
-    firsts = [(given[:, :1], wanted[:, :1]) for given, wanted in zip(reply.outputs, reference.outputs)]
-    return request.inputs[0] is not None and request.inputs[0].size(1) > 1 and all(close(*pair) for pair in firsts)
+    firsts = [
+        (given[:, :1], wanted[:, :1])
+        for given, wanted in zip(reply.outputs, reference.outputs)
+    ]
+    return (
+        request.inputs[0] is not None
+        and request.inputs[0].size(1) > 1
+        and all(close(*pair) for pair in firsts)
+    )
 
 
 INPUT_FEEDING = Question(
@@ -100,20 +140,32 @@ INPUT_FEEDING = Question(
     use=_use_feeding,
     make=with_score,
     properties=(
-        Property("the first step, into which zeros are fed", 1, _fed_first, same_numbers),
-        Property("every later step knows the attentional vector before it", 2, _fed_on, same_gradients),
+        Property(
+            "the first step, into which zeros are fed", 1, _fed_first, same_numbers
+        ),
+        Property(
+            "every later step knows the attentional vector before it",
+            2,
+            _fed_on,
+            same_gradients,
+        ),
         Property("dtype kept, works on any device", 1, _fed_manners, good_manners),
     ),
     misconceptions=(
         Misconception(
             "zeros are fed at every step",
-            "Only the first step has nothing to be told; each later one is fed what the step before it made.",
+            "Only the first step has nothing to be told; each later one is fed what the"
+            " step before it made.",
             FEEDING,
-            with_pieces(_Feeding, keep=lambda state, mixed, states: (state, torch.zeros_like(mixed))),
+            with_pieces(
+                _Feeding,
+                keep=lambda state, mixed, states: (state, torch.zeros_like(mixed)),
+            ),
         ),
         Misconception(
             "the state is fed, not the attentional vector",
-            "The recurrent cell knows its own state anyway; what it does not know is what was looked at.",
+            "The recurrent cell knows its own state anyway; what it does not know is"
+            " what was looked at.",
             FEEDING,
             with_pieces(_Feeding, keep=lambda state, mixed, states: (state, states)),
         ),
@@ -121,7 +173,9 @@ INPUT_FEEDING = Question(
             "the attentional vector is handed on as the state",
             "It is part of the next *input*. The recurrent state goes on as it is.",
             FEEDING,
-            with_pieces(_Feeding, keep=lambda state, mixed, states: (mixed[:, 0], mixed)),
+            with_pieces(
+                _Feeding, keep=lambda state, mixed, states: (mixed[:, 0], mixed)
+            ),
         ),
         Misconception(
             "the first state is fed first",
@@ -131,9 +185,12 @@ INPUT_FEEDING = Question(
         ),
         Misconception(
             "attentional vector before token",
-            "The order of what is attached decides which weights it meets: the token, then what is fed.",
+            "The order of what is attached decides which weights it meets: the token,"
+            " then what is fed.",
             FEEDING,
-            with_pieces(_Feeding, read=lambda embedded, fed: torch.cat([fed, embedded], dim=-1)),
+            with_pieces(
+                _Feeding, read=lambda embedded, fed: torch.cat([fed, embedded], dim=-1)
+            ),
         ),
         Misconception(
             "a forbidden position has weight",
@@ -144,7 +201,8 @@ INPUT_FEEDING = Question(
         *ANYWHERE,
         Misconception(
             "something else is handed on",
-            "The first step is right. The next one needs its recurrent state and its attentional vector.",
+            "The first step is right. The next one needs its recurrent state and its"
+            " attentional vector.",
             FEEDING,
             sign=_only_later_steps,
         ),

@@ -8,9 +8,20 @@ from torch import Tensor
 
 from attention_course import attention, windows
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, normal, parameters
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab04_alignment.steps import WEIGHTS, A, D, E, T
 from attention_course.questions.pieces import with_pieces
 from attention_course.questions.signs import ANYWHERE, comparable, right_in
@@ -21,16 +32,30 @@ LOCAL = "07_luong.html#luong-local"
 LONG, HALF_WIDTH = 17, 3
 
 
-def _use_window(window: Any, scores: Tensor, query: Tensor, value: Tensor, mask: Tensor) -> Any:
+def _use_window(
+    window: Any, scores: Tensor, query: Tensor, value: Tensor, mask: Tensor
+) -> Any:
     position = torch.zeros(scores.size(0), dtype=torch.long, device=scores.device)
     return window(scores, query, position, Memory(value, value, mask, query[:, 0]))
 
 
-def _window(g: torch.Generator, lengths: Sequence[int], gradients: bool = False, queries: int = T) -> Request:
+def _window(
+    g: torch.Generator,
+    lengths: Sequence[int],
+    gradients: bool = False,
+    queries: int = T,
+) -> Request:
     batch, mask = len(lengths), padding_mask(torch.tensor(lengths), LONG)
-    inputs = (normal(g, batch, queries, LONG), normal(g, batch, queries, D), normal(g, batch, LONG, E), mask)
+    inputs = (
+        normal(g, batch, queries, LONG),
+        normal(g, batch, queries, D),
+        normal(g, batch, LONG, E),
+        mask,
+    )
     init = (D, A, HALF_WIDTH)
-    return Request(inputs, init, parameters(g, lambda: windows.LocalP(*init)), gradients)
+    return Request(
+        inputs, init, parameters(g, lambda: windows.LocalP(*init)), gradients
+    )
 
 
 def _whole_sentences(g: torch.Generator) -> Iterator[Request]:
@@ -55,10 +80,16 @@ def _window_manners(g: torch.Generator) -> Iterator[Request]:
 class _Local(windows.LocalP):
     """The course's window in pieces that a misconception can replace."""
 
-    def forward(self, scores: Tensor, query: Tensor, position: Tensor, memory: Memory) -> Any:
-        share = self.squash(self.position_proj(self.hidden(self.hidden_proj(query)))).squeeze(-1)
+    def forward(
+        self, scores: Tensor, query: Tensor, position: Tensor, memory: Memory
+    ) -> Any:
+        share = self.squash(
+            self.position_proj(self.hidden(self.hidden_proj(query)))
+        ).squeeze(-1)
         centre = self.centre(share, memory.mask.sum(dim=-1), scores.size(-1))
-        distance = (torch.arange(scores.size(-1), device=scores.device) - centre[..., None]).abs()
+        distance = (
+            torch.arange(scores.size(-1), device=scores.device) - centre[..., None]
+        ).abs()
         gauss = torch.exp(-((distance / self.spread(self.half_width)) ** 2) / 2)
         weights = self.weigh(scores, memory.mask, distance <= self.half_width, gauss)
         return weights @ memory.value, weights
@@ -75,7 +106,9 @@ class _Local(windows.LocalP):
     def spread(self, half_width: int) -> float:
         return half_width / 2
 
-    def weigh(self, scores: Tensor, mask: Tensor, near: Tensor, gauss: Tensor) -> Tensor:
+    def weigh(
+        self, scores: Tensor, mask: Tensor, near: Tensor, gauss: Tensor
+    ) -> Tensor:
         return attention.masked_softmax(scores, mask & near) * gauss
 
 
@@ -100,42 +133,76 @@ LOCAL_P = Question(
     reference=windows.LocalP,
     use=_use_window,
     properties=(
-        Property("the weights around the predicted position", 2, _whole_sentences, of_output(WEIGHTS, same_numbers)),
-        Property("each sentence counts its own tokens, not the padding", 1, _padded_sentences, same_numbers),
-        Property("the context, and gradients through the position", 1, _window_learns, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _window_manners, good_manners),
+        Property(
+            "the weights around the predicted position",
+            2,
+            _whole_sentences,
+            of_output(WEIGHTS, same_numbers),
+        ),
+        Property(
+            "each sentence counts its own tokens, not the padding",
+            1,
+            _padded_sentences,
+            same_numbers,
+        ),
+        Property(
+            "the context, and gradients through the position",
+            1,
+            _window_learns,
+            same_gradients,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _window_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "padding counted in the sentence's length",
-            "The position is a share of the tokens that the sentence has, not of the length it was padded to.",
+            "The position is a share of the tokens that the sentence has, not of the"
+            " length it was padded to.",
             LOCAL,
             with_pieces(_Local, centre=lambda share, lengths, size: size * share),
         ),
         Misconception(
             "the position is not scaled to the sentence",
-            "The sigmoid gives a share between 0 and 1: multiplied by the sentence's length it is a position.",
+            "The sigmoid gives a share between 0 and 1: multiplied by the sentence's"
+            " length it is a position.",
             LOCAL,
             with_pieces(_Local, centre=lambda share, lengths, size: share),
         ),
         Misconception(
             "no Gaussian",
-            "Within the window the weight falls off with the distance from its centre. Without that the predicted "
-            "position gets no gradient.",
+            "Within the window the weight falls off with the distance from its centre."
+            " Without that the predicted position gets no gradient.",
             LOCAL,
-            with_pieces(_Local, weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores, mask & near)),
+            with_pieces(
+                _Local,
+                weigh=lambda scores, mask, near, gauss: attention.masked_softmax(
+                    scores, mask & near
+                ),
+            ),
         ),
         Misconception(
             "a forbidden position has weight",
-            "Padding within the window stays padding: the memory's mask and the window are combined with `&`.",
+            "Padding within the window stays padding: the memory's mask and the window"
+            " are combined with `&`.",
             LOCAL,
             sign=_outside_the_sentence,
         ),
         Misconception(
             "no window",
-            "The softmax runs over the positions at most w away from the centre, and no others.",
+            "The softmax runs over the positions at most w away from the centre, and no"
+            " others.",
             LOCAL,
-            with_pieces(_Local, weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores, mask) * gauss),
+            with_pieces(
+                _Local,
+                weigh=lambda scores, mask, near, gauss: (
+                    attention.masked_softmax(scores, mask) * gauss
+                ),
+            ),
             _outside_the_window,
         ),
         Misconception(
@@ -143,7 +210,10 @@ LOCAL_P = Question(
             "It multiplies the weights, not the scores.",
             LOCAL,
             with_pieces(
-                _Local, weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores * gauss, mask & near)
+                _Local,
+                weigh=lambda scores, mask, near, gauss: attention.masked_softmax(
+                    scores * gauss, mask & near
+                ),
             ),
         ),
         Misconception(
@@ -152,7 +222,9 @@ LOCAL_P = Question(
             LOCAL,
             with_pieces(
                 _Local,
-                weigh=lambda scores, mask, near, gauss: attention.masked_softmax(scores + gauss.log(), mask & near),
+                weigh=lambda scores, mask, near, gauss: attention.masked_softmax(
+                    scores + gauss.log(), mask & near
+                ),
             ),
         ),
         Misconception(
@@ -176,14 +248,17 @@ LOCAL_P = Question(
         ),
         Misconception(
             "another window",
-            "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's length times the sigmoid, and s "
-            "counts from 0.",
+            "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's"
+            " length times the sigmoid, and s counts from 0.",
             LOCAL,
-            sign=comparable(lambda request, reply, reference: not _same_window(reply, reference)),
+            sign=comparable(
+                lambda request, reply, reference: not _same_window(reply, reference)
+            ),
         ),
         Misconception(
             "another Gaussian",
-            "The window is right. The weights of the softmax are multiplied by exp(-(s - p)^2 / (2 (w / 2)^2)).",
+            "The window is right. The weights of the softmax are multiplied by exp(-(s"
+            " - p)^2 / (2 (w / 2)^2)).",
             LOCAL,
             sign=comparable(lambda request, reply, reference: True),
         ),

@@ -9,7 +9,12 @@ from torch import Tensor, nn
 from attention_course import attention, rnn
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import manners
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab04_alignment.steps import (
     LOGITS,
     MASK_LEFT_OUT,
@@ -29,7 +34,8 @@ LUONG = "07_luong.html#luong-step"
 
 
 class _Luong(rnn.LuongDecoder):
-    """The course's decoder without windows and input feeding, so that its cache is the state alone."""
+    """The course's decoder without windows and input feeding, so that its cache is the
+    state alone."""
 
     def start(self, memory: Memory) -> Any:
         return memory.state
@@ -37,7 +43,9 @@ class _Luong(rnn.LuongDecoder):
     def step(self, token: Tensor, memory: Memory, cache: Any) -> Any:
         states, last = self.rnn(self.embedding(token), self.before(memory, cache)[None])
         query = self.query(states, cache)
-        context, weights = attention.attend(self.score(query, memory.key), memory.value, memory.mask)
+        context, weights = attention.attend(
+            self.score(query, memory.key), memory.value, memory.mask
+        )
         mixed = self.mix(self.attentional_proj, context, states)
         return self.head(self.say(mixed, states)), weights, self.keep(last[0], mixed)
 
@@ -80,21 +88,48 @@ LUONG_STEP = Question(
     use=use_step,
     make=with_score,
     properties=(
-        Property("the state after the update asks", 2, _luong_steps, of_output(WEIGHTS, same_numbers)),
-        Property("the attentional vector predicts, and the gradients of everything", 1, _luong_learns, same_gradients),
-        Property("many tokens at once, and the last state handed on", 1, _luong_runs, same_numbers),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _luong_manners, good_manners),
+        Property(
+            "the state after the update asks",
+            2,
+            _luong_steps,
+            of_output(WEIGHTS, same_numbers),
+        ),
+        Property(
+            "the attentional vector predicts, and the gradients of everything",
+            1,
+            _luong_learns,
+            same_gradients,
+        ),
+        Property(
+            "many tokens at once, and the last state handed on",
+            1,
+            _luong_runs,
+            same_numbers,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _luong_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "h_{t-1} asks, where h_t is meant",
-            "This is Bahdanau's order. Luong's decoder updates first, and the state after the update asks.",
+            "This is Bahdanau's order. Luong's decoder updates first, and the state"
+            " after the update asks.",
             LUONG,
-            with_pieces(_Luong, query=lambda states, cache: torch.cat([cache[:, None], states[:, :-1]], dim=1)),
+            with_pieces(
+                _Luong,
+                query=lambda states, cache: torch.cat(
+                    [cache[:, None], states[:, :-1]], dim=1
+                ),
+            ),
         ),
         Misconception(
             "every step starts from the first state",
-            "memory.state is where decoding starts; the state of this step is the cache.",
+            "memory.state is where decoding starts; the state of this step is the"
+            " cache.",
             LUONG,
             with_pieces(_Luong, before=lambda memory, cache: memory.state),
         ),
@@ -102,25 +137,36 @@ LUONG_STEP = Question(
             "tanh missing",
             "The attentional vector is the tanh of W_c [c; h].",
             LUONG,
-            with_pieces(_Luong, mix=lambda project, context, states: project(torch.cat([context, states], dim=-1))),
+            with_pieces(
+                _Luong,
+                mix=lambda project, context, states: project(
+                    torch.cat([context, states], dim=-1)
+                ),
+            ),
         ),
         Misconception(
             "state before context in the attentional vector",
-            "The order of what is attached decides which weights it meets: the context, then the state.",
+            "The order of what is attached decides which weights it meets: the context,"
+            " then the state.",
             LUONG,
             with_pieces(
-                _Luong, mix=lambda project, context, states: project(torch.cat([states, context], dim=-1)).tanh()
+                _Luong,
+                mix=lambda project, context, states: project(
+                    torch.cat([states, context], dim=-1)
+                ).tanh(),
             ),
         ),
         Misconception(
             "the state predicts, not the attentional vector",
-            "Predicting from h_t, the decoder never sees the context: the head reads the attentional vector.",
+            "Predicting from h_t, the decoder never sees the context: the head reads"
+            " the attentional vector.",
             LUONG,
             with_pieces(_Luong, say=lambda mixed, states: states),
         ),
         Misconception(
             "the attentional vector is handed on as the state",
-            "The recurrent state goes on as it is; in input feeding the attentional vector goes on beside it.",
+            "The recurrent state goes on as it is; in input feeding the attentional"
+            " vector goes on beside it.",
             LUONG,
             with_pieces(_Luong, keep=lambda last, mixed: mixed[:, -1]),
         ),
@@ -128,13 +174,15 @@ LUONG_STEP = Question(
         *ANYWHERE,
         Misconception(
             "the attentional vector is made of something else",
-            "Weights and state are right. It is the tanh of a linear map of context and state, and the head reads it.",
+            "Weights and state are right. It is the tanh of a linear map of context and"
+            " state, and the head reads it.",
             LUONG,
             sign=wrong_alone(LOGITS),
         ),
         Misconception(
             "another state is handed on",
-            "The weights are right. The next step starts from the state after the last token.",
+            "The weights are right. The next step starts from the state after the last"
+            " token.",
             LUONG,
             sign=wrong_alone(STATE),
         ),

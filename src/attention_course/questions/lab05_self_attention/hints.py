@@ -23,14 +23,23 @@ WEIGHT = Misconception(
     sign=_forbidden,
 )
 TWICE = "`attend` takes the softmax itself: it is handed scores."
-SCALE = "The scores are divided by the root of the width of the vectors that are multiplied."
+SCALE = (
+    "The scores are divided by the root of the width of the vectors that are"
+    " multiplied."
+)
 
-BACK = "First bring the pieces of one token together, (B, T, H, Dh), then make one axis of the last two."
+BACK = (
+    "First bring the pieces of one token together, (B, T, H, Dh), then make one axis of"
+    " the last two."
+)
 MIXED = (
-    "The vector of one token is cut into pieces that stand side by side in it; pieces of different tokens do not mix."
+    "The vector of one token is cut into pieces that stand side by side in it; pieces"
+    " of different tokens do not mix."
 )
 
 
 def same_numbers_elsewhere(given: Tensor, wanted: Tensor) -> bool:
     """Whether the right numbers are there, at other places."""
-    return given.numel() == wanted.numel() and close(given.flatten().sort().values, wanted.flatten().sort().values)
+    return given.numel() == wanted.numel() and close(
+        given.flatten().sort().values, wanted.flatten().sort().values
+    )

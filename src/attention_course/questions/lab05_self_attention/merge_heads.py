@@ -8,7 +8,15 @@ from torch import Tensor
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import manners, normal
 from attention_course.questions.judges import good_manners, same_gradients
-from attention_course.questions.lab05_self_attention.hints import BACK, DH, HEADS, B, H, T, same_numbers_elsewhere
+from attention_course.questions.lab05_self_attention.hints import (
+    BACK,
+    DH,
+    HEADS,
+    B,
+    H,
+    T,
+    same_numbers_elsewhere,
+)
 from attention_course.questions.signs import ANYWHERE, wrong_output
 
 
@@ -40,8 +48,15 @@ MERGE_HEADS = Question(
     reference=merge_heads,
     use=_use_merge,
     properties=(
-        Property("each token gets its pieces back, in a row", 1, _to_merge, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _merge_manners, good_manners),
+        Property(
+            "each token gets its pieces back, in a row", 1, _to_merge, same_gradients
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _merge_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(

@@ -9,9 +9,21 @@ from torch import Tensor, nn
 
 from attention_course import attention
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, normal, parameters, some_allowed
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab05_self_attention.hints import (
     BACK,
     DH,
@@ -43,7 +55,9 @@ class _Heads(nn.Module):
         self.value_proj = nn.Linear(dim, dim)
         self.output_proj = nn.Linear(dim, dim)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         q, k, v = (self.split(x) for x in self.project(query, key, value))
         if mask is not None and mask.dim() == 3:
             mask = mask[:, None]
@@ -72,14 +86,22 @@ class _Heads(nn.Module):
         return weights
 
 
-def _use_heads(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Any:
-    return module(query, key, value) if mask is None else module(query, key, value, mask)
+def _use_heads(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> Any:
+    return (
+        module(query, key, value) if mask is None else module(query, key, value, mask)
+    )
 
 
-def _looking(g: torch.Generator, mask: Tensor | None, heads: int = H, gradients: bool = False) -> Request:
+def _looking(
+    g: torch.Generator, mask: Tensor | None, heads: int = H, gradients: bool = False
+) -> Request:
     dim = heads * DH
     inputs = (normal(g, B, T, dim), normal(g, B, S, dim), normal(g, B, S, dim), mask)
-    return Request(inputs, (dim, heads), parameters(g, lambda: _Heads(dim, heads)), gradients)
+    return Request(
+        inputs, (dim, heads), parameters(g, lambda: _Heads(dim, heads)), gradients
+    )
 
 
 def _unmasked_heads(g: torch.Generator) -> Iterator[Request]:
@@ -108,7 +130,11 @@ def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None
     if finding := same_numbers(request, reply, reference):
         return finding
     calls, few = len(reply.operators), 3 * len(reference.operators)
-    return Finding(f"{calls} operator calls for many heads", f"at most {few}") if calls > few else None
+    return (
+        Finding(f"{calls} operator calls for many heads", f"at most {few}")
+        if calls > few
+        else None
+    )
 
 
 MULTI_HEAD_ATTENTION = Question(
@@ -117,30 +143,55 @@ MULTI_HEAD_ATTENTION = Question(
     use=_use_heads,
     stand_ins={"split_heads": split_heads, "merge_heads": merge_heads},
     properties=(
-        Property("the weights of every head", 1, _unmasked_heads, of_output(1, same_numbers)),
+        Property(
+            "the weights of every head", 1, _unmasked_heads, of_output(1, same_numbers)
+        ),
         Property("the contexts, and all gradients", 2, _unmasked_heads, same_gradients),
-        Property("masks with and without an axis for sentences", 1, _masked_heads, same_gradients),
+        Property(
+            "masks with and without an axis for sentences",
+            1,
+            _masked_heads,
+            same_gradients,
+        ),
         Property("all heads at once, without a loop", 1, _many_heads, _no_loop),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _heads_manners, good_manners),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _heads_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "heads split by view, without transpose",
             MIXED,
             HEADS + "split",
-            with_methods(_Heads, split=lambda self, x: x.reshape(x.size(0), self.num_heads, x.size(1), -1)),
+            with_methods(
+                _Heads,
+                split=lambda self, x: x.reshape(
+                    x.size(0), self.num_heads, x.size(1), -1
+                ),
+            ),
         ),
         Misconception(
             "heads merged by view, without transpose",
             BACK,
             HEADS + "split",
-            with_methods(_Heads, merge=lambda self, context: context.reshape(context.size(0), context.size(2), -1)),
+            with_methods(
+                _Heads,
+                merge=lambda self, context: context.reshape(
+                    context.size(0), context.size(2), -1
+                ),
+            ),
         ),
         Misconception(
             "scaled by the width of the model, not of a head",
             SCALE + " Within a head that is Dh.",
             SCORING + "scale",
-            with_methods(_Heads, score=lambda self, q, k: q @ k.mT / math.sqrt(q.size(-1) * q.size(1))),
+            with_methods(
+                _Heads,
+                score=lambda self, q, k: q @ k.mT / math.sqrt(q.size(-1) * q.size(1)),
+            ),
         ),
         Misconception(
             "scale missing",
@@ -152,17 +203,22 @@ MULTI_HEAD_ATTENTION = Question(
             "softmax applied twice",
             TWICE,
             SCORING + "softmax",
-            with_methods(_Heads, score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)),
+            with_methods(
+                _Heads,
+                score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
+            ),
         ),
         Misconception(
             "output map missing",
-            "After the heads stand side by side again, `output_proj` mixes what they found.",
+            "After the heads stand side by side again, `output_proj` mixes what they"
+            " found.",
             HEADS + "equation",
             with_methods(_Heads, finish=lambda self, merged: merged),
         ),
         Misconception(
             "values taken from the keys",
-            "`value_proj` maps the values; only in self-attention are keys and values the same.",
+            "`value_proj` maps the values; only in self-attention are keys and values"
+            " the same.",
             SCORING + "context",
             with_methods(
                 _Heads,
@@ -175,7 +231,8 @@ MULTI_HEAD_ATTENTION = Question(
         ),
         Misconception(
             "keys and values taken from the query",
-            "Keys and values are maps of `key` and `value`; only in self-attention are all three the same.",
+            "Keys and values are maps of `key` and `value`; only in self-attention are"
+            " all three the same.",
             SCORING + "context",
             with_methods(
                 _Heads,
@@ -196,13 +253,17 @@ MULTI_HEAD_ATTENTION = Question(
         *ANYWHERE,
         Misconception(
             "a loop over the heads",
-            "The heads are an axis like the batch: one product of matrices serves all of them.",
+            "The heads are an axis like the batch: one product of matrices serves all"
+            " of them.",
             HEADS + "equation",
-            sign=lambda request, reply, reference: request.traced and all(map(close, reply.outputs, reference.outputs)),
+            sign=lambda request, reply, reference: (
+                request.traced and all(map(close, reply.outputs, reference.outputs))
+            ),
         ),
         Misconception(
             "the weights are right, the contexts are not",
-            "Values are projected and split like the keys; the contexts are merged, and `output_proj` comes last.",
+            "Values are projected and split like the keys; the contexts are merged, and"
+            " `output_proj` comes last.",
             HEADS + "equation",
             sign=right_in(1),
         ),

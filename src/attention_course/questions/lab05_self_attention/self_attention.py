@@ -12,7 +12,13 @@ from attention_course.masks import causal_mask, padding_mask
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import manners, normal, parameters, some_allowed
 from attention_course.questions.judges import good_manners, same_gradients
-from attention_course.questions.lab05_self_attention.hints import SCALE, TWICE, WEIGHT, B, T
+from attention_course.questions.lab05_self_attention.hints import (
+    SCALE,
+    TWICE,
+    WEIGHT,
+    B,
+    T,
+)
 from attention_course.questions.pages import SCORING
 from attention_course.questions.pieces import with_methods
 from attention_course.questions.signs import ANYWHERE, right_in
@@ -47,7 +53,9 @@ def _use_self(module: Any, x: Tensor, mask: Tensor | None) -> Any:
     return module(x) if mask is None else module(x, mask)
 
 
-def _sequence(g: torch.Generator, mask: Tensor | None, gradients: bool = False) -> Request:
+def _sequence(
+    g: torch.Generator, mask: Tensor | None, gradients: bool = False
+) -> Request:
     weights = parameters(g, lambda: _SelfAttention(ALONE))
     return Request((normal(g, B, T, ALONE), mask), (ALONE,), weights, gradients)
 
@@ -72,9 +80,19 @@ SELF_ATTENTION = Question(
     reference=_SelfAttention,
     use=_use_self,
     properties=(
-        Property("contexts, weights and all gradients, without a mask", 2, _unmasked_sequences, same_gradients),
+        Property(
+            "contexts, weights and all gradients, without a mask",
+            2,
+            _unmasked_sequences,
+            same_gradients,
+        ),
         Property("padding and causal masks", 1, _masked_sequences, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _sequence_manners, good_manners),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _sequence_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -87,43 +105,61 @@ SELF_ATTENTION = Question(
             "softmax applied twice",
             TWICE,
             SCORING + "softmax",
-            with_methods(_SelfAttention, score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)),
+            with_methods(
+                _SelfAttention,
+                score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
+            ),
         ),
         Misconception(
             "scaled by the length of the sequence",
             SCALE,
             SCORING + "scale",
-            with_methods(_SelfAttention, score=lambda self, q, k: q @ k.mT / math.sqrt(q.size(-2))),
+            with_methods(
+                _SelfAttention,
+                score=lambda self, q, k: q @ k.mT / math.sqrt(q.size(-2)),
+            ),
         ),
         Misconception(
             "divided by the width, not by its root",
             SCALE,
             SCORING + "scale",
-            with_methods(_SelfAttention, score=lambda self, q, k: q @ k.mT / q.size(-1)),
+            with_methods(
+                _SelfAttention, score=lambda self, q, k: q @ k.mT / q.size(-1)
+            ),
         ),
         Misconception(
             "values not projected",
-            "Queries, keys and values are three maps of the same sequence: values have a map of their own.",
+            "Queries, keys and values are three maps of the same sequence: values have"
+            " a map of their own.",
             SCORING + "context",
-            with_methods(_SelfAttention, project=lambda self, x: (self.query_proj(x), self.key_proj(x), x)),
+            with_methods(
+                _SelfAttention,
+                project=lambda self, x: (self.query_proj(x), self.key_proj(x), x),
+            ),
         ),
         Misconception(
             "queries and keys not projected",
             "Queries, keys and values are three maps of the same sequence.",
             SCORING + "context",
-            with_methods(_SelfAttention, project=lambda self, x: (x, x, self.value_proj(x))),
+            with_methods(
+                _SelfAttention, project=lambda self, x: (x, x, self.value_proj(x))
+            ),
         ),
         Misconception(
             "keys ask queries",
             "Row t holds the scores of query t: queries first, keys turned.",
             SCORING + "dot",
-            with_methods(_SelfAttention, score=lambda self, q, k: k @ q.mT / math.sqrt(q.size(-1))),
+            with_methods(
+                _SelfAttention,
+                score=lambda self, q, k: k @ q.mT / math.sqrt(q.size(-1)),
+            ),
         ),
         WEIGHT,
         *ANYWHERE,
         Misconception(
             "the context is no weighted sum of the values",
-            "The weights are right: the context is their product with the projected values.",
+            "The weights are right: the context is their product with the projected"
+            " values.",
             SCORING + "context",
             sign=right_in(1),
         ),

@@ -7,7 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from attention_course import transformer
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length, manners, normal
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
 from attention_course.questions.lab05_self_attention.hints import B
@@ -33,22 +40,35 @@ def _later(g: torch.Generator) -> Iterator[Request]:
 
 def _positions_manners(g: torch.Generator) -> Iterator[Request]:
     yield from manners(Request((normal(g, B, LONG, WIDTH), None), (WIDTH,)))
-    yield Request((normal(g, B, LONG, WIDTH) / 10, as_length(40 * PAST)), (WIDTH,), dtype=torch.bfloat16)
+    yield Request(
+        (normal(g, B, LONG, WIDTH) / 10, as_length(40 * PAST)),
+        (WIDTH,),
+        dtype=torch.bfloat16,
+    )
 
 
 def _far_and_polite(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """Have good manners, and keep count where the input's dtype cannot."""
-    if (finding := good_manners(request, reply, reference)) or request.inputs[1] is None:
+    if (finding := good_manners(request, reply, reference)) or request.inputs[
+        1
+    ] is None:
         return finding
     given, wanted = reply.outputs[0].double(), reference.outputs[0]
     if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.05):
         return None
-    return Finding(f"other positions in {request.dtype}", "those of float32, but for the rounding of the result")
+    return Finding(
+        f"other positions in {request.dtype}",
+        "those of float32, but for the rounding of the result",
+    )
 
 
 def _positions_with(
-    angle: Callable[[Tensor, Tensor, int], Tensor] = lambda t, i, dim: t / 10000 ** (2 * i / dim),
-    lay: Callable[[Tensor], Tensor] = lambda angles: torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1),
+    angle: Callable[[Tensor, Tensor, int], Tensor] = lambda t, i, dim: (
+        t / 10000 ** (2 * i / dim)
+    ),
+    lay: Callable[[Tensor], Tensor] = lambda angles: torch.stack(
+        [angles.sin(), angles.cos()], dim=-1
+    ).flatten(1),
     start: Callable[[int], int] = lambda past: past,
     add: Callable[[Tensor, Tensor], Tensor] = lambda x, p: x + p,
 ) -> type[nn.Module]:
@@ -58,7 +78,12 @@ def _positions_with(
             self.dim = dim
 
         def forward(self, x: Tensor, past: int = 0) -> Tensor:
-            t = torch.arange(start(past), start(past) + x.size(1), device=x.device, dtype=torch.float32)
+            t = torch.arange(
+                start(past),
+                start(past) + x.size(1),
+                device=x.device,
+                dtype=torch.float32,
+            )
             i = torch.arange(self.dim // 2, device=x.device, dtype=torch.float32)
             return add(x, lay(angle(t[:, None], i, self.dim)).to(x.dtype))
 
@@ -70,22 +95,37 @@ POSITIONS = Question(
     reference=transformer.SinusoidalPositions,
     use=_use_positions,
     properties=(
-        Property("positions from 0, added to the vectors", 2, _from_the_start, same_gradients),
-        Property("positions that continue where the past ends", 1, _later, same_numbers),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _positions_manners, _far_and_polite),
+        Property(
+            "positions from 0, added to the vectors", 2, _from_the_start, same_gradients
+        ),
+        Property(
+            "positions that continue where the past ends", 1, _later, same_numbers
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _positions_manners,
+            _far_and_polite,
+        ),
     ),
     misconceptions=(
         Misconception(
             "all sines before all cosines",
             "Sine and cosine of one clock stand side by side: entries 2i and 2i + 1.",
             section=ORDER,
-            thing=_positions_with(lay=lambda angles: torch.cat([angles.sin(), angles.cos()], dim=-1)),
+            thing=_positions_with(
+                lay=lambda angles: torch.cat([angles.sin(), angles.cos()], dim=-1)
+            ),
         ),
         Misconception(
             "sine and cosine exchanged",
             "Even entries hold the sine, odd ones the cosine.",
             section=ORDER,
-            thing=_positions_with(lay=lambda angles: torch.stack([angles.cos(), angles.sin()], dim=-1).flatten(1)),
+            thing=_positions_with(
+                lay=lambda angles: torch.stack(
+                    [angles.cos(), angles.sin()], dim=-1
+                ).flatten(1)
+            ),
         ),
         Misconception(
             "clocks half as far apart",
@@ -107,7 +147,8 @@ POSITIONS = Question(
         ),
         Misconception(
             "the past is ignored",
-            "The first vector stands at position `past`, because so many tokens came before it.",
+            "The first vector stands at position `past`, because so many tokens came"
+            " before it.",
             section=ORDER,
             thing=_positions_with(start=lambda past: 0),
         ),
@@ -116,19 +157,31 @@ POSITIONS = Question(
             "What comes back is the vector with its position added.",
             section=ORDER,
             thing=_positions_with(add=lambda x, p: p.expand_as(x)),
-            sign=wrong_output(lambda given, wanted: given.shape == wanted.shape and close(given[0], given[-1])),
+            sign=wrong_output(
+                lambda given, wanted: (
+                    given.shape == wanted.shape and close(given[0], given[-1])
+                )
+            ),
         ),
         Misconception(
             "positions counted in half precision",
-            "A half-precision number cannot tell 256 from 257: count in float32, and cast the positions last.",
+            "A half-precision number cannot tell 256 from 257: count in float32, and"
+            " cast the positions last.",
             section=ORDER,
-            sign=lambda request, reply, reference: request.dtype == torch.bfloat16 and request.inputs[1] is not None,
+            sign=lambda request, reply, reference: (
+                request.dtype == torch.bfloat16 and request.inputs[1] is not None
+            ),
         ),
         *ANYWHERE,
         Misconception(
             "right at the first position alone",
-            "At position 0 every sine is 0 and every cosine 1. What grows with the position is the angle, by clock.",
-            sign=wrong_output(lambda given, wanted: given.shape == wanted.shape and close(given[:, 0], wanted[:, 0])),
+            "At position 0 every sine is 0 and every cosine 1. What grows with the"
+            " position is the angle, by clock.",
+            sign=wrong_output(
+                lambda given, wanted: (
+                    given.shape == wanted.shape and close(given[:, 0], wanted[:, 0])
+                )
+            ),
         ),
     ),
 )

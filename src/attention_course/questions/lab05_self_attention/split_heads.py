@@ -8,7 +8,15 @@ from torch import Tensor
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import as_length, manners, normal
 from attention_course.questions.judges import good_manners, same_gradients
-from attention_course.questions.lab05_self_attention.hints import DH, HEADS, MIXED, B, H, T, same_numbers_elsewhere
+from attention_course.questions.lab05_self_attention.hints import (
+    DH,
+    HEADS,
+    MIXED,
+    B,
+    H,
+    T,
+    same_numbers_elsewhere,
+)
 from attention_course.questions.signs import ANYWHERE, wrong_output
 
 
@@ -17,7 +25,9 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
-def _use_split(split: Callable[[Tensor, int], Tensor], x: Tensor, heads: Tensor) -> Tensor:
+def _use_split(
+    split: Callable[[Tensor, int], Tensor], x: Tensor, heads: Tensor
+) -> Tensor:
     return split(x, heads.size(0))
 
 
@@ -40,8 +50,15 @@ SPLIT_HEADS = Question(
     reference=split_heads,
     use=_use_split,
     properties=(
-        Property("each head gets its piece of every vector", 2, _to_split, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _split_manners, good_manners),
+        Property(
+            "each head gets its piece of every vector", 2, _to_split, same_gradients
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _split_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -52,13 +69,15 @@ SPLIT_HEADS = Question(
         ),
         Misconception(
             "pieces interleaved",
-            "Of the two new axes the first counts heads and the second the entries of a piece.",
+            "Of the two new axes the first counts heads and the second the entries of a"
+            " piece.",
             HEADS + "split",
             lambda x, num_heads: x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2),
         ),
         Misconception(
             "transpose missing",
-            "After the cut the axes are (B, T, H, Dh); attention wants heads before positions.",
+            "After the cut the axes are (B, T, H, Dh); attention wants heads before"
+            " positions.",
             HEADS + "split",
             lambda x, num_heads: x.unflatten(-1, (num_heads, -1)),
         ),

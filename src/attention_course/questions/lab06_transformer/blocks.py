@@ -1,4 +1,5 @@
-"""What several questions of this lab share: sizes, switches of blocks, mistakes that every block invites."""
+"""What several questions of this lab share: sizes, switches of blocks, mistakes that
+every block invites."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +36,9 @@ PRE_NORM, POST_NORM = (D, H, HIDDEN, 0, 1), (D, H, HIDDEN, 0, 0)
 ALL_DROPPED = (D, H, HIDDEN, 1, 1)  # nothing that a sub-layer says gets through
 
 
-def with_switches(block: Any, dim: int, num_heads: int, hidden_dim: int, dropout: int, pre_norm: int) -> Any:
+def with_switches(
+    block: Any, dim: int, num_heads: int, hidden_dim: int, dropout: int, pre_norm: int
+) -> Any:
     """Construct a block, whose switches travel as numbers."""
     return block(dim, num_heads, hidden_dim, float(dropout), bool(pre_norm))
 
@@ -54,18 +57,28 @@ def _all_dropped(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def other_memory(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether the states are right, and the keys and values that are returned last are not."""
+    """Whether the states are right, and the keys and values that are returned last are
+    not."""
     if request.device == "meta" or len(reply.outputs) != len(reference.outputs):
         return False
-    right = [close(given, wanted) for given, wanted in zip(reply.outputs, reference.outputs)]
+    right = [
+        close(given, wanted) for given, wanted in zip(reply.outputs, reference.outputs)
+    ]
     return right[STATES] and not all(right[-2:])
 
 
-WAY_AROUND = "What a sub-layer says is added to what went in: `after(x, ...)` with the states as they came in."
-NORM_PLACE = (
-    "`before` and `after` know where the norm stands: one is called on what the sub-layer reads, one on the sum."
+WAY_AROUND = (
+    "What a sub-layer says is added to what went in: `after(x, ...)` with the states as"
+    " they came in."
 )
-DROPPED = "Training drops from what a sub-layer adds: it is the second thing that `after` takes."
+NORM_PLACE = (
+    "`before` and `after` know where the norm stands: one is called on what the"
+    " sub-layer reads, one on the sum."
+)
+DROPPED = (
+    "Training drops from what a sub-layer adds: it is the second thing that `after`"
+    " takes."
+)
 # Signs for the end of a list: the replies differ in blocks of one kind alone.
 ELSEWHERE = (
     Misconception(

@@ -6,7 +6,14 @@ import torch
 from torch import Tensor
 
 from attention_course import masks
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length
 from attention_course.questions.judges import same_numbers
 from attention_course.questions.lab06_transformer.blocks import T
@@ -31,7 +38,9 @@ def _elsewhere(g: torch.Generator) -> Iterator[Request]:
 def _same_mask(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if reply.outputs and reply.outputs[0].dtype != torch.bool:
         return Finding(f"{reply.outputs[0].dtype}", f"{torch.bool}")
-    wanted = reference._replace(outputs=tuple(x.to(torch.float64) for x in reference.outputs))
+    wanted = reference._replace(
+        outputs=tuple(x.to(torch.float64) for x in reference.outputs)
+    )
     if finding := same_numbers(request, reply, wanted):
         counts = "entries" in finding.seen and not reply.error
         wrong = int((reply.outputs[0] != reference.outputs[0]).sum()) if counts else 0
@@ -43,7 +52,11 @@ def _on_its_device(request: Request, reply: Reply, reference: Reply) -> Finding 
     if reply.error:
         return Finding(reply.error, f"no error on device {request.device}")
     devices = [output.device.type for output in reply.outputs]
-    return None if devices == [request.device] else Finding(f"device {', '.join(devices)}", request.device)
+    return (
+        None
+        if devices == [request.device]
+        else Finding(f"device {', '.join(devices)}", request.device)
+    )
 
 
 CAUSAL_MASK = Question(
@@ -51,45 +64,61 @@ CAUSAL_MASK = Question(
     reference=masks.causal_mask,
     use=_use_mask,
     properties=(
-        Property("each position sees itself and what came before", 1, _sizes, _same_mask),
+        Property(
+            "each position sees itself and what came before", 1, _sizes, _same_mask
+        ),
         Property("made on the device that is asked for", 1, _elsewhere, _on_its_device),
     ),
     misconceptions=(
         Misconception(
             "the upper triangle",
-            "Rows ask, columns are asked: row t is True up to column t, not from there on.",
+            "Rows ask, columns are asked: row t is True up to column t, not from"
+            " there on.",
             MASK,
-            lambda size, device=None: torch.ones(size, size, dtype=torch.bool, device=device).triu(),
+            lambda size, device=None: torch.ones(
+                size, size, dtype=torch.bool, device=device
+            ).triu(),
         ),
         Misconception(
             "a position does not see itself",
-            "The diagonal is allowed: without it the first position could attend to nothing.",
+            "The diagonal is allowed: without it the first position could attend to"
+            " nothing.",
             MASK,
-            lambda size, device=None: torch.ones(size, size, dtype=torch.bool, device=device).tril(-1),
+            lambda size, device=None: torch.ones(
+                size, size, dtype=torch.bool, device=device
+            ).tril(-1),
         ),
         Misconception(
             "one position too far",
             "Position t + 1 is what position t has to predict: it is not allowed.",
             MASK,
-            lambda size, device=None: torch.ones(size, size, dtype=torch.bool, device=device).tril(1),
+            lambda size, device=None: torch.ones(
+                size, size, dtype=torch.bool, device=device
+            ).tril(1),
         ),
         Misconception(
             "the mask inside out",
             "In this course True means: may attend.",
             MASK,
-            lambda size, device=None: torch.ones(size, size, dtype=torch.bool, device=device).triu(1),
+            lambda size, device=None: torch.ones(
+                size, size, dtype=torch.bool, device=device
+            ).triu(1),
         ),
         Misconception(
             "nothing is forbidden",
             "What comes after a position may not be seen from it.",
             MASK,
-            lambda size, device=None: torch.ones(size, size, dtype=torch.bool, device=device),
+            lambda size, device=None: torch.ones(
+                size, size, dtype=torch.bool, device=device
+            ),
         ),
         Misconception(
             "a mask of numbers",
             "A mask is made of True and False: its dtype is torch.bool.",
             MASK,
-            sign=lambda request, reply, reference: bool(reply.outputs) and reply.outputs[0].dtype != torch.bool,
+            sign=lambda request, reply, reference: (
+                bool(reply.outputs) and reply.outputs[0].dtype != torch.bool
+            ),
         ),
         Misconception(
             "a tensor made on the default device",
@@ -100,7 +129,8 @@ CAUSAL_MASK = Question(
         ),
         Misconception(
             "another triangle",
-            "Write the 3 x 3 mask down by hand: one True in the first row, three in the last.",
+            "Write the 3 x 3 mask down by hand: one True in the first row, three in the"
+            " last.",
             MASK,
             sign=wrong_output(lambda given, wanted: given.shape == wanted.shape),
         ),

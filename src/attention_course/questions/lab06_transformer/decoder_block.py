@@ -1,4 +1,5 @@
-"""decoder_block: a sequence asks itself, then the source, then every position thinks for itself."""
+"""decoder_block: a sequence asks itself, then the source, then every position thinks
+for itself."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,9 +10,26 @@ from torch import Tensor
 from attention_course import transformer
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
-from attention_course.questions.inputs import as_length, manners, normal, parameters, some_allowed
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
+from attention_course.questions.inputs import (
+    as_length,
+    manners,
+    normal,
+    parameters,
+    some_allowed,
+)
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab06_transformer.blocks import (
     ALL_DROPPED,
     BLOCK,
@@ -57,7 +75,9 @@ class _DecoderBlock(transformer.DecoderBlock):
         x, weights = self.look_up(x, source, source_mask)
         return self.think(x), weights, seen
 
-    def look_back(self, x: Tensor, mask: Tensor | None, past: KeyValue | None) -> tuple[Tensor, KeyValue]:
+    def look_back(
+        self, x: Tensor, mask: Tensor | None, past: KeyValue | None
+    ) -> tuple[Tensor, KeyValue]:
         query = self.around_self.before(x)
         seen = self.join(past, self.self_attention.remember(query, query))
         context, _ = self.self_attention.ask(query, seen, mask, need_weights=False)
@@ -66,27 +86,59 @@ class _DecoderBlock(transformer.DecoderBlock):
     def join(self, past: KeyValue | None, new: KeyValue) -> KeyValue:
         return new if past is None else past.extend(new)
 
-    def look_up(self, x: Tensor, source: KeyValue, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        context, weights = self.cross_attention.ask(self.around_cross.before(x), source, mask)
+    def look_up(
+        self, x: Tensor, source: KeyValue, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        context, weights = self.cross_attention.ask(
+            self.around_cross.before(x), source, mask
+        )
         return self.around_cross.after(x, context), weights
 
     def think(self, x: Tensor) -> Tensor:
-        return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
+        return self.around_feed_forward.after(
+            x, self.feed_forward(self.around_feed_forward.before(x))
+        )
 
 
-def _cross_first(self: Any, x: Tensor, source: KeyValue, mask: Any, source_mask: Any, past: Any, _: bool) -> Any:
+def _cross_first(
+    self: Any,
+    x: Tensor,
+    source: KeyValue,
+    mask: Any,
+    source_mask: Any,
+    past: Any,
+    _: bool,
+) -> Any:
     x, weights = self.look_up(x, source, source_mask)
     x, seen = self.look_back(x, mask, past)
     return self.think(x), weights, seen
 
 
-def _side_by_side(self: Any, x: Tensor, source: KeyValue, mask: Any, source_mask: Any, past: Any, _: bool) -> Any:
+def _side_by_side(
+    self: Any,
+    x: Tensor,
+    source: KeyValue,
+    mask: Any,
+    source_mask: Any,
+    past: Any,
+    _: bool,
+) -> Any:
     y, seen = self.look_back(x, mask, past)
-    context, weights = self.cross_attention.ask(self.around_cross.before(x), source, source_mask)
+    context, weights = self.cross_attention.ask(
+        self.around_cross.before(x), source, source_mask
+    )
     return self.think(self.around_cross.after(y, context)), weights, seen
 
 
-def _masks_exchanged(self: Any, x: Tensor, source: KeyValue, mask: Any, source_mask: Any, past: Any, _: bool) -> Any:
+def _masks_exchanged(
+    self: Any,
+    x: Tensor,
+    source: KeyValue,
+    mask: Any,
+    source_mask: Any,
+    past: Any,
+    _: bool,
+) -> Any:
     return _DecoderBlock.forward(self, x, source, source_mask, mask, past)
 
 
@@ -108,7 +160,11 @@ def _use_decoder(
     past_value: Tensor | None,
     need_weights: Tensor | None,
 ) -> Any:
-    past = None if past_key is None or past_value is None else KeyValue(past_key, past_value)
+    past = (
+        None
+        if past_key is None or past_value is None
+        else KeyValue(past_key, past_value)
+    )
     wanted = need_weights is not None
     out = block(x, KeyValue(source_key, source_value), mask, source_mask, past, wanted)
     if isinstance(out, tuple) and len(out) == 3 and not wanted:
@@ -159,14 +215,19 @@ def _longer_writing(g: torch.Generator) -> Iterator[Request]:
 
 
 def _writing_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(_writing(g, causal_mask(P + T)[P:], some_allowed(g, B, 1, S), past=P))
+    yield from manners(
+        _writing(g, causal_mask(P + T)[P:], some_allowed(g, B, 1, S), past=P)
+    )
 
 
 @comparable
 def _weight_on_padding(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Look for weight where the right weights are exactly zero, if weights were asked for."""
+    """Look for weight where the right weights are exactly zero, if weights were asked
+    for."""
     looked = request.inputs[-1] is not None
-    return looked and bool(((reference.outputs[1] == 0) & (reply.outputs[1].abs() > 1e-6)).any())
+    return looked and bool(
+        ((reference.outputs[1] == 0) & (reply.outputs[1].abs() > 1e-6)).any()
+    )
 
 
 def _has_past(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -174,7 +235,9 @@ def _has_past(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 def _alone(request: Request, reply: Reply, reference: Reply) -> bool:
-    return not has_mask(request, reply, reference) and not _has_past(request, reply, reference)
+    return not has_mask(request, reply, reference) and not _has_past(
+        request, reply, reference
+    )
 
 
 DECODER_BLOCK = Question(
@@ -183,21 +246,42 @@ DECODER_BLOCK = Question(
     use=_use_decoder,
     make=with_switches,
     properties=(
-        Property("the states, from the sequence and the source", 2, _free_writing, of_output(STATES, same_numbers)),
-        Property("the weights over the source, when they are asked for", 1, _looked_at, same_numbers),
+        Property(
+            "the states, from the sequence and the source",
+            2,
+            _free_writing,
+            of_output(STATES, same_numbers),
+        ),
+        Property(
+            "the weights over the source, when they are asked for",
+            1,
+            _looked_at,
+            same_numbers,
+        ),
         Property(
             "each mask where it belongs; pre-norm, post-norm, dropout; all gradients",
             1,
             _masked_writing,
             same_gradients,
         ),
-        Property("what the past left is seen, and handed on with the new", 1, _longer_writing, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _writing_manners, good_manners),
+        Property(
+            "what the past left is seen, and handed on with the new",
+            1,
+            _longer_writing,
+            same_gradients,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _writing_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "the source is asked first",
-            "First the sequence asks itself, then the source, then every position thinks for itself.",
+            "First the sequence asks itself, then the source, then every position"
+            " thinks for itself.",
             SOURCE,
             with_methods(_DecoderBlock, forward=_cross_first),
         ),
@@ -209,7 +293,8 @@ DECODER_BLOCK = Question(
         ),
         Misconception(
             "the masks exchanged",
-            "`mask` is for the sequence's own positions, `source_mask` for the source's.",
+            "`mask` is for the sequence's own positions, `source_mask` for the"
+            " source's.",
             MASK,
             with_methods(_DecoderBlock, forward=_masks_exchanged),
         ),
@@ -225,7 +310,10 @@ DECODER_BLOCK = Question(
             SOURCE,
             with_methods(
                 _DecoderBlock,
-                look_up=lambda self, x, source, mask: (x, self.cross_attention.ask(x, source, mask)[1]),
+                look_up=lambda self, x, source, mask: (
+                    x,
+                    self.cross_attention.ask(x, source, mask)[1],
+                ),
             ),
         ),
         Misconception(
@@ -246,14 +334,17 @@ DECODER_BLOCK = Question(
             with_methods(
                 _DecoderBlock,
                 look_up=lambda self, x, source, mask: (
-                    self.around_cross.after(x, self.cross_attention.ask(x, source, mask)[0]),
+                    self.around_cross.after(
+                        x, self.cross_attention.ask(x, source, mask)[0]
+                    ),
                     self.cross_attention.ask(x, source, mask)[1],
                 ),
             ),
         ),
         Misconception(
             "the past is ignored",
-            "What the block returned for the positions before x comes back as `past`: `past.extend(new)` joins them.",
+            "What the block returned for the positions before x comes back as `past`:"
+            " `past.extend(new)` joins them.",
             CACHE,
             with_methods(_DecoderBlock, join=lambda self, past, new: new),
         ),
@@ -261,7 +352,10 @@ DECODER_BLOCK = Question(
             "the new before the past",
             "The past comes first, as its positions do: `past.extend(new)`.",
             CACHE,
-            with_methods(_DecoderBlock, join=lambda self, past, new: new if past is None else new.extend(past)),
+            with_methods(
+                _DecoderBlock,
+                join=lambda self, past, new: new if past is None else new.extend(past),
+            ),
         ),
         Misconception(
             "a forbidden position has weight",
@@ -271,14 +365,16 @@ DECODER_BLOCK = Question(
         ),
         Misconception(
             "something else is remembered",
-            "The states are right. What comes last is keys and values of all target positions so far.",
+            "The states are right. What comes last is keys and values of all target"
+            " positions so far.",
             CACHE,
             sign=other_memory,
         ),
         *ANYWHERE,
         Misconception(
             "other weights are returned",
-            "The weights are those of the cross-attention, of every head: (B, H, T, S).",
+            "The weights are those of the cross-attention, of every head: (B, H,"
+            " T, S).",
             SOURCE,
             sign=lambda request, reply, reference: (
                 len(reply.outputs) == len(reference.outputs) == 4
@@ -289,19 +385,22 @@ DECODER_BLOCK = Question(
         *ELSEWHERE,
         Misconception(
             "something is wrong with the past",
-            "Without a past the block is right. New queries look at old and new keys; the old ones are not made again.",
+            "Without a past the block is right. New queries look at old and new keys;"
+            " the old ones are not made again.",
             CACHE,
             sign=comparable(_has_past),
         ),
         Misconception(
             "something is wrong with a mask",
-            "Without masks the block is right: `mask` is for the self-attention, `source_mask` for the other.",
+            "Without masks the block is right: `mask` is for the self-attention,"
+            " `source_mask` for the other.",
             MASK,
             sign=comparable(has_mask),
         ),
         Misconception(
             "the sub-layers are joined in another way",
-            "Three times: read what `before` returns, and give `after` the states and what the sub-layer says.",
+            "Three times: read what `before` returns, and give `after` the states and"
+            " what the sub-layer says.",
             BLOCK,
             sign=comparable(_alone),
         ),

@@ -11,7 +11,12 @@ from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.questions.core import Misconception, Property, Question, Request
 from attention_course.questions.inputs import manners, normal, parameters, some_allowed
-from attention_course.questions.judges import good_manners, of_output, same_gradients, same_numbers
+from attention_course.questions.judges import (
+    good_manners,
+    of_output,
+    same_gradients,
+    same_numbers,
+)
 from attention_course.questions.lab06_transformer.blocks import (
     ALL_DROPPED,
     BLOCK,
@@ -38,10 +43,14 @@ from attention_course.questions.signs import ANYWHERE, comparable
 class _EncoderBlock(transformer.EncoderBlock):
     """The course's block in pieces that a misconception can replace."""
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, past: KeyValue | None = None) -> Any:
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, past: KeyValue | None = None
+    ) -> Any:
         query = self.read(x)
         seen = self.self_attention.remember(*self.keep(x, query))
-        context, _ = self.self_attention.ask(query, seen, self.allow(mask), need_weights=False)
+        context, _ = self.self_attention.ask(
+            query, seen, self.allow(mask), need_weights=False
+        )
         return self.think(x, self.add(x, query, context)), seen
 
     def read(self, x: Tensor) -> Tensor:
@@ -57,7 +66,9 @@ class _EncoderBlock(transformer.EncoderBlock):
         return self.around_self.after(x, context)
 
     def think(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.around_feed_forward.after(y, self.feed_forward(self.around_feed_forward.before(y)))
+        return self.around_feed_forward.after(
+            y, self.feed_forward(self.around_feed_forward.before(y))
+        )
 
 
 def _use_encoder(block: Any, x: Tensor, mask: Tensor | None) -> Any:
@@ -65,7 +76,10 @@ def _use_encoder(block: Any, x: Tensor, mask: Tensor | None) -> Any:
 
 
 def _reading(
-    g: torch.Generator, mask: Tensor | None = None, init: tuple[int, ...] = PRE_NORM, gradients: bool = False
+    g: torch.Generator,
+    mask: Tensor | None = None,
+    init: tuple[int, ...] = PRE_NORM,
+    gradients: bool = False,
 ) -> Request:
     weights = parameters(g, lambda: with_switches(transformer.EncoderBlock, *init))
     return Request((normal(g, B, T, D), mask), init, weights, gradients)
@@ -90,7 +104,10 @@ def _block_manners(g: torch.Generator) -> Iterator[Request]:
     yield from manners(_reading(g, some_allowed(g, B, 1, T)))
 
 
-THINKING = "The feed-forward network is the second sub-layer: it reads the states after the first, in the same manner."
+THINKING = (
+    "The feed-forward network is the second sub-layer: it reads the states after the"
+    " first, in the same manner."
+)
 
 ENCODER_BLOCK = Question(
     name="encoder_block",
@@ -98,17 +115,40 @@ ENCODER_BLOCK = Question(
     use=_use_encoder,
     make=with_switches,
     properties=(
-        Property("the states, without a mask", 2, _unmasked_blocks, of_output(STATES, same_numbers)),
-        Property("what is remembered, all gradients, padding and causal masks", 1, _masked_blocks, same_gradients),
-        Property("post-norm blocks; dropout on what a sub-layer adds", 1, _post_norm_blocks, same_gradients),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _block_manners, good_manners),
+        Property(
+            "the states, without a mask",
+            2,
+            _unmasked_blocks,
+            of_output(STATES, same_numbers),
+        ),
+        Property(
+            "what is remembered, all gradients, padding and causal masks",
+            1,
+            _masked_blocks,
+            same_gradients,
+        ),
+        Property(
+            "post-norm blocks; dropout on what a sub-layer adds",
+            1,
+            _post_norm_blocks,
+            same_gradients,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _block_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
             "dropout at another place",
             DROPPED,
             BLOCK,
-            with_methods(_EncoderBlock, add=lambda self, x, query, context: self.around_self.after(context, x)),
+            with_methods(
+                _EncoderBlock,
+                add=lambda self, x, query, context: self.around_self.after(context, x),
+            ),
         ),
         Misconception(
             "no way around the attention",
@@ -120,7 +160,12 @@ ENCODER_BLOCK = Question(
             "the way around begins behind the norm",
             WAY_AROUND + " In a pre-norm block that is x, not the normalised x.",
             BLOCK,
-            with_methods(_EncoderBlock, add=lambda self, x, query, context: self.around_self.after(query, context)),
+            with_methods(
+                _EncoderBlock,
+                add=lambda self, x, query, context: self.around_self.after(
+                    query, context
+                ),
+            ),
         ),
         Misconception(
             "the attention reads what is not normalised",
@@ -130,7 +175,8 @@ ENCODER_BLOCK = Question(
         ),
         Misconception(
             "keys and values of what is not normalised",
-            "Queries, keys and values are maps of the same sequence: what `before` returned.",
+            "Queries, keys and values are maps of the same sequence: what `before`"
+            " returned.",
             BLOCK,
             with_methods(_EncoderBlock, keep=lambda self, x, query: (x, x)),
         ),
@@ -139,14 +185,22 @@ ENCODER_BLOCK = Question(
             NORM_PLACE,
             BLOCK,
             with_methods(
-                _EncoderBlock, think=lambda self, x, y: self.around_feed_forward.after(y, self.feed_forward(y))
+                _EncoderBlock,
+                think=lambda self, x, y: self.around_feed_forward.after(
+                    y, self.feed_forward(y)
+                ),
             ),
         ),
         Misconception(
             "no way around the feed-forward network",
             WAY_AROUND,
             BLOCK,
-            with_methods(_EncoderBlock, think=lambda self, x, y: self.feed_forward(self.around_feed_forward.before(y))),
+            with_methods(
+                _EncoderBlock,
+                think=lambda self, x, y: self.feed_forward(
+                    self.around_feed_forward.before(y)
+                ),
+            ),
         ),
         Misconception(
             "the feed-forward network left out",
@@ -167,11 +221,14 @@ ENCODER_BLOCK = Question(
         ),
         Misconception(
             "one norm for both sub-layers",
-            "Each sub-layer has a `Residual` of its own: around_self and around_feed_forward.",
+            "Each sub-layer has a `Residual` of its own: around_self and"
+            " around_feed_forward.",
             BLOCK,
             with_methods(
                 _EncoderBlock,
-                think=lambda self, x, y: self.around_self.after(y, self.feed_forward(self.around_self.before(y))),
+                think=lambda self, x, y: self.around_self.after(
+                    y, self.feed_forward(self.around_self.before(y))
+                ),
             ),
         ),
         Misconception(
@@ -184,11 +241,14 @@ ENCODER_BLOCK = Question(
             "the mask inside out",
             "In this course True means: may attend, and `ask` takes it as it is.",
             MASK,
-            with_methods(_EncoderBlock, allow=lambda self, mask: None if mask is None else ~mask),
+            with_methods(
+                _EncoderBlock, allow=lambda self, mask: None if mask is None else ~mask
+            ),
         ),
         Misconception(
             "something else is remembered",
-            "The states are right. What comes second is what `self_attention.remember` returned.",
+            "The states are right. What comes second is what `self_attention.remember`"
+            " returned.",
             BLOCK,
             sign=other_memory,
         ),
@@ -202,7 +262,8 @@ ENCODER_BLOCK = Question(
         ),
         Misconception(
             "the sub-layers are joined in another way",
-            "Twice: read what `before` returns, and give `after` the states and what the sub-layer says.",
+            "Twice: read what `before` returns, and give `after` the states and what"
+            " the sub-layer says.",
             BLOCK,
             sign=comparable(lambda request, reply, reference: True),
         ),

@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 
 from attention_course import decoding
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length, normal
 from attention_course.questions.judges import of_output, same_numbers
 from attention_course.questions.lab06_transformer.blocks import CACHE, S, V
@@ -17,9 +24,11 @@ WRITING = "14_decoding.html#decoding-greedy"
 
 
 class _Script:
-    """A model that greedy decoding can be tried on: each token depends on all before it, and the end is known.
+    """A model that greedy decoding can be tried on: each token depends on all before
+    it, and the end is known.
 
-    The logits come from the last token, from a state that every token changes, and from the source.
+    The logits come from the last token, from a state that every token changes, and from
+    the source.
     """
 
     def __init__(self, table: Tensor, mix: Tensor, ends: Tensor, eos: int):
@@ -47,14 +56,25 @@ class _Script:
 
 
 def _use_greedy(
-    greedy: Any, table: Tensor, mix: Tensor, source: Tensor, ends: Tensor, bos: Tensor, eos: Tensor, longest: Tensor
+    greedy: Any,
+    table: Tensor,
+    mix: Tensor,
+    source: Tensor,
+    ends: Tensor,
+    bos: Tensor,
+    eos: Tensor,
+    longest: Tensor,
 ) -> Any:
     """Decode, and count: a source that was read, and tokens that were stepped over."""
     model = _Script(table, mix, ends, eos.size(0))
     lengths = 1 + torch.arange(len(source))
     decoded = greedy(model, source, lengths, bos.size(0), eos.size(0), longest.size(0))
     tokens = getattr(decoded, "tokens", decoded)  # the course's returns more
-    return None if tokens is None else (tokens, torch.tensor([model.encoded, model.stepped]))
+    return (
+        None
+        if tokens is None
+        else (tokens, torch.tensor([model.encoded, model.stepped]))
+    )
 
 
 def _to_write(g: torch.Generator, ends: Sequence[int], longest: int) -> Request:
@@ -62,12 +82,18 @@ def _to_write(g: torch.Generator, ends: Sequence[int], longest: int) -> Request:
     bos, eos = torch.randperm(V, generator=g)[:2].tolist()
     source = torch.randint(V, (len(ends), S), generator=g)
     sizes = (as_length(bos), as_length(eos), as_length(longest))
-    return Request((normal(g, V, V), normal(g, V, V) / 2, source, torch.tensor(ends), *sizes))
+    return Request(
+        (normal(g, V, V), normal(g, V, V) / 2, source, torch.tensor(ends), *sizes)
+    )
 
 
 def _same_tokens(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if finding := of_output(0, same_numbers)(request, reply, reference):
-        return Finding("other tokens", "the likeliest tokens") if "wrong by" in finding.seen else finding
+        return (
+            Finding("other tokens", "the likeliest tokens")
+            if "wrong by" in finding.seen
+            else finding
+        )
     kind = reply.outputs[0].dtype
     return None if kind == torch.long else Finding(f"{kind}", f"{torch.long}")
 
@@ -75,8 +101,14 @@ def _same_tokens(request: Request, reply: Reply, reference: Reply) -> Finding | 
 def _same_counts(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if finding := _same_tokens(request, reply, reference):
         return finding
-    given, few = (", ".join(map(str, x.outputs[1].flatten().tolist())) for x in (reply, reference))
-    return None if given == few else Finding(f"times that the source was read, tokens fed: {given}", few)
+    given, few = (
+        ", ".join(map(str, x.outputs[1].flatten().tolist())) for x in (reply, reference)
+    )
+    return (
+        None
+        if given == few
+        else Finding(f"times that the source was read, tokens fed: {given}", few)
+    )
 
 
 def _endless(g: torch.Generator) -> Iterator[Request]:
@@ -98,7 +130,9 @@ def _all_ended(g: torch.Generator) -> Iterator[Request]:
 def _script(**changes: bool) -> Callable[..., Tensor]:
     """Make greedy decoding with one thing in it wrong."""
 
-    def wrong(model: Any, source: Tensor, lengths: Tensor, bos: int, eos: int, max_length: int) -> Tensor:
+    def wrong(
+        model: Any, source: Tensor, lengths: Tensor, bos: int, eos: int, max_length: int
+    ) -> Tensor:
         does = changes.get
         memory = model.encode(source, lengths)
         cache = first = model.start(memory)
@@ -106,20 +140,30 @@ def _script(**changes: bool) -> Callable[..., Tensor]:
         ended = torch.zeros_like(token, dtype=torch.bool)
         tokens = [token] if does("begins") else []
         for _ in range(max_length):
-            given = tokens[0].new_full((len(token), 1), bos) if does("always_bos") and tokens else token
-            logits, _, cache = model.step(given, memory, first if does("forgets") else cache)
+            given = (
+                tokens[0].new_full((len(token), 1), bos)
+                if does("always_bos") and tokens
+                else token
+            )
+            logits, _, cache = model.step(
+                given, memory, first if does("forgets") else cache
+            )
             token = logits.argmin(-1) if does("least") else logits.argmax(-1)
             token = token if does("goes_on") else token.masked_fill(ended, eos)
             tokens.append(token)
             ended = ended | (token == eos)
-            if bool(ended.any() if does("first_ends") else ended.all()) and not does("never_stops"):
+            if bool(ended.any() if does("first_ends") else ended.all()) and not does(
+                "never_stops"
+            ):
                 break
         return torch.cat(tokens, dim=1)
 
     return wrong
 
 
-def _whole_beginning(model: Any, source: Tensor, lengths: Tensor, bos: int, eos: int, max_length: int) -> Tensor:
+def _whole_beginning(
+    model: Any, source: Tensor, lengths: Tensor, bos: int, eos: int, max_length: int
+) -> Tensor:
     memory = model.encode(source, lengths)
     cache, tokens = model.start(memory), torch.full((source.size(0), 1), bos)
     ended = torch.zeros_like(tokens, dtype=torch.bool)
@@ -135,7 +179,9 @@ def _whole_beginning(model: Any, source: Tensor, lengths: Tensor, bos: int, eos:
 @comparable
 def _right_until_the_end(request: Request, reply: Reply, reference: Reply) -> bool:
     ends = request.inputs[3]
-    until = torch.arange(reference.outputs[0].size(1)) <= (0 if ends is None else ends[:, None])
+    until = torch.arange(reference.outputs[0].size(1)) <= (
+        0 if ends is None else ends[:, None]
+    )
     return close(reply.outputs[0] * until, reference.outputs[0] * until)
 
 
@@ -143,7 +189,9 @@ def _length_differs(request: Request, reply: Reply, reference: Reply) -> bool:
     if reply.error or not reply.outputs or reply.outputs[0].dim() != 2:
         return False
     given, wanted = reply.outputs[0], reference.outputs[0]
-    return given.size(0) == wanted.size(0) and 0 < abs(given.size(1) - wanted.size(1)) < V
+    return (
+        given.size(0) == wanted.size(0) and 0 < abs(given.size(1) - wanted.size(1)) < V
+    )
 
 
 def _tokens_right(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -155,10 +203,18 @@ GREEDY = Question(
     reference=decoding.greedy,
     use=_use_greedy,
     properties=(
-        Property("the likeliest token, and from it the next", 2, _endless, _same_tokens),
-        Property("after its EOS a sentence has only EOS", 1, _ended_apart, _same_tokens),
         Property(
-            "ends when all sentences have; reads the source once, feeds each token once", 1, _all_ended, _same_counts
+            "the likeliest token, and from it the next", 2, _endless, _same_tokens
+        ),
+        Property(
+            "after its EOS a sentence has only EOS", 1, _ended_apart, _same_tokens
+        ),
+        Property(
+            "ends when all sentences have; reads the source once, feeds each token"
+            " once",
+            1,
+            _all_ended,
+            _same_counts,
         ),
     ),
     misconceptions=(
@@ -219,7 +275,8 @@ GREEDY = Question(
         *ANYWHERE,
         Misconception(
             "lists, where a tensor is meant",
-            "The tokens of all steps, each (B, 1), are joined along the second axis to a tensor (B, T).",
+            "The tokens of all steps, each (B, 1), are joined along the second axis to"
+            " a tensor (B, T).",
             sign=error_like("wanted tensors"),
         ),
         Misconception(
@@ -236,13 +293,15 @@ GREEDY = Question(
         ),
         Misconception(
             "another number of steps",
-            "At most max_length tokens, BOS not counted; fewer if every sentence has had its EOS, which is counted.",
+            "At most max_length tokens, BOS not counted; fewer if every sentence has"
+            " had its EOS, which is counted.",
             WRITING,
             sign=_length_differs,
         ),
         Misconception(
             "other tokens are fed or chosen",
-            "BOS goes in first, then always what was chosen last: the place of the largest of the V logits.",
+            "BOS goes in first, then always what was chosen last: the place of the"
+            " largest of the V logits.",
             WRITING,
             sign=lambda request, reply, reference: bool(reply.outputs),
         ),

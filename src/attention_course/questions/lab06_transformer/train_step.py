@@ -7,7 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length, normal
 from attention_course.questions.judges import same_numbers
 from attention_course.questions.lab06_transformer.blocks import S, T, V
@@ -18,7 +24,9 @@ from attention_course.tasks.core import PAD
 from attention_course.tasks.sequences import Batch
 
 
-def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, clip_norm: float) -> Tensor:
+def train_step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, clip_norm: float
+) -> Tensor:
     """Update the model once, and return the loss in nats per token."""
     return _Step()(model, optimizer, batch, clip_norm)
 
@@ -26,7 +34,13 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch,
 class _Step:
     """A step of training in pieces that a misconception can replace."""
 
-    def __call__(self, model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, clip_norm: float) -> Tensor:
+    def __call__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        batch: Batch,
+        clip_norm: float,
+    ) -> Tensor:
         logits, _ = model(batch.source, batch.lengths, batch.target_in)
         loss = self.loss(logits, batch)
         self.clear(optimizer)
@@ -40,43 +54,64 @@ class _Step:
     def clear(self, optimizer: torch.optim.Optimizer) -> None:
         optimizer.zero_grad()
 
-    def update(self, model: nn.Module, optimizer: torch.optim.Optimizer, clip_norm: float) -> None:
+    def update(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, clip_norm: float
+    ) -> None:
         nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
         optimizer.step()
 
 
 def _loss(logits: Tensor, target: Tensor, **options: Any) -> Tensor:
-    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), **{"ignore_index": PAD, **options})
+    return F.cross_entropy(
+        logits.flatten(0, 1), target.flatten(), **{"ignore_index": PAD, **options}
+    )
 
 
-def _clip_values(model: nn.Module, optimizer: torch.optim.Optimizer, clip_norm: float) -> None:
+def _clip_values(
+    model: nn.Module, optimizer: torch.optim.Optimizer, clip_norm: float
+) -> None:
     nn.utils.clip_grad_value_(model.parameters(), clip_norm)
     optimizer.step()
 
 
 class _Little(nn.Module):
-    """A model that a step of training can be tried on: each token predicts the next, and the source helps."""
+    """A model that a step of training can be tried on: each token predicts the next,
+    and the source helps."""
 
     def __init__(self, table: Tensor, reader: Tensor):
         super().__init__()
         self.table = nn.Parameter(table.detach().clone())
         self.reader = nn.Parameter(reader.detach().clone())
 
-    def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, None]:
+    def forward(
+        self, source: Tensor, lengths: Tensor, target: Tensor
+    ) -> tuple[Tensor, None]:
         return self.table[target] + self.reader[source].mean(1, keepdim=True), None
 
 
 def _use_train_step(
-    train: Any, table: Tensor, reader: Tensor, source: Tensor, target_in: Tensor, target_out: Tensor, clip: Tensor
+    train: Any,
+    table: Tensor,
+    reader: Tensor,
+    source: Tensor,
+    target_in: Tensor,
+    target_out: Tensor,
+    clip: Tensor,
 ) -> Any:
-    """Train on one batch after the other; where the parameters arrive says how each step was made."""
+    """Train on one batch after the other; where the parameters arrive says how each
+    step was made."""
     model = _Little(table, reader)
     optimizer = torch.optim.SGD(model.parameters(), lr=10.0)
     losses = []
     with torch.enable_grad():
         for read, given, wanted in zip(source, target_in, target_out):
             lengths = torch.full((len(read),), read.size(1))
-            loss = train(model, optimizer, Batch(read, lengths, given, wanted), clip.size(0) / 100)
+            loss = train(
+                model,
+                optimizer,
+                Batch(read, lengths, given, wanted),
+                clip.size(0) / 100,
+            )
             if loss is None:
                 return None
             losses.append(torch.as_tensor(loss, dtype=table.dtype).detach())
@@ -85,16 +120,31 @@ def _use_train_step(
     return torch.stack(losses), model.table, model.reader
 
 
-NEVER, SHORT = 1000, 2  # hundredths: no gradient here is as long as 10, and all are longer than 0.02
+# hundredths: no gradient here is as long as 10, and all are longer than 0.02
+NEVER, SHORT = 1000, 2
 
 
-def _to_train(g: torch.Generator, batches: int = 1, lengths: Sequence[int] = (T, T, T), clip: int = NEVER) -> Request:
+def _to_train(
+    g: torch.Generator,
+    batches: int = 1,
+    lengths: Sequence[int] = (T, T, T),
+    clip: int = NEVER,
+) -> Request:
     shape = (batches, len(lengths), T)
     padding = torch.arange(T) >= torch.tensor(lengths)[:, None]
     target_in = torch.randint(4, V, shape, generator=g).masked_fill(padding, PAD)
     target_out = torch.randint(4, V, shape, generator=g).masked_fill(padding, PAD)
     source = torch.randint(4, V, (batches, len(lengths), S), generator=g)
-    return Request((normal(g, V, V), normal(g, V, V), source, target_in, target_out, as_length(clip)))
+    return Request(
+        (
+            normal(g, V, V),
+            normal(g, V, V),
+            source,
+            target_in,
+            target_out,
+            as_length(clip),
+        )
+    )
 
 
 def _one_batch(g: torch.Generator) -> Iterator[Request]:
@@ -116,7 +166,10 @@ def _long_gradient(g: torch.Generator) -> Iterator[Request]:
 
 @comparable
 def _nothing_learned(request: Request, reply: Reply, reference: Reply) -> bool:
-    return all(x is not None and close(given, x) for given, x in zip(reply.outputs[1:], request.inputs[:2]))
+    return all(
+        x is not None and close(given, x)
+        for given, x in zip(reply.outputs[1:], request.inputs[:2])
+    )
 
 
 @comparable
@@ -144,24 +197,35 @@ def _clipped(request: Request, reply: Reply, reference: Reply) -> bool:
     return request.inputs[5] is not None and len(request.inputs[5]) == SHORT
 
 
-PER_TOKEN = "The loss is the sum over all tokens that are not PAD, divided by their number."
+PER_TOKEN = (
+    "The loss is the sum over all tokens that are not PAD, divided by their number."
+)
 
 TRAIN_STEP = Question(
     name="train_step",
     reference=train_step,
     use=_use_train_step,
     properties=(
-        Property("the loss, and the parameters after one step", 2, _one_batch, same_numbers),
+        Property(
+            "the loss, and the parameters after one step", 2, _one_batch, same_numbers
+        ),
         Property("padding is no part of the loss", 1, _padded_batch, same_numbers),
         Property("each step has a gradient of its own", 1, _two_batches, same_numbers),
-        Property("a long gradient is cut to clip_norm", 1, _long_gradient, same_numbers),
+        Property(
+            "a long gradient is cut to clip_norm", 1, _long_gradient, same_numbers
+        ),
     ),
     misconceptions=(
         Misconception(
             "loss on padding",
             PER_TOKEN,
             PADDING,
-            with_pieces(_Step, loss=lambda logits, batch: _loss(logits, batch.target_out, ignore_index=-100))(),
+            with_pieces(
+                _Step,
+                loss=lambda logits, batch: _loss(
+                    logits, batch.target_out, ignore_index=-100
+                ),
+            )(),
         ),
         Misconception(
             "divided by padding, too",
@@ -169,14 +233,22 @@ TRAIN_STEP = Question(
             PADDING,
             with_pieces(
                 _Step,
-                loss=lambda logits, batch: _loss(logits, batch.target_out, reduction="sum") / batch.target_out.numel(),
+                loss=lambda logits, batch: (
+                    _loss(logits, batch.target_out, reduction="sum")
+                    / batch.target_out.numel()
+                ),
             )(),
         ),
         Misconception(
             "the sum of the losses, not their mean",
             PER_TOKEN,
             FORCING,
-            with_pieces(_Step, loss=lambda logits, batch: _loss(logits, batch.target_out, reduction="sum"))(),
+            with_pieces(
+                _Step,
+                loss=lambda logits, batch: _loss(
+                    logits, batch.target_out, reduction="sum"
+                ),
+            )(),
         ),
         Misconception(
             "mean of the sentences' means",
@@ -185,21 +257,30 @@ TRAIN_STEP = Question(
             with_pieces(
                 _Step,
                 loss=lambda logits, batch: torch.stack(
-                    [F.cross_entropy(x, y, ignore_index=PAD) for x, y in zip(logits, batch.target_out)]
+                    [
+                        F.cross_entropy(x, y, ignore_index=PAD)
+                        for x, y in zip(logits, batch.target_out)
+                    ]
                 ).mean(),
             )(),
         ),
         Misconception(
             "the token that was given is asked for",
-            "What the decoder is given is target_in; what it should say, one token further, is target_out.",
+            "What the decoder is given is target_in; what it should say, one token"
+            " further, is target_out.",
             FORCING,
-            with_pieces(_Step, loss=lambda logits, batch: _loss(logits, batch.target_in))(),
+            with_pieces(
+                _Step, loss=lambda logits, batch: _loss(logits, batch.target_in)
+            )(),
         ),
         Misconception(
             "softmax before cross-entropy",
             "F.cross_entropy takes logits, and makes its own softmax.",
             FORCING,
-            with_pieces(_Step, loss=lambda logits, batch: _loss(logits.softmax(-1), batch.target_out))(),
+            with_pieces(
+                _Step,
+                loss=lambda logits, batch: _loss(logits.softmax(-1), batch.target_out),
+            )(),
         ),
         Misconception(
             "gradients of earlier steps added",
@@ -209,30 +290,37 @@ TRAIN_STEP = Question(
         ),
         Misconception(
             "the gradient is not cut",
-            "nn.utils.clip_grad_norm_ shortens the gradient of all parameters together: after backward, before step.",
+            "nn.utils.clip_grad_norm_ shortens the gradient of all parameters together:"
+            " after backward, before step.",
             "",
-            with_pieces(_Step, update=lambda model, optimizer, clip_norm: optimizer.step())(),
+            with_pieces(
+                _Step, update=lambda model, optimizer, clip_norm: optimizer.step()
+            )(),
         ),
         Misconception(
             "each number of the gradient is cut",
-            "It is the length of the gradient that may be clip_norm at most: the direction stays.",
+            "It is the length of the gradient that may be clip_norm at most: the"
+            " direction stays.",
             "",
             with_pieces(_Step, update=_clip_values)(),
         ),
         Misconception(
             "the model is switched to evaluation",
-            "model.eval() switches dropout off, which belongs to training: a step of training leaves the mode alone.",
+            "model.eval() switches dropout off, which belongs to training: a step of"
+            " training leaves the mode alone.",
             sign=error_like("left in evaluation"),
         ),
         Misconception(
             "nothing is learned",
-            "The parameters are what they were: is there a gradient when the optimizer makes its step?",
+            "The parameters are what they were: is there a gradient when the optimizer"
+            " makes its step?",
             "",
             sign=_nothing_learned,
         ),
         Misconception(
             "another loss is returned",
-            "The parameters are right. What is returned is the loss that backward was called on, in nats per token.",
+            "The parameters are right. What is returned is the loss that backward was"
+            " called on, in nats per token.",
             FORCING,
             sign=_loss_alone,
         ),
@@ -263,7 +351,8 @@ TRAIN_STEP = Question(
         *ANYWHERE,
         Misconception(
             "another loss",
-            "It is the mean of -log P(target_out) over all tokens, with target_in given to the decoder.",
+            "It is the mean of -log P(target_out) over all tokens, with target_in given"
+            " to the decoder.",
             FORCING,
             sign=comparable(lambda request, reply, reference: True),
         ),

@@ -1,4 +1,5 @@
-"""What lab07_transfer asks: numbers taken over by name, a head, what is kept as it is, and a fair measure of it."""
+"""What lab07_transfer asks: numbers taken over by name, a head, what is kept as it is,
+and a fair measure of it."""
 
 from attention_course.questions.lab07_transfer.accuracy import ACCURACY
 from attention_course.questions.lab07_transfer.freeze import FREEZE

@@ -6,7 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length, normal
 from attention_course.questions.judges import of_output, of_outputs, same_numbers
 from attention_course.questions.lab07_transfer.body import K, S, V
@@ -27,7 +34,9 @@ class _Measure:
         was_training = model.training
         self.before(model)
         with self.gradients():
-            counts = [(self.right(model, batch), len(batch.labels)) for batch in batches]
+            counts = [
+                (self.right(model, batch), len(batch.labels)) for batch in batches
+            ]
         self.after(model, was_training)
         return self.share(counts)
 
@@ -49,7 +58,8 @@ class _Measure:
 
 
 class _Judged(nn.Module):
-    """A classifier that answers with a table, otherwise in training mode, and remembers how it was called."""
+    """A classifier that answers with a table, otherwise in training mode, and remembers
+    how it was called."""
 
     def __init__(self, table: Tensor):
         super().__init__()
@@ -58,23 +68,44 @@ class _Judged(nn.Module):
         self.calls: list[tuple[float, float]] = []
 
     def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, None]:
-        self.calls.append((float(self.training or self.inside.training), float(torch.is_grad_enabled())))
+        self.calls.append(
+            (
+                float(self.training or self.inside.training),
+                float(torch.is_grad_enabled()),
+            )
+        )
         logits = self.table[source[:, 0]]
         return (-logits if self.training else logits), None
 
 
-def _use_accuracy(measure: Any, table: Tensor, source: Tensor, labels: Tensor, sizes: Tensor, trains: Tensor) -> Any:
-    """Measure, and say what was measured, how the model was called and how it was left."""
+def _use_accuracy(
+    measure: Any,
+    table: Tensor,
+    source: Tensor,
+    labels: Tensor,
+    sizes: Tensor,
+    trains: Tensor,
+) -> Any:
+    """Measure, and say what was measured, how the model was called and how it was
+    left."""
     model = _Judged(table).train(bool(trains.size(0)))
     cut = [x.split(list(sizes.shape)) for x in (source, labels)]
     made = [LabelBatch(x, torch.full((len(x),), x.size(1)), y) for x, y in zip(*cut)]
     with torch.enable_grad():
         share = measure(model, made)
-        left = [float(model.training), float(model.inside.training), float(torch.is_grad_enabled())]
+        left = [
+            float(model.training),
+            float(model.inside.training),
+            float(torch.is_grad_enabled()),
+        ]
     if share is None:
         return None
     calls = torch.tensor(model.calls, dtype=torch.float64).reshape(-1, 2).sum(0)
-    return torch.as_tensor(share, dtype=torch.float64), calls, torch.tensor(left, dtype=torch.float64)
+    return (
+        torch.as_tensor(share, dtype=torch.float64),
+        calls,
+        torch.tensor(left, dtype=torch.float64),
+    )
 
 
 def _to_measure(g: torch.Generator, *sizes: int, trains: int = 0) -> Request:
@@ -84,8 +115,11 @@ def _to_measure(g: torch.Generator, *sizes: int, trains: int = 0) -> Request:
     right = table[source[:, 0]].argmax(-1)
     other = torch.randint(K, right.shape, generator=g)
     place = torch.arange(len(right))
-    labels = torch.where(place < sizes[0] - 2, right, other)  # the batches differ in how many are right
-    return Request((table, source, labels[:, None], torch.zeros(sizes), as_length(trains)))
+    # the batches differ in how many are right
+    labels = torch.where(place < sizes[0] - 2, right, other)
+    return Request(
+        (table, source, labels[:, None], torch.zeros(sizes), as_length(trains))
+    )
 
 
 def _one_batch(g: torch.Generator) -> Iterator[Request]:
@@ -117,10 +151,15 @@ def _carefully(request: Request, reply: Reply, reference: Reply) -> Finding | No
         if called[0]:
             return Finding("the model was called in training mode", "in eval mode")
         if called[1]:
-            return Finding("the model was called with gradients on", "without gradients")
+            return Finding(
+                "the model was called with gradients on", "without gradients"
+            )
         names = {True: "training", False: "eval"}
         was = names[bool(reference.outputs[2][0])]
-        return Finding(f"the model was left in {names[bool(left[0])]} mode", f"{was} mode, as it came")
+        return Finding(
+            f"the model was left in {names[bool(left[0])]} mode",
+            f"{was} mode, as it came",
+        )
     return _share(request, reply, reference)
 
 
@@ -131,15 +170,23 @@ def _in_training(request: Request, reply: Reply, reference: Reply) -> bool:
 
 @comparable
 def _with_gradients(request: Request, reply: Reply, reference: Reply) -> bool:
-    return bool(reply.outputs[1][1] > 0) or bool(reply.outputs[2][2] != reference.outputs[2][2])
+    return bool(reply.outputs[1][1] > 0) or bool(
+        reply.outputs[2][2] != reference.outputs[2][2]
+    )
 
 
 def _several(request: Request, reply: Reply, reference: Reply) -> bool:
     return request.inputs[3] is not None and request.inputs[3].dim() > 1
 
 
-ALL = "All sentences count the same: add up the right ones of all batches, then divide by the number of all sentences."
-BACK = "Keep `model.training` before you change it, and hand it to `model.train(...)` afterwards."
+ALL = (
+    "All sentences count the same: add up the right ones of all batches, then divide by"
+    " the number of all sentences."
+)
+BACK = (
+    "Keep `model.training` before you change it, and hand it to `model.train(...)`"
+    " afterwards."
+)
 
 ACCURACY = Question(
     name="accuracy",
@@ -147,8 +194,18 @@ ACCURACY = Question(
     use=_use_accuracy,
     properties=(
         Property("the share of right labels in a batch", 2, _one_batch, _share),
-        Property("batches of different sizes: every sentence counts the same", 1, _unequal_batches, _share),
-        Property("in eval mode, without gradients; the model is left as it came", 1, _in_both_modes, _carefully),
+        Property(
+            "batches of different sizes: every sentence counts the same",
+            1,
+            _unequal_batches,
+            _share,
+        ),
+        Property(
+            "in eval mode, without gradients; the model is left as it came",
+            1,
+            _in_both_modes,
+            _carefully,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -158,7 +215,9 @@ ACCURACY = Question(
             with_pieces(
                 _Measure,
                 right=lambda model, batch: int(
-                    (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels).sum()
+                    (
+                        model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels
+                    ).sum()
                 ),
             )(),
         ),
@@ -166,13 +225,20 @@ ACCURACY = Question(
             "the mean of the batches' shares",
             ALL,
             "",
-            with_pieces(_Measure, share=lambda counts: sum(right / count for right, count in counts) / len(counts))(),
+            with_pieces(
+                _Measure,
+                share=lambda counts: (
+                    sum(right / count for right, count in counts) / len(counts)
+                ),
+            )(),
         ),
         Misconception(
             "the number of right labels, not their share",
             ALL,
             "",
-            with_pieces(_Measure, share=lambda counts: sum(right for right, _ in counts))(),
+            with_pieces(
+                _Measure, share=lambda counts: sum(right for right, _ in counts)
+            )(),
         ),
         Misconception(
             "the likeliest sentence, not the likeliest label",
@@ -199,16 +265,24 @@ ACCURACY = Question(
         ),
         Misconception(
             "gradients are kept",
-            "What is only measured needs no gradients: `with torch.no_grad():` around the calls, and no longer.",
+            "What is only measured needs no gradients: `with torch.no_grad():` around"
+            " the calls, and no longer.",
             sign=_with_gradients,
         ),
-        Misconception("measured in training mode", "`model.eval()` first.", sign=_in_training),
+        Misconception(
+            "measured in training mode", "`model.eval()` first.", sign=_in_training
+        ),
         Misconception("the model is left in another mode", BACK, sign=wrong_in(2)),
         *ANYWHERE,
-        Misconception("the batches are put together in another way", ALL, sign=comparable(_several)),
+        Misconception(
+            "the batches are put together in another way",
+            ALL,
+            sign=comparable(_several),
+        ),
         Misconception(
             "counted in another way",
-            "The label of a sentence is the place of its largest logit; compare it with the label in the batch.",
+            "The label of a sentence is the place of its largest logit; compare it with"
+            " the label in the batch.",
             sign=comparable(lambda request, reply, reference: True),
         ),
     ),

@@ -1,4 +1,5 @@
-"""What several questions of this lab share: a small body to load and to freeze, its sizes, and where to read."""
+"""What several questions of this lab share: a small body to load and to freeze, its
+sizes, and where to read."""
 
 from torch import nn
 
@@ -8,7 +9,8 @@ LOADING = "16_transfer.html#transfer-load"
 
 
 class Body(nn.Module):
-    """A stand-in for a pretrained encoder: its parts are called as those of the library's BERT. It reads nothing."""
+    """A stand-in for a pretrained encoder: its parts are called as those of the
+    library's BERT. It reads nothing."""
 
     def __init__(self, layers: int):
         super().__init__()

@@ -6,7 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length, parameters
 from attention_course.questions.judges import of_output, same_numbers
 from attention_course.questions.lab07_transfer.body import LAYERS, LOADING, Body, D, K
@@ -16,7 +23,8 @@ from attention_course.questions.signs import ANYWHERE, comparable, error_like, w
 
 
 class SentenceClassifier(nn.Module):
-    """A body that somebody has trained, and a head that nobody has; what it computes is not asked for."""
+    """A body that somebody has trained, and a head that nobody has; what it computes is
+    not asked for."""
 
     def __init__(self, body: nn.Module, head: nn.Module):
         super().__init__()
@@ -45,12 +53,16 @@ CALLS = ("train(True)", "train(False)", "train(True)", "train()", "eval()")
 
 
 def _use_freeze(model: Any, freezes: Tensor) -> Any:
-    """Freeze the body or do not, then change the mode; note who asks for a gradient and who is in training mode."""
+    """Freeze the body or do not, then change the mode; note who asks for a gradient and
+    who is in training mode."""
     parts = (model.body, model.head)  # what else the answer has added is its own affair
     modes: list[list[float]] = []
 
     def note() -> None:
-        modes.append([float(module.training) for part in parts for module in part.modules()] + [float(model.training)])
+        modes.append(
+            [float(module.training) for part in parts for module in part.modules()]
+            + [float(model.training)]
+        )
 
     if freezes.size(0):
         model.freeze()
@@ -62,7 +74,9 @@ def _use_freeze(model: Any, freezes: Tensor) -> Any:
     returned.append(float(model.eval() is model))
     note()
     asks = [float(p.requires_grad) for part in parts for p in part.parameters()]
-    return tuple(torch.tensor(flags, dtype=torch.float64) for flags in (asks, modes, returned))
+    return tuple(
+        torch.tensor(flags, dtype=torch.float64) for flags in (asks, modes, returned)
+    )
 
 
 def _keeping(g: torch.Generator, layers: int = LAYERS, freezes: int = 1) -> Request:
@@ -79,14 +93,18 @@ def _not_to_freeze(g: torch.Generator) -> Iterator[Request]:
     yield _keeping(g, freezes=0)
 
 
-HEAD = 4  # modules in the head, which is one of them, and parameters: they come after the body's
+# modules in the head, which is one of them, and parameters: they come after the body's
+HEAD = 4
 
 
 def _asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = of_output(0, same_numbers)(request, reply, reference)
     if finding and finding.seen.startswith("entries"):
         body, head = reply.outputs[0][:-HEAD], reply.outputs[0][-HEAD:]
-        seen = f"a gradient for {body.count_nonzero()} of {len(body)} parameters of the body"
+        seen = (
+            f"a gradient for {body.count_nonzero()} of {len(body)} parameters of the"
+            " body"
+        )
         seen += f", {head.count_nonzero()} of the head's"
         few = reference.outputs[0][:-HEAD].count_nonzero()
         return Finding(seen, f"for {few} of the body's and all {HEAD} of the head's")
@@ -98,11 +116,14 @@ def _modes(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = of_output(1, same_numbers)(request, reply, reference)
     if finding and finding.seen.startswith("entries"):
         call, module = (reply.outputs[1] != reference.outputs[1]).nonzero()[0].tolist()
-        who = ("body", "head", "model")[(module >= _bodys(reference)) + (module == reference.outputs[1].size(1) - 1)]
+        who = ("body", "head", "model")[
+            (module >= _bodys(reference)) + (module == reference.outputs[1].size(1) - 1)
+        ]
         name = "training" if float(reply.outputs[1][call, module]) else "eval"
         after = ("freeze()" if _freezes(request) else "its construction", *CALLS)[call]
         return Finding(
-            f"the {who} is in {name} mode after {after}", f"{'eval' if name == 'training' else 'training'} mode"
+            f"the {who} is in {name} mode after {after}",
+            f"{'eval' if name == 'training' else 'training'} mode",
         )
     return finding
 
@@ -125,7 +146,14 @@ def _bodys(reference: Reply) -> int:
 
 
 def _not_frozen(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    return next((x for judge in (_asks, _modes, _returns) if (x := judge(request, reply, reference))), None)
+    return next(
+        (
+            x
+            for judge in (_asks, _modes, _returns)
+            if (x := judge(request, reply, reference))
+        ),
+        None,
+    )
 
 
 def _as_usual(self: Any, mode: bool = True) -> Any:
@@ -167,7 +195,9 @@ def _freeze_attribute(self: Any) -> None:
 def _body_trains(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether something in a frozen body is in training mode."""
     last = _bodys(reference)
-    return _freezes(request) and bool((reply.outputs[1][:, :last] > reference.outputs[1][:, :last]).any())
+    return _freezes(request) and bool(
+        (reply.outputs[1][:, :last] > reference.outputs[1][:, :last]).any()
+    )
 
 
 def _something_rests(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -179,7 +209,8 @@ def _something_trains(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 DROPOUT = (
-    "In training mode its dropout disturbs what is to stay as it is: whatever `train` is told, it is back in eval mode."
+    "In training mode its dropout disturbs what is to stay as it is: whatever `train`"
+    " is told, it is back in eval mode."
 )
 ITSELF = "`train` and `eval` of every module return the module itself."
 
@@ -191,7 +222,12 @@ FREEZE = Question(
     make=make_classifier,
     properties=(
         Property("the body asks for no gradient, the head does", 2, _to_freeze, _asks),
-        Property("a frozen body stays in eval mode, the head follows `train`", 1, _to_freeze, _modes),
+        Property(
+            "a frozen body stays in eval mode, the head follows `train`",
+            1,
+            _to_freeze,
+            _modes,
+        ),
         Property(
             "a body that is not frozen is trained; `train` returns the model",
             1,
@@ -202,8 +238,9 @@ FREEZE = Question(
     misconceptions=(
         Misconception(
             "requires_grad set on the module",
-            "A module has no requires_grad: Python makes an attribute of that name, which nobody reads. Its parameters "
-            "have one, and the method requires_grad_ sets it for all of them.",
+            "A module has no requires_grad: Python makes an attribute of that name,"
+            " which nobody reads. Its parameters have one, and the method"
+            " requires_grad_ sets it for all of them.",
             LOADING,
             with_methods(SentenceClassifier, freeze=_freeze_attribute),
         ),
@@ -211,7 +248,10 @@ FREEZE = Question(
             "the head is frozen, too",
             "The head is what has to be learned.",
             LOADING,
-            with_methods(SentenceClassifier, freeze=_freeze_and(lambda self: self.requires_grad_(False))),
+            with_methods(
+                SentenceClassifier,
+                freeze=_freeze_and(lambda self: self.requires_grad_(False)),
+            ),
         ),
         Misconception(
             "dropout goes on in the frozen body",
@@ -245,7 +285,8 @@ FREEZE = Question(
         ),
         Misconception(
             "train calls itself",
-            "A `train` that calls `self.train` never ends: what every module does stands in the class above.",
+            "A `train` that calls `self.train` never ends: what every module does"
+            " stands in the class above.",
             sign=error_like("RecursionError|recursion"),
         ),
         Misconception(
@@ -254,10 +295,16 @@ FREEZE = Question(
             LOADING,
             sign=wrong_in(0),
         ),
-        Misconception("dropout goes on in the frozen body", DROPOUT, LOADING, sign=comparable(_body_trains)),
+        Misconception(
+            "dropout goes on in the frozen body",
+            DROPOUT,
+            LOADING,
+            sign=comparable(_body_trains),
+        ),
         Misconception(
             "the mode is ignored",
-            "`eval()` calls `train(False)`: hand `mode` on. The model itself has a mode, too.",
+            "`eval()` calls `train(False)`: hand `mode` on. The model itself has a"
+            " mode, too.",
             LOADING,
             sign=comparable(_something_trains),
         ),

@@ -6,17 +6,34 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_course.questions.core import Finding, Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Finding,
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import as_length
 from attention_course.questions.judges import same_numbers
 from attention_course.questions.lab07_transfer.body import LAYERS, LOADING
-from attention_course.questions.lab07_transfer.freeze import SentenceClassifier, make_classifier
+from attention_course.questions.lab07_transfer.freeze import (
+    SentenceClassifier,
+    make_classifier,
+)
 from attention_course.questions.pieces import with_pieces
-from attention_course.questions.signs import ANYWHERE, close, comparable, error_like, wrong_output
+from attention_course.questions.signs import (
+    ANYWHERE,
+    close,
+    comparable,
+    error_like,
+    wrong_output,
+)
 
 
 def parameter_groups(model: Any, rate: float, decay: float) -> list[dict[str, Any]]:
-    """Give the head the rate, and each part below it `decay` times the rate of the one above."""
+    """Give the head the rate, and each part below it `decay` times the rate of the one
+    above."""
     return _Groups()(model, rate, decay)
 
 
@@ -26,7 +43,9 @@ class _Groups:
     def __call__(self, model: Any, rate: float, decay: float) -> list[dict[str, Any]]:
         groups = []
         for depth, part in enumerate(self.parts(model)):
-            groups.append({"params": self.choose(part), "lr": self.rate(rate, decay, depth)})
+            groups.append(
+                {"params": self.choose(part), "lr": self.rate(rate, decay, depth)}
+            )
         return groups
 
     def parts(self, model: Any) -> list[nn.Module]:
@@ -42,8 +61,11 @@ class _Groups:
 NO_RATE = 1000.0  # what a group gets that has none
 
 
-def _use_groups(group: Any, rate: Tensor, decay: Tensor, layers: Tensor, frozen: Tensor) -> Any:
-    """Let an optimizer with these groups make a step: every gradient is 1, so each parameter moves by its rate."""
+def _use_groups(
+    group: Any, rate: Tensor, decay: Tensor, layers: Tensor, frozen: Tensor
+) -> Any:
+    """Let an optimizer with these groups make a step: every gradient is 1, so each
+    parameter moves by its rate."""
     model = make_classifier(SentenceClassifier, layers.size(0))
     parts = [model.body.embeddings, *model.body.encoder.layer, model.head]
     for part, kept in zip(parts, frozen.tolist()):
@@ -56,12 +78,17 @@ def _use_groups(group: Any, rate: Tensor, decay: Tensor, layers: Tensor, frozen:
             p.zero_()
             p.grad = torch.ones_like(p)
     torch.optim.SGD(groups, lr=NO_RATE).step()
-    return torch.stack([-p.detach().flatten()[0].double() for part in parts for p in part.parameters()])
+    return torch.stack(
+        [-p.detach().flatten()[0].double() for part in parts for p in part.parameters()]
+    )
 
 
 def _to_group(rate: float, decay: float, layers: int, frozen: int = 0) -> Request:
     """Make a request; so many of the lowest parts are frozen."""
-    numbers = torch.tensor(rate, dtype=torch.float64), torch.tensor(decay, dtype=torch.float64)
+    numbers = (
+        torch.tensor(rate, dtype=torch.float64),
+        torch.tensor(decay, dtype=torch.float64),
+    )
     return Request((*numbers, as_length(layers), torch.arange(layers + 2) < frozen))
 
 
@@ -81,7 +108,9 @@ def _other_bodies(g: torch.Generator) -> Iterator[Request]:
 
 def _frozen_bodies(g: torch.Generator) -> Iterator[Request]:
     yield _to_group(_random(g, 0.5, 0.9), _random(g, 0.3, 0.7), LAYERS, frozen=2)
-    yield _to_group(_random(g, 0.5, 0.9), _random(g, 0.3, 0.7), LAYERS, frozen=LAYERS + 1)
+    yield _to_group(
+        _random(g, 0.5, 0.9), _random(g, 0.3, 0.7), LAYERS, frozen=LAYERS + 1
+    )
 
 
 def _rates(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -90,9 +119,13 @@ def _rates(request: Request, reply: Reply, reference: Reply) -> Finding | None:
         given, wanted = reply.outputs[0].double(), reference.outputs[0].double()
         moved = int(((wanted == 0) & (given != 0)).sum())
         if moved:
-            return Finding(f"{moved} frozen parameters are handed to the optimizer", "none")
+            return Finding(
+                f"{moved} frozen parameters are handed to the optimizer", "none"
+            )
         wrong = int(((given - wanted).abs() > 1e-4 * wanted).sum())
-        return Finding(f"{wrong} of {wanted.numel()} parameters with another rate", "none")
+        return Finding(
+            f"{wrong} of {wanted.numel()} parameters with another rate", "none"
+        )
     return finding
 
 
@@ -111,7 +144,10 @@ def _head_right(request: Request, reply: Reply, reference: Reply) -> bool:
     return close(reply.outputs[0][-4:], reference.outputs[0][-4:])
 
 
-ORDER = "The head, the last layer, the layers before it, the embeddings: each has `decay` times the rate above it."
+ORDER = (
+    "The head, the last layer, the layers before it, the embeddings: each has `decay`"
+    " times the rate above it."
+)
 
 PARAMETER_GROUPS = Question(
     name="parameter_groups",
@@ -129,34 +165,55 @@ PARAMETER_GROUPS = Question(
             LOADING,
             with_pieces(
                 _Groups,
-                parts=lambda model: [model.head, *model.body.encoder.layer, model.body.embeddings],
+                parts=lambda model: [
+                    model.head,
+                    *model.body.encoder.layer,
+                    model.body.embeddings,
+                ],
             )(),
         ),
         Misconception(
             "the parts in the wrong order",
             ORDER,
             LOADING,
-            with_pieces(_Groups, parts=lambda model: [model.body.embeddings, *model.body.encoder.layer, model.head])(),
+            with_pieces(
+                _Groups,
+                parts=lambda model: [
+                    model.body.embeddings,
+                    *model.body.encoder.layer,
+                    model.head,
+                ],
+            )(),
         ),
         Misconception(
             "the embeddings left out",
             ORDER,
             LOADING,
-            with_pieces(_Groups, parts=lambda model: [model.head, *reversed(model.body.encoder.layer)])(),
+            with_pieces(
+                _Groups,
+                parts=lambda model: [model.head, *reversed(model.body.encoder.layer)],
+            )(),
         ),
         Misconception(
             "the head left out",
             "What is new learns fastest: the head has the rate itself.",
             LOADING,
             with_pieces(
-                _Groups, parts=lambda model: [nn.Identity(), *reversed(model.body.encoder.layer), model.body.embeddings]
+                _Groups,
+                parts=lambda model: [
+                    nn.Identity(),
+                    *reversed(model.body.encoder.layer),
+                    model.body.embeddings,
+                ],
             )(),
         ),
         Misconception(
             "one rate for the whole body",
             ORDER,
             LOADING,
-            with_pieces(_Groups, rate=lambda rate, decay, depth: rate * decay ** min(depth, 1))(),
+            with_pieces(
+                _Groups, rate=lambda rate, decay, depth: rate * decay ** min(depth, 1)
+            )(),
         ),
         Misconception(
             "one rate for everything",
@@ -166,15 +223,21 @@ PARAMETER_GROUPS = Question(
         ),
         Misconception(
             "the head's rate is lowered, too",
-            "The head has the rate itself; the first part below it has `decay` times that.",
+            "The head has the rate itself; the first part below it has `decay` times"
+            " that.",
             LOADING,
-            with_pieces(_Groups, rate=lambda rate, decay, depth: rate * decay ** (depth + 1))(),
+            with_pieces(
+                _Groups, rate=lambda rate, decay, depth: rate * decay ** (depth + 1)
+            )(),
         ),
         Misconception(
             "the rate falls along a line",
             "Each part has `decay` times the rate of the one *above* it: powers of it.",
             LOADING,
-            with_pieces(_Groups, rate=lambda rate, decay, depth: rate * decay * depth if depth else rate)(),
+            with_pieces(
+                _Groups,
+                rate=lambda rate, decay, depth: rate * decay * depth if depth else rate,
+            )(),
         ),
         Misconception(
             "divided by decay",
@@ -192,11 +255,17 @@ PARAMETER_GROUPS = Question(
             "the frozen ones alone are handed over",
             "The optimizer is given what `requires_grad` asks for.",
             LOADING,
-            with_pieces(_Groups, choose=lambda part: [p for p in part.parameters() if not p.requires_grad])(),
+            with_pieces(
+                _Groups,
+                choose=lambda part: [
+                    p for p in part.parameters() if not p.requires_grad
+                ],
+            )(),
         ),
         Misconception(
             "a parameter in two groups",
-            "The parts overlap: `model.body` holds its layers, and its layers' parameters.",
+            "The parts overlap: `model.body` holds its layers, and its layers'"
+            " parameters.",
             LOADING,
             sign=error_like("appear in more than one|duplicate"),
         ),
@@ -205,11 +274,16 @@ PARAMETER_GROUPS = Question(
             'A group is {"params": parameters, "lr": rate}, and the groups are a list.',
             LOADING,
             sign=error_like(
-                "params|can't optimize|optimizer can only|optimizer got|is not iterable|optimizer parameters|"
-                "must be dicts|argument of type"
+                "params|can't optimize|optimizer can only|optimizer got|is not"
+                " iterable|optimizer parameters|must be dicts|argument of type"
             ),
         ),
-        Misconception("frozen parameters are handed over", "Ask `requires_grad`.", LOADING, sign=_frozen_moved),
+        Misconception(
+            "frozen parameters are handed over",
+            "Ask `requires_grad`.",
+            LOADING,
+            sign=_frozen_moved,
+        ),
         Misconception(
             "a group without a rate",
             'A group has the key "lr"; without it the optimizer\'s own rate counts.',
@@ -218,12 +292,18 @@ PARAMETER_GROUPS = Question(
         ),
         Misconception(
             "parameters that do not move",
-            "Every parameter that asks for a gradient is in one group, and its rate is not 0.",
+            "Every parameter that asks for a gradient is in one group, and its rate is"
+            " not 0.",
             LOADING,
             sign=_left_out,
         ),
         *ANYWHERE,
         Misconception("other rates below the head", ORDER, LOADING, sign=_head_right),
-        Misconception("other rates", ORDER, LOADING, sign=comparable(lambda request, reply, reference: True)),
+        Misconception(
+            "other rates",
+            ORDER,
+            LOADING,
+            sign=comparable(lambda request, reply, reference: True),
+        ),
     ),
 )

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Misconception, Property, Question, Reply, Request
+from attention_course.questions.core import (
+    Misconception,
+    Property,
+    Question,
+    Reply,
+    Request,
+)
 from attention_course.questions.inputs import manners, normal, parameters
 from attention_course.questions.judges import good_manners, same_gradients, same_numbers
 from attention_course.questions.lab07_transfer.body import LOADING, B, D, K, S
@@ -58,7 +64,10 @@ def _use_head(head: Any, states: Tensor, mask: Tensor) -> Any:
 
 
 def _judging(
-    g: torch.Generator, lengths: Sequence[int], init: tuple[int, ...] = INIT, gradients: bool = False
+    g: torch.Generator,
+    lengths: Sequence[int],
+    init: tuple[int, ...] = INIT,
+    gradients: bool = False,
 ) -> Request:
     mask = padding_mask(torch.tensor(lengths), S)[:, 0]
     weights = parameters(g, lambda: _with_dropout(Head, *init))
@@ -92,7 +101,10 @@ def _some_padded(request: Request, reply: Reply, reference: Reply) -> bool:
     return mask is not None and not mask.is_meta and not bool(mask.all())
 
 
-MEAN = "The mean is the sum of the states of real tokens, divided by the number of real tokens of each sentence."
+MEAN = (
+    "The mean is the sum of the states of real tokens, divided by the number of real"
+    " tokens of each sentence."
+)
 MAPS = "Pooled, then `inner`, tanh, dropout, `outer`."
 
 SENTENCE_HEAD = Question(
@@ -101,11 +113,31 @@ SENTENCE_HEAD = Question(
     use=_use_head,
     make=_with_dropout,
     properties=(
-        Property("the logits where no token is padding, and all gradients", 2, _whole_sentences, same_gradients),
+        Property(
+            "the logits where no token is padding, and all gradients",
+            2,
+            _whole_sentences,
+            same_gradients,
+        ),
         Property("padding does not count", 1, _padded_sentences, same_gradients),
-        Property("a sentence without a token: finite logits and gradients", 1, _empty_sentences, same_gradients),
-        Property("dropout between tanh and the last map, in training alone", 1, _dropped, same_numbers),
-        Property("inputs unchanged, dtype kept, works on any device", 1, _head_manners, good_manners),
+        Property(
+            "a sentence without a token: finite logits and gradients",
+            1,
+            _empty_sentences,
+            same_gradients,
+        ),
+        Property(
+            "dropout between tanh and the last map, in training alone",
+            1,
+            _dropped,
+            same_numbers,
+        ),
+        Property(
+            "inputs unchanged, dtype kept, works on any device",
+            1,
+            _head_manners,
+            good_manners,
+        ),
     ),
     misconceptions=(
         Misconception(
@@ -128,9 +160,12 @@ SENTENCE_HEAD = Question(
         ),
         Misconception(
             "a division by no token at all",
-            "A sentence without a real token has the number 0 below the line: let it be at least 1.",
+            "A sentence without a real token has the number 0 below the line: let it be"
+            " at least 1.",
             PADDING,
-            with_methods(Head, count=lambda self, states, mask: mask.sum(1, keepdim=True)),
+            with_methods(
+                Head, count=lambda self, states, mask: mask.sum(1, keepdim=True)
+            ),
         ),
         Misconception(
             "the first token alone",
@@ -142,19 +177,29 @@ SENTENCE_HEAD = Question(
             "tanh left out",
             MAPS + " Two linear maps without tanh between them are one.",
             LOADING,
-            with_methods(Head, answer=lambda self, pooled: self.outer(self.dropout(self.inner(pooled)))),
+            with_methods(
+                Head,
+                answer=lambda self, pooled: self.outer(
+                    self.dropout(self.inner(pooled))
+                ),
+            ),
         ),
         Misconception(
             "the inner map left out",
             MAPS,
             LOADING,
-            with_methods(Head, answer=lambda self, pooled: self.outer(self.dropout(pooled))),
+            with_methods(
+                Head, answer=lambda self, pooled: self.outer(self.dropout(pooled))
+            ),
         ),
         Misconception(
             "dropout left out",
             MAPS,
             LOADING,
-            with_methods(Head, answer=lambda self, pooled: self.outer(torch.tanh(self.inner(pooled)))),
+            with_methods(
+                Head,
+                answer=lambda self, pooled: self.outer(torch.tanh(self.inner(pooled))),
+            ),
         ),
         Misconception(
             "dropout outside of training",
@@ -170,7 +215,8 @@ SENTENCE_HEAD = Question(
         ),
         Misconception(
             "an answer for every word",
-            "One answer for a sentence: the states are averaged over its positions first.",
+            "One answer for a sentence: the states are averaged over its positions"
+            " first.",
             PADDING,
             sign=wrong_output(lambda given, wanted: given.dim() == wanted.dim() + 1),
         ),
