@@ -7,11 +7,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
 from attention_course import models
-from attention_course.gnmt import GNMTDecoder
 from attention_course.rnn import (
     BahdanauDecoder,
     ContextDecoder,
     FinalStateDecoder,
+    GNMTDecoder,
+    LocalM,
     LuongDecoder,
     RNNEncoder,
     at_end,
@@ -19,7 +20,6 @@ from attention_course.rnn import (
 )
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded
-from attention_course.windows import LocalM
 
 B, T, S, D = 2, 3, 5, 7
 H, E, A, V = 11, 17, 13, 19

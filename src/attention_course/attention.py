@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attention_course.dropout import Dropout
+from attention_course.fast.dropout import Dropout
 from attention_course.scores import ScaledDotScore
 
 

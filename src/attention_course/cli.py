@@ -20,6 +20,7 @@ from attention_course import models
 from attention_course.checkpoints import Checkpoints, read
 from attention_course.metrics import exact_match, text_scores, token_accuracy
 from attention_course.pooling import Labeller
+from attention_course.rnn import LocalM, LocalP
 from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.core import Task, length_of, padded_share, shuffled_forever
@@ -35,7 +36,6 @@ from attention_course.tasks.sequences import SequenceTask
 from attention_course.tasks.series import series
 from attention_course.tasks.tagging import tagging
 from attention_course.training import TrainConfig, evaluate, train, validation_loss
-from attention_course.windows import LocalM, LocalP
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@ encoder, but for `gnmt`."""
 
 from torch import nn
 
-from attention_course.gnmt import GNMTDecoder, GNMTEncoder
 from attention_course.pooling import AttentionPooling, Classifier, Labeller
 from attention_course.rnn import (
     BahdanauDecoder,
@@ -11,6 +10,10 @@ from attention_course.rnn import (
     ContextDecoder,
     FinalStateDecoder,
     FrameEncoder,
+    GNMTDecoder,
+    GNMTEncoder,
+    LocalM,
+    LocalP,
     LuongDecoder,
     RNNEncoder,
 )
@@ -23,7 +26,6 @@ from attention_course.transformer import (
     TransformerLM,
 )
 from attention_course.vision import GridEncoder
-from attention_course.windows import LocalM, LocalP
 
 
 def final_state(

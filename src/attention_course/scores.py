@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attention_course.tanh import tanh
+from attention_course.fast.tanh import tanh
 
 
 class Score(nn.Module):

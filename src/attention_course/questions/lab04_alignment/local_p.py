@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_course import attention, windows
+from attention_course import attention, rnn
 from attention_course.masks import padding_mask
 from attention_course.questions.core import (
     Misconception,
@@ -53,9 +53,7 @@ def _window(
         mask,
     )
     init = (D, A, HALF_WIDTH)
-    return Request(
-        inputs, init, parameters(g, lambda: windows.LocalP(*init)), gradients
-    )
+    return Request(inputs, init, parameters(g, lambda: rnn.LocalP(*init)), gradients)
 
 
 def _whole_sentences(g: torch.Generator) -> Iterator[Request]:
@@ -77,7 +75,7 @@ def _window_manners(g: torch.Generator) -> Iterator[Request]:
     yield from manners(_window(g, (LONG, 11)))
 
 
-class _Local(windows.LocalP):
+class _Local(rnn.LocalP):
     """The course's window in pieces that a misconception can replace."""
 
     def forward(
@@ -130,7 +128,7 @@ def _same_window(reply: Reply, reference: Reply) -> bool:
 
 LOCAL_P = Question(
     name="local_p",
-    reference=windows.LocalP,
+    reference=rnn.LocalP,
     use=_use_window,
     properties=(
         Property(

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import attend, check_width
-from attention_course.rnn import RNNEncoder, at_end
+from attention_course.rnn.encoders import RNNEncoder, at_end
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
 
