@@ -52,7 +52,7 @@ class FinalStateDecoder(nn.Module):
         return _one_slot(encoded, _first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
         logits, weights, _ = self.step(target, memory, self.start(memory))
@@ -63,7 +63,11 @@ class FinalStateDecoder(nn.Module):
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: Float[Tensor, "B D"],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
         """Predict the token after each of T tokens in turn. See
         `EncoderDecoder.step`."""
@@ -113,7 +117,7 @@ class ContextDecoder(nn.Module):
         return _one_slot(encoded, _first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
         logits, weights, _ = self.step(target, memory, self.start(memory))
@@ -124,7 +128,11 @@ class ContextDecoder(nn.Module):
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: Float[Tensor, "B D"],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
         """Predict the token after each of T tokens in turn. See
         `EncoderDecoder.step`."""
@@ -183,7 +191,7 @@ class BahdanauDecoder(nn.Module):
         return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
@@ -210,7 +218,11 @@ class BahdanauDecoder(nn.Module):
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B D"]
+        self,
+        token: Int[Tensor, "B 1"],
+        memory: Memory,
+        cache: Float[Tensor, "B D"],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B D"]]:
         """Predict one token. See `EncoderDecoder.step`."""
         if token.size(1) != 1:
@@ -310,7 +322,7 @@ class LuongDecoder(nn.Module):
         return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
@@ -331,7 +343,11 @@ class LuongDecoder(nn.Module):
         return LuongCache(state, torch.zeros_like(state)[:, None], position)
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: LuongCache
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: LuongCache,
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
         """Predict the token after each of T tokens in turn. See
         `EncoderDecoder.step`."""

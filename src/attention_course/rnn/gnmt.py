@@ -145,7 +145,7 @@ class GNMTDecoder(nn.Module):
         )
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
         logits, weights, _ = self.step(target, memory, self.start(memory))
@@ -159,7 +159,11 @@ class GNMTDecoder(nn.Module):
         )
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: tuple[LSTMState, ...]
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: tuple[LSTMState, ...],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], tuple[LSTMState, ...]]:
         """Predict the token after each of T tokens in turn. See
         `EncoderDecoder.step`."""

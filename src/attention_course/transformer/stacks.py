@@ -110,8 +110,6 @@ class TransformerDecoder(nn.Module):
         ValueError: fewer than 1 block.
     """
 
-    weights_on_request = True
-
     def __init__(
         self,
         vocab_size: int,
