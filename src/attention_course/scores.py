@@ -6,6 +6,8 @@ the decoder asks.
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +17,11 @@ from torch import Tensor, nn
 from attention_course.fast.tanh import tanh
 
 
-class Score(nn.Module):
-    """What every score shares: keys are used as they are, unless a kind of score
-    projects them."""
+class Score(nn.Module, ABC):
+    """What every score shares: keys are used as they are, unless a kind maps them."""
+
+    # what calling a score returns, for a type checker
+    __call__: Callable[..., Tensor]
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Do once per source what does not depend on the query.
@@ -29,6 +33,24 @@ class Score(nn.Module):
             What `forward` takes as `projected`.
         """
         return key
+
+    @abstractmethod
+    def forward(
+        self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]
+    ) -> Float[Tensor, "*B T S"]:
+        """Score every query against every key.
+
+        Args:
+            query: what the decoder looks for.
+            projected: `project_keys(key)`.
+
+        Returns:
+            Scores: any real number, higher = more alike.
+
+        Raises:
+            ValueError: queries and keys are not of the right widths, or not of one
+                batch.
+        """
 
 
 class DotScore(Score):
@@ -42,18 +64,7 @@ class DotScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key.
-
-        Args:
-            query: what the decoder looks for.
-            projected: `project_keys(key)`.
-
-        Returns:
-            Scores: any real number, higher = more alike.
-
-        Raises:
-            ValueError: queries and keys differ in width, or are not of one batch.
-        """
+        """Score every query against every key. See `Score.forward`."""
         _check_batch(query, projected)
         _check_width(query.size(-1), projected.size(-1))
         return query @ projected.mT
@@ -73,7 +84,7 @@ class ScaledDotScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key. See `DotScore.forward`."""
+        """Score every query against every key. See `Score.forward`."""
         _check_batch(query, projected)
         _check_width(query.size(-1), projected.size(-1))
         return (query / math.sqrt(query.size(-1))) @ projected.mT
@@ -96,7 +107,7 @@ class CosineScore(DotScore):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key of length one. See `DotScore.forward`."""
+        """Score every query against every key of length one. See `Score.forward`."""
         return super().forward(_direction(query), projected)
 
 
@@ -154,7 +165,7 @@ class AdditiveScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every projected key. See `DotScore.forward`."""
+        """Score every query against every projected key. See `Score.forward`."""
         _check_batch(query, projected)
         _check_width(self.query_proj.in_features, query.size(-1))
         _check_width(self.query_proj.out_features, projected.size(-1))
@@ -243,7 +254,7 @@ class GaussianScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S A"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every projected key. See `DotScore.forward`."""
+        """Score every query against every projected key. See `Score.forward`."""
         _check_batch(query, projected)
         _check_width(query.size(-1) + 1, projected.size(-1))
         q, (k, cost) = (
@@ -269,7 +280,7 @@ class ConstantScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every key 0, whatever query and key are. See `DotScore.forward`."""
+        """Score every key 0, whatever query and key are. See `Score.forward`."""
         _check_batch(query, projected)
         return query.new_zeros(*query.shape[:-1], projected.size(-2))
 
