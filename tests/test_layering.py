@@ -12,8 +12,9 @@ PACKAGE = Path(__file__).parent.parent / "src" / "attention_course"
 BELOW = {
     "__init__": [],
     "masks": [],
+    "checks": [],
     "fast": [],
-    "scores": ["fast"],
+    "scores": ["checks", "fast"],
     "metrics": [],
     "plotting": [],
     "viewer": [],

@@ -14,7 +14,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attention_course.checks import check_width
 from attention_course.fast.tanh import tanh
+
+_HINT = (
+    "; were the keys projected with project_keys, and the query and key widths given in"
+    " this order?"
+)
 
 
 class Score(nn.Module, ABC):
@@ -66,7 +72,7 @@ class DotScore(Score):
     ) -> Float[Tensor, "*B T S"]:
         """Score every query against every key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(query.size(-1), projected.size(-1))
+        check_width(projected, query.size(-1), _HINT)
         return query @ projected.mT
 
 
@@ -86,7 +92,7 @@ class ScaledDotScore(Score):
     ) -> Float[Tensor, "*B T S"]:
         """Score every query against every key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(query.size(-1), projected.size(-1))
+        check_width(projected, query.size(-1), _HINT)
         return (query / math.sqrt(query.size(-1))) @ projected.mT
 
 
@@ -132,7 +138,7 @@ class GeneralScore(DotScore):
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Map the keys into the space of the queries: W k_s. See
         `Score.project_keys`."""
-        _check_width(self.key_proj.in_features, key.size(-1))
+        check_width(key, self.key_proj.in_features, _HINT)
         return self.key_proj(key)
 
 
@@ -159,7 +165,7 @@ class AdditiveScore(Score):
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Compute U k_s. See `Score.project_keys`."""
-        _check_width(self.key_proj.in_features, key.size(-1))
+        check_width(key, self.key_proj.in_features, _HINT)
         return self.key_proj(key)
 
     def forward(
@@ -167,8 +173,8 @@ class AdditiveScore(Score):
     ) -> Float[Tensor, "*B T S"]:
         """Score every query against every projected key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(self.query_proj.in_features, query.size(-1))
-        _check_width(self.query_proj.out_features, projected.size(-1))
+        check_width(query, self.query_proj.in_features, _HINT)
+        check_width(projected, self.query_proj.out_features, _HINT)
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
         return self.energy_proj(tanh(q + k)).squeeze(-1)
@@ -209,7 +215,7 @@ class LocationScore(Score):
                 the wrong width or another batch.
         """
         _check_batch(query, projected)
-        _check_width(self.query_proj.in_features, query.size(-1))
+        check_width(query, self.query_proj.in_features, _HINT)
         size, longest = projected.size(-2), self.query_proj.out_features
         if size > longest:
             raise ValueError(
@@ -256,7 +262,7 @@ class GaussianScore(Score):
     ) -> Float[Tensor, "*B T S"]:
         """Score every query against every projected key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(query.size(-1) + 1, projected.size(-1))
+        check_width(projected, query.size(-1) + 1, _HINT)
         q, (k, cost) = (
             self._in_bandwidths(query),
             projected.split([query.size(-1), 1], dim=-1),
@@ -299,13 +305,4 @@ def _check_batch(query: Tensor, projected: Tensor) -> None:
         raise ValueError(
             f"queries of {tuple(query.shape)} and keys of {tuple(projected.shape)} are"
             " not of one batch"
-        )
-
-
-def _check_width(expected: int, given: int) -> None:
-    if expected != given:
-        raise ValueError(
-            f"expected vectors of width {expected}, got width {given}; were the keys"
-            " projected with project_keys, and the query and key widths given in this"
-            " order?"
         )

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_width
+from attention_course.attention import attend
+from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 from attention_course.rnn.windows import LocalM, LocalP
 from attention_course.scores import Score
@@ -383,7 +384,7 @@ class LuongDecoder(nn.Module):
 
 
 def _first_state(encoded: Encoded, bridge: nn.Linear) -> Tensor:
-    check_width(bridge, encoded.final)
+    check_width(encoded.final, bridge.in_features)
     return torch.tanh(bridge(encoded.final))  # (B, D)
 
 

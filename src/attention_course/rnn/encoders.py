@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import check_width
+from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 from attention_course.seq2seq import Encoded, source_mask
 
@@ -200,5 +200,5 @@ class FrameEncoder(nn.Module):
         self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]
     ) -> Encoded:
         """Read a padded batch of frames. See `RNNStack.forward`."""
-        check_width(self.embedding, source)
+        check_width(source, self.embedding.in_features)
         return self.layers(self.embedding(source), lengths)

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_width
+from attention_course.attention import attend
+from attention_course.checks import check_width
 from attention_course.rnn.encoders import RNNEncoder, at_end
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
@@ -132,7 +133,7 @@ class GNMTDecoder(nn.Module):
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once; make all layers' first
         states."""
-        check_width(self.bridge, encoded.final)
+        check_width(encoded.final, self.bridge.in_features)
         # (B, L, D)
         states = torch.tanh(self.bridge(encoded.final)).unflatten(
             -1, (-1, self.bottom.hidden_size)

@@ -10,7 +10,8 @@ positions; not on attention weights and inside feed-forward networks, as
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attention_course.attention import KeyValue, MultiHeadAttention, check_width
+from attention_course.attention import KeyValue, MultiHeadAttention
+from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 
 
@@ -33,7 +34,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Map every position by itself."""
-        check_width(self.inner, x)
+        check_width(x, self.inner.in_features)
         return self.outer(self.inner(x).relu_())
 
 
@@ -60,11 +61,7 @@ class Residual(nn.Module):
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Return what the sub-layer reads."""
-        if x.size(-1) != self.norm.normalized_shape[0]:
-            raise ValueError(
-                f"expected vectors of width {self.norm.normalized_shape[0]}, got width"
-                f" {x.size(-1)}"
-            )
+        check_width(x, self.norm.normalized_shape[0])
         return self.norm(x) if self.pre_norm else x
 
     def after(

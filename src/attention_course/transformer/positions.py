@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 
 
@@ -46,7 +47,7 @@ class SinusoidalPositions(nn.Module):
         Raises:
             ValueError: the tokens are not of width D.
         """
-        _check_position(self.dim, x)
+        check_width(x, self.dim)
         t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
         i = torch.arange(self.dim // 2, device=x.device, dtype=torch.float32)
         # (T, D/2)
@@ -83,7 +84,7 @@ class LearnedPositions(nn.Module):
             ValueError: there are more tokens than positions, or they are not of width
                 D.
         """
-        _check_position(self.table.embedding_dim, x)
+        check_width(x, self.table.embedding_dim)
         end = past + x.size(1)
         if end > self.table.num_embeddings:
             raise ValueError(
@@ -91,13 +92,6 @@ class LearnedPositions(nn.Module):
                 f" {self.table.num_embeddings}"
             )
         return x + self.table.weight[past:end]
-
-
-def _check_position(dim: int, x: Tensor) -> None:
-    if x.size(-1) != dim:
-        raise ValueError(
-            f"positions of width {dim} cannot be added to vectors of width {x.size(-1)}"
-        )
 
 
 class TokenEmbedding(nn.Module):
