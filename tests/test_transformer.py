@@ -447,6 +447,12 @@ def test_positions_beyond_the_table_are_refused():
 
 
 @pytest.mark.plain
+def test_no_positions_at_all_are_refused():
+    with pytest.raises(ValueError, match=r"at least 1 .* max_length 0\b"):
+        LearnedPositions(0, D)
+
+
+@pytest.mark.plain
 def test_sines_without_cosines_are_refused():
     with pytest.raises(ValueError, match="width 7"):
         SinusoidalPositions(7)

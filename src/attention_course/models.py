@@ -7,7 +7,6 @@ from attention_course.pooling import AttentionPooling, Classifier, Labeller
 from attention_course.rnn import (
     BahdanauDecoder,
     Cell,
-    ContextDecoder,
     FinalStateDecoder,
     FrameEncoder,
     GNMTDecoder,
@@ -58,7 +57,11 @@ def final_state(
     return EncoderDecoder(
         encoder,
         FinalStateDecoder(
-            target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout
+            target_size,
+            embedding_dim,
+            hidden_dim,
+            encoder.output_dim,
+            dropout=dropout,
         ),
     )
 
@@ -79,8 +82,13 @@ def context_every_step(
     )
     return EncoderDecoder(
         encoder,
-        ContextDecoder(
-            target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout
+        FinalStateDecoder(
+            target_size,
+            embedding_dim,
+            hidden_dim,
+            encoder.output_dim,
+            every_step=True,
+            dropout=dropout,
         ),
     )
 

@@ -7,7 +7,6 @@ attention, and the stack of Google's translator.
 
 from attention_course.rnn.decoders import (
     BahdanauDecoder,
-    ContextDecoder,
     FinalStateDecoder,
     LuongCache,
     LuongDecoder,
@@ -26,7 +25,6 @@ from attention_course.rnn.windows import LocalM, LocalP
 __all__ = [
     "BahdanauDecoder",
     "Cell",
-    "ContextDecoder",
     "FinalStateDecoder",
     "FrameEncoder",
     "GNMTDecoder",

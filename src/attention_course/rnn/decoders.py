@@ -15,20 +15,27 @@ from attention_course.seq2seq import Encoded, Memory
 
 
 class FinalStateDecoder(nn.Module):
-    r"""The bottleneck: the decoder is started with the source's final state and never
-    sees the source again.
+    r"""The bottleneck: all that the decoder hears of the source is its final state.
 
-    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad c =
-    h^{enc}_S
+    Told once, it starts from that state and never sees the source again:
 
-    Sutskever et al. (2014), Section 2. The memory has one slot and nobody asks it: the
-    weights are ones.
+    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad
+        c = h^{enc}_S
+
+    Sutskever et al. (2014), Section 2. Told at every step, it reads the same state
+    beside each token:
+
+    .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1})
+
+    Cho et al. (2014), Section 2.2. Either way the memory has one slot, and whatever the
+    score, its weight is one.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
+        every_step: tell the final state at every step, not only at the start.
         dropout: share of embeddings, and of what the output map reads, that training
             drops.
     """
@@ -39,83 +46,22 @@ class FinalStateDecoder(nn.Module):
         embedding_dim: int,
         hidden_dim: int,
         memory_dim: int,
+        every_step: bool = False,
         dropout: float = 0.0,
     ):
         super().__init__()
+        self.every_step = every_step
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
-        self.head = nn.Linear(hidden_dim, vocab_size)
-
-    def remember(self, encoded: Encoded) -> Memory:
-        """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, _first_state(encoded, self.bridge))
-
-    def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
-        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
-        logits, weights, _ = self.step(target, memory, self.start(memory))
-        return logits, weights
-
-    def start(self, memory: Memory) -> Float[Tensor, "B D"]:
-        """Return the state before the first step."""
-        return memory.state
-
-    def step(
-        self,
-        token: Int[Tensor, "B T"],
-        memory: Memory,
-        cache: Float[Tensor, "B D"],
-        need_weights: bool = False,
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T tokens in turn. See
-        `EncoderDecoder.step`."""
-        states, state = self.rnn(self.dropout(self.embedding(token)), cache[None])
-        return (
-            self.head(self.dropout(states)),
-            states.new_ones(*token.shape, 1),
-            state[0],
+        self.rnn = nn.GRU(
+            embedding_dim + memory_dim * every_step, hidden_dim, batch_first=True
         )
-
-
-class ContextDecoder(nn.Module):
-    r"""Context at every step: the same final state is handed to the decoder again and
-    again.
-
-    .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1}), \quad c = h^{enc}_S
-
-    Cho et al. (2014), Section 2.2. The memory still has one slot; whatever the score,
-    its weight is one.
-
-    Args:
-        vocab_size: V, tokens in the target vocabulary.
-        embedding_dim: width of a token's embedding.
-        hidden_dim: width D of a state.
-        memory_dim: width E of the encoder's final state.
-        dropout: share of embeddings, and of what the output map reads, that training
-            drops.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        embedding_dim: int,
-        hidden_dim: int,
-        memory_dim: int,
-        dropout: float = 0.0,
-    ):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = Dropout(dropout)
-        self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, _first_state(encoded, self.bridge))
+        return one_slot(encoded, first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
@@ -135,13 +81,14 @@ class ContextDecoder(nn.Module):
         cache: Float[Tensor, "B D"],
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T tokens in turn. See
-        `EncoderDecoder.step`."""
-        embedded = self.dropout(self.embedding(token))
+        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
+        x = self.dropout(self.embedding(token))
         context, weights = attend(
-            embedded.new_zeros(*token.shape, 1), memory.value, memory.mask
+            x.new_zeros(*token.shape, 1), memory.value, memory.mask
         )
-        states, state = self.rnn(torch.cat([embedded, context], dim=-1), cache[None])
+        if self.every_step:
+            x = torch.cat([x, context], dim=-1)
+        states, state = self.rnn(x, cache[None])
         return self.head(self.dropout(states)), weights, state[0]
 
 
@@ -189,7 +136,7 @@ class BahdanauDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
+        return every_slot(encoded, self.score, first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
@@ -320,7 +267,7 @@ class LuongDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
+        return every_slot(encoded, self.score, first_state(encoded, self.bridge))
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
@@ -383,17 +330,19 @@ class LuongDecoder(nn.Module):
         return torch.cat([embedded, cache.attentional], dim=-1)
 
 
-def _first_state(encoded: Encoded, bridge: nn.Linear) -> Tensor:
+def first_state(encoded: Encoded, bridge: nn.Linear) -> Float[Tensor, "B D"]:
+    """Make the decoder's first state of the source's final one."""
     check_width(encoded.final, bridge.in_features)
     return torch.tanh(bridge(encoded.final))  # (B, D)
 
 
-def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
+def one_slot(encoded: Encoded, state: Tensor) -> Memory:
+    """Remember the source's final state: it is the key and the value of one slot."""
     slot = encoded.final[:, None]  # (B, 1, E)
     return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=state)
 
 
-def _every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
-    return Memory(
-        score.project_keys(encoded.states), encoded.states, encoded.mask, state
-    )
+def every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
+    """Remember every state of the source; project the keys once."""
+    key = score.project_keys(encoded.states)  # (B, S, A)
+    return Memory(key, value=encoded.states, mask=encoded.mask, state=state)

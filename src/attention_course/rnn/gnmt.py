@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import attend
-from attention_course.checks import check_width
+from attention_course.rnn.decoders import every_slot, first_state
 from attention_course.rnn.encoders import RNNEncoder, at_end
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
@@ -131,19 +131,11 @@ class GNMTDecoder(nn.Module):
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keep every state of the source; project the keys once; make all layers' first
-        states."""
-        check_width(encoded.final, self.bridge.in_features)
-        # (B, L, D)
-        states = torch.tanh(self.bridge(encoded.final)).unflatten(
+        """Keep every state of the source, and make all layers' first states."""
+        states = first_state(encoded, self.bridge).unflatten(
             -1, (-1, self.bottom.hidden_size)
-        )
-        return Memory(
-            self.score.project_keys(encoded.states),
-            encoded.states,
-            encoded.mask,
-            states,
-        )
+        )  # (B, L, D)
+        return every_slot(encoded, self.score, states)
 
     def decode(
         self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False

@@ -68,10 +68,17 @@ class LearnedPositions(nn.Module):
     Args:
         max_length: rows of the table, in tokens.
         dim: D, width of a position.
+
+    Raises:
+        ValueError: the table has no rows.
     """
 
     def __init__(self, max_length: int, dim: int):
         super().__init__()
+        if max_length < 1:
+            raise ValueError(
+                f"there is at least 1 position to learn, got max_length {max_length}"
+            )
         self.table = nn.Embedding(max_length, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
 
