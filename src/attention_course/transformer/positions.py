@@ -9,6 +9,9 @@ from torch import Tensor, nn
 from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 
+# How many tokens came before: one number, or one for each row of the batch.
+Past = int | Int[Tensor, " B"]
+
 
 class SinusoidalPositions(nn.Module):
     r"""Say where a token stands by the hands of D/2 clocks, each slower than the one
@@ -33,13 +36,13 @@ class SinusoidalPositions(nn.Module):
         self.dim = dim
 
     def forward(
-        self, x: Float[Tensor, "B T D"], past: int = 0
+        self, x: Float[Tensor, "B T D"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
         """Add to each vector its position.
 
         Args:
             x: embedded tokens.
-            past: tokens that came before them.
+            past: tokens that came before them; one number, or one per row (B,).
 
         Returns:
             x_t + p_{past + t}.
@@ -48,14 +51,11 @@ class SinusoidalPositions(nn.Module):
             ValueError: the tokens are not of width D.
         """
         check_width(x, self.dim)
-        t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
+        t = _places(x, past).to(torch.float32)  # (T) or (B, T)
         i = torch.arange(self.dim // 2, device=x.device, dtype=torch.float32)
-        # (T, D/2)
-        angles = t[:, None] * torch.exp(i * (-2 * math.log(10000.0) / self.dim))
-        # (T, D)
-        return x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).to(
-            x.dtype
-        )
+        angles = t[..., None] * torch.exp(i * (-2 * math.log(10000.0) / self.dim))
+        positions = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (..., D/2, 2)
+        return x + positions.flatten(-2).to(x.dtype)
 
 
 class LearnedPositions(nn.Module):
@@ -83,15 +83,18 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table.weight, std=dim**-0.5)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], past: int = 0
+        self, x: Float[Tensor, "B T D"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
         """Add to each vector its position. See `SinusoidalPositions.forward`.
 
         Raises:
             ValueError: there are more tokens than positions, or they are not of width
                 D.
+            IndexError: the same of one row, where each has a past of its own.
         """
         check_width(x, self.table.embedding_dim)
+        if isinstance(past, Tensor):
+            return x + self.table(_places(x, past))
         end = past + x.size(1)
         if end > self.table.num_embeddings:
             raise ValueError(
@@ -99,6 +102,12 @@ class LearnedPositions(nn.Module):
                 f" {self.table.num_embeddings}"
             )
         return x + self.table.weight[past:end]
+
+
+def _places(x: Tensor, past: Past) -> Tensor:
+    """Number the T tokens: (T), or (B, T) if each row has a past of its own."""
+    t = torch.arange(x.size(1), device=x.device)
+    return t + (past[:, None] if isinstance(past, Tensor) else past)
 
 
 class TokenEmbedding(nn.Module):
@@ -132,8 +141,8 @@ class TokenEmbedding(nn.Module):
         return self.table.weight
 
     def forward(
-        self, token: Int[Tensor, "B T"], past: int = 0
+        self, token: Int[Tensor, "B T"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
-        """Embed T tokens that come after `past` others."""
+        """Embed T tokens that come after `past` others, in each row."""
         embedded = self.table(token) * math.sqrt(self.table.embedding_dim)
         return self.dropout(self.positions(embedded, past))
