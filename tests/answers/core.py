@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 class Answer(NamedTuple):
