@@ -161,6 +161,17 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(
     assert 0 < float(printed["token accuracy"]) < 1
 
 
+@pytest.mark.plain
+def test_a_run_on_images_cannot_translate(shell, tmp_path):
+    words = ["--model", "captioner", "--dim", "8", "--hidden-dim", "12"]
+    words += ["--steps", "1", "--device", "cpu", "--out", tmp_path]
+    assert not shell("train", "--task", "captions", *words)[1]
+
+    for given in ({"stdin": "a three\n"}, {"stdin": ""}):
+        _, failed = shell("translate", "--run", tmp_path, **given)
+        assert "captions is no task of texts in and texts out" in only_line(failed)
+
+
 def test_labels_are_evaluated_as_well(shell, tmp_path):
     words = [
         "--model",
@@ -355,9 +366,10 @@ SMALL = {
     [(task, model) for task in SMALL for model in TASKS[task][0].models],
 )
 def test_every_model_of_the_table_can_be_trained(task_name, name):
-    task, kind = SMALL[task_name](), TASKS[task_name][0]
+    task = SMALL[task_name]()
     model = MODELS[name](
-        kind.ends(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1)
+        (task.source_size, task.target_size),
+        Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1),
     )
     total, _ = task.loss(model, task.collate(task.train[:5]))
     total.backward()

@@ -29,7 +29,6 @@ BELOW = {
     "models": ["gnmt", "transformer", "pooling", "vision"],
     "decoding": ["seq2seq"],
     "tasks": ["masks", "decoding", "metrics"],
-    "explain": ["pooling", "tasks"],
     "checkpoints": [],
     "training": ["tasks", "checkpoints"],
     "cli": ["training", "models"],

@@ -22,14 +22,14 @@ from attention_course.metrics import exact_match, text_scores, token_accuracy
 from attention_course.pooling import Labeller
 from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Task, length_of, padded_share, shuffled_forever
+from attention_course.tasks.core import Task, padded_share, shuffled_forever
 from attention_course.tasks.dates import dates
-from attention_course.tasks.frames import BANDS, frames
+from attention_course.tasks.frames import frames
 from attention_course.tasks.multi30k import TranslationTask, multi30k
 from attention_course.tasks.numerals import numerals
 from attention_course.tasks.pretraining import pretraining
 from attention_course.tasks.reversal import reversal
-from attention_course.tasks.scenes import GRID, captions, focus
+from attention_course.tasks.scenes import captions, focus
 from attention_course.tasks.sentiment import sentiment
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.tasks.series import series
@@ -65,17 +65,13 @@ class Kind(NamedTuple):
     """Tasks with the same kind of sources and of targets.
 
     Attributes:
-        ends: task -> how many tokens, numbers or cells a source is made of; how many
-            tokens or labels a target is.
         models: names of the models that learn such a task.
     """
 
-    ends: Callable[[Any], tuple[int, int]]
     models: tuple[str, ...]
 
 
 SEQUENCES = Kind(
-    lambda task: (len(task.source_vocabulary), len(task.target_vocabulary)),
     (
         "final-state",
         "context",
@@ -88,13 +84,11 @@ SEQUENCES = Kind(
         "transformer",
     ),
 )
-CAPTIONS = Kind(lambda task: (GRID, len(task.target_vocabulary)), ("captioner",))
-TAGS = Kind(
-    lambda task: (len(task.read.vocabulary), len(task.labels)), ("tagger", "encoder")
-)
-SENTENCE_CLASSES = TAGS._replace(models=("classifier",))
-FRAME_LABELS = Kind(lambda task: (BANDS, len(task.labels)), ("frame-labeller",))
-IMAGE_CLASSES = Kind(lambda task: (GRID, len(task.labels)), ("image-classifier",))
+CAPTIONS = Kind(("captioner",))
+TAGS = Kind(("tagger", "encoder"))
+SENTENCE_CLASSES = Kind(("classifier",))
+FRAME_LABELS = Kind(("frame-labeller",))
+IMAGE_CLASSES = Kind(("image-classifier",))
 
 TASKS: dict[str, tuple[Kind, Callable[[TaskOptions], Task]]] = {
     "captions": (CAPTIONS, lambda options: captions()),
@@ -155,7 +149,7 @@ class Sizes:
         return GeneralScore(self.hidden_dim, 2 * self.hidden_dim)
 
 
-# The ends of a task (see `Kind`), sizes -> an untrained model
+# The sizes of a task's sources and targets, sizes -> an untrained model
 MODELS: dict[str, Callable[[tuple[int, int], Sizes], nn.Module]] = {
     "final-state": lambda e, s: models.final_state(*e, *s.recurrent(), **s.rest()),
     "context": lambda e, s: models.context_every_step(*e, *s.recurrent(), **s.rest()),
@@ -399,14 +393,14 @@ def train_command(
     fabric = launch(device, precision)
     its_task = make_task(options)
     torch.manual_seed(seed)
-    its_model = build(kind.ends(its_task), sizes)
+    its_model = build((its_task.source_size, its_task.target_size), sizes)
     # what dropout drops differs from process to process
     torch.manual_seed(seed + fabric.global_rank)
     fabric.print(
         f"{task}, {model}: {parameters(its_model):,} parameters, on {fabric.world_size}"
         f" x {fabric.device.type}"
     )
-    if length := length_of(its_task):
+    if length := its_task.length:
         drawn = shuffled_forever(its_task.train, batch_size, seed, length)
         share = padded_share(
             islice(drawn, math.ceil(len(its_task.train) / batch_size)), length
@@ -450,7 +444,7 @@ def translate_command(
 ) -> None:
     """Decode sources with a trained model."""
     task, model = load(run, data, device)
-    if not isinstance(task, SequenceTask) or not len(task.source_vocabulary):
+    if not task.translates:
         raise ValueError(
             f"{task.name} is no task of texts in and texts out; see what its model can"
             " do with evaluate"
@@ -549,10 +543,11 @@ def load(folder: Path, data: Path | None, device: Device) -> tuple[Any, Any]:
         )
     known = data or (Path(state["data"]) if state.get("data") else None)
     options = TaskOptions(known, about["vocab_size"], about["max_length"])
-    kind, make_task = named(TASKS, "task", about["task"])
+    _, make_task = named(TASKS, "task", about["task"])
     task = make_task(options)
     sizes = Sizes(**{field.name: about[field.name] for field in fields(Sizes)})
-    model = named(MODELS, "model", about["model"])(kind.ends(task), sizes)
+    build = named(MODELS, "model", about["model"])
+    model = build((task.source_size, task.target_size), sizes)
     model.load_state_dict(state["best"][2] if state["best"] else state["model"])
     return task, model.to(launch(device, Precision.single).device).eval()
 

@@ -25,7 +25,7 @@ from attention_course.metrics import (
     exact_match,
 )
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Task, batches, length_of, shuffled_forever
+from attention_course.tasks.core import Task, batches, shuffled_forever
 from attention_course.tasks.sequences import Example, SequenceTask
 
 
@@ -240,9 +240,7 @@ def train(
         checkpoints.restore(fabric, run, asdict(config))
 
     started = time.perf_counter() - run.seconds
-    stream = shuffled_forever(
-        task.train, config.batch_size, config.seed, length_of(task)
-    )
+    stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)
     shareable = (examples for examples in stream if len(examples) >= fabric.world_size)
     with progress_bar(task.name, run.step, config.steps) as bar:
         for examples in islice(shareable, run.step, config.steps):
@@ -301,7 +299,7 @@ def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> floa
     in `eval()` mode."""
     model.eval()
     device = next(model.parameters()).device
-    examples = sorted(task.validation, key=length_of(task) or (lambda example: 0))
+    examples = sorted(task.validation, key=task.length or (lambda example: 0))
     sums = [
         task.loss(model, batch) for batch in batches(task, examples, batch_size, device)
     ]

@@ -20,7 +20,7 @@ from tokenizers.pre_tokenizers import Sequence as Pipeline
 from tokenizers.trainers import BpeTrainer
 
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Vocabulary
+from attention_course.tasks.core import Length, Vocabulary
 from attention_course.tasks.sequences import Example, SequenceTask
 
 SHA256 = {
@@ -94,10 +94,10 @@ class TranslationTask(SequenceTask):
             self.source_subwords.split(source), self.target_subwords.split(target)
         )
 
-    def length(self, example: Example) -> tuple[int, int]:
-        """Return the number of pieces, of the target and of the source: examples are
-        grouped by it."""
-        return len(example.target), len(example.source)
+    @property
+    def length(self) -> Length:
+        """Return what counts the pieces of an example's target and of its source."""
+        return lambda example: (len(example.target), len(example.source))
 
     def max_length(self, examples: Sequence[Example]) -> int:
         """Return how many pieces to decode at most; the targets are not looked at."""
