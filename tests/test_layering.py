@@ -31,7 +31,8 @@ BELOW = {
     "tasks": ["masks", "decoding", "metrics"],
     "checkpoints": [],
     "training": ["tasks", "checkpoints"],
-    "cli": ["training", "models"],
+    "registry": ["models", "tasks"],
+    "cli": ["training", "registry"],
     "questions": ["cli", "plotting", "viewer"],
 }
 OUTSIDE = {"book", "labs", "solutions", "tests", "conftest"}

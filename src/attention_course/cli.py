@@ -1,195 +1,27 @@
-"""The command line: train, translate and evaluate from a shell. It alone joins models
-and tasks."""
+"""The command line: train, translate and evaluate from a shell."""
 
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import torch
 import typer
 from lightning_fabric import Fabric
 from torch import nn
 
-from attention_course import models
+from attention_course import registry
 from attention_course.checkpoints import Checkpoints, read
 from attention_course.metrics import exact_match, text_scores, token_accuracy
-from attention_course.pooling import Labeller
-from attention_course.scores import AdditiveScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Task, padded_share, shuffled_forever
-from attention_course.tasks.dates import dates
-from attention_course.tasks.frames import frames
-from attention_course.tasks.multi30k import TranslationTask, multi30k
-from attention_course.tasks.numerals import numerals
-from attention_course.tasks.pretraining import pretraining
-from attention_course.tasks.reversal import reversal
-from attention_course.tasks.scenes import captions, focus
-from attention_course.tasks.sentiment import sentiment
+from attention_course.tasks.core import padded_share, shuffled_forever
+from attention_course.tasks.multi30k import TranslationTask
 from attention_course.tasks.sequences import SequenceTask
-from attention_course.tasks.series import series
-from attention_course.tasks.tagging import tagging
 from attention_course.training import TrainConfig, evaluate, train, validation_loss
-from attention_course.windows import LocalM, LocalP
-
-
-@dataclass(frozen=True)
-class TaskOptions:
-    """What a task may be asked for; each takes what it has a use for.
-
-    Attributes:
-        data: folder of a corpus.
-        vocab_size: subwords per language.
-        max_length: letters in the longest string.
-    """
-
-    data: Path | None
-    vocab_size: int
-    max_length: int
-
-    def folder(self) -> Path:
-        """Return the folder of a corpus, for a task that needs one."""
-        if self.data is None:
-            raise ValueError(
-                "this task reads a corpus from a folder: name it with --data"
-            )
-        return self.data
-
-
-class Kind(NamedTuple):
-    """Tasks with the same kind of sources and of targets.
-
-    Attributes:
-        models: names of the models that learn such a task.
-    """
-
-    models: tuple[str, ...]
-
-
-SEQUENCES = Kind(
-    (
-        "final-state",
-        "context",
-        "bahdanau",
-        "luong",
-        "luong-fed",
-        "local-m",
-        "local-p",
-        "gnmt",
-        "transformer",
-    ),
-)
-CAPTIONS = Kind(("captioner",))
-TAGS = Kind(("tagger", "encoder"))
-SENTENCE_CLASSES = Kind(("classifier",))
-FRAME_LABELS = Kind(("frame-labeller",))
-IMAGE_CLASSES = Kind(("image-classifier",))
-
-TASKS: dict[str, tuple[Kind, Callable[[TaskOptions], Task]]] = {
-    "captions": (CAPTIONS, lambda options: captions()),
-    "dates": (SEQUENCES, lambda options: dates()),
-    "focus": (IMAGE_CLASSES, lambda options: focus()),
-    "frames": (FRAME_LABELS, lambda options: frames()),
-    "multi30k": (
-        SEQUENCES,
-        lambda options: multi30k(options.folder(), options.vocab_size),
-    ),
-    "numerals-de": (SEQUENCES, lambda options: numerals("de")),
-    "numerals-fr": (SEQUENCES, lambda options: numerals("fr")),
-    "pretraining": (TAGS, lambda options: pretraining()),
-    "reversal": (SEQUENCES, lambda options: reversal(options.max_length)),
-    "sentiment": (SENTENCE_CLASSES, lambda options: sentiment()),
-    "series": (SEQUENCES, lambda options: series()),
-    "tagging": (TAGS, lambda options: tagging()),
-}
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large a model is; each takes what it has a use for.
-
-    Attributes:
-        dim: width of embeddings, and of a Transformer's states.
-        hidden_dim: width of recurrent states and of what compares them; inside a
-            Transformer's feed-forward networks.
-        layers: of the encoder; of a GNMT and a Transformer, on each side.
-        heads: of a Transformer.
-        dropout: share that training drops; a GNMT has none.
-    """
-
-    dim: int
-    hidden_dim: int
-    layers: int
-    heads: int
-    dropout: float
-
-    def recurrent(self) -> tuple[int, int]:
-        """Return the widths of a recurrent model's embeddings and states."""
-        return self.dim, self.hidden_dim
-
-    def rest(self) -> dict[str, Any]:
-        """Return what most recurrent models have in common besides."""
-        return {"num_layers": self.layers, "dropout": self.dropout}
-
-    def additive(self, directions: int = 2) -> AdditiveScore:
-        """Return Bahdanau's score of queries as wide as a state and keys of one state
-        or two."""
-        return AdditiveScore(
-            self.hidden_dim, directions * self.hidden_dim, self.hidden_dim
-        )
-
-    def general(self) -> GeneralScore:
-        """Return Luong's general score of a decoder's states and those of an encoder of
-        two directions."""
-        return GeneralScore(self.hidden_dim, 2 * self.hidden_dim)
-
-
-# The sizes of a task's sources and targets, sizes -> an untrained model
-MODELS: dict[str, Callable[[tuple[int, int], Sizes], nn.Module]] = {
-    "final-state": lambda e, s: models.final_state(*e, *s.recurrent(), **s.rest()),
-    "context": lambda e, s: models.context_every_step(*e, *s.recurrent(), **s.rest()),
-    "bahdanau": lambda e, s: models.bahdanau(
-        *e, *s.recurrent(), s.additive(), **s.rest()
-    ),
-    "luong": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), **s.rest()),
-    "luong-fed": lambda e, s: models.luong(
-        *e, *s.recurrent(), s.general(), input_feeding=True, **s.rest()
-    ),
-    "local-m": lambda e, s: models.luong(
-        *e, *s.recurrent(), s.general(), LocalM(5), **s.rest()
-    ),
-    "local-p": lambda e, s: models.luong(
-        *e,
-        *s.recurrent(),
-        s.general(),
-        LocalP(s.hidden_dim, s.hidden_dim, 5),
-        **s.rest(),
-    ),
-    "gnmt": lambda e, s: models.gnmt(*e, s.dim, s.hidden_dim, s.additive(1), s.layers),
-    "transformer": lambda e, s: models.transformer(
-        *e, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True
-    ),
-    "captioner": lambda e, s: models.captioner(
-        *e, s.hidden_dim, *s.recurrent(), s.additive(1)
-    ),
-    "tagger": lambda e, s: models.tagger(*e, *s.recurrent(), s.layers),
-    "encoder": lambda e, s: Labeller(
-        models.encoder_only(e[0], s.dim, s.heads, s.hidden_dim, s.layers, s.dropout),
-        nn.Linear(s.dim, e[1]),
-    ),
-    "classifier": lambda e, s: models.classifier(
-        *e, *s.recurrent(), s.additive(), look_up_words=True
-    ),
-    "frame-labeller": lambda e, s: models.frame_labeller(*e, *s.recurrent(), s.layers),
-    "image-classifier": lambda e, s: models.image_classifier(
-        *e, s.hidden_dim, s.additive(1)
-    ),
-}
 
 
 class Device(StrEnum):
@@ -228,6 +60,20 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def setting(help: str, default: Any, **limits: Any) -> Any:
+    """Describe an option that does something in some cases only.
+
+    It is None where it is not given, so that it can be refused where it does nothing.
+    """
+    return typer.Option(help=f"{help}  [default: {default}]", **limits)
+
+
+def size(name: str, help: str) -> Any:
+    """Describe a size, which only some models take."""
+    return setting(help, registry.SIZES[name])
+
+
 # What several commands take.
 RunFolder = Annotated[
     Path,
@@ -241,11 +87,12 @@ DataFolder = Annotated[
     ),
 ]
 BeamSize = Annotated[
-    int, typer.Option(min=1, help="Beginnings kept per sentence; 1 is greedy decoding.")
+    int | None,
+    setting("Beginnings kept per sentence; 1 is greedy decoding.", 1, min=1),
 ]
 LengthPenalty = Annotated[
-    float,
-    typer.Option(help="Exponent of the length penalty: above 0, longer ones win."),
+    float | None,
+    setting("Exponent of the length penalty: above 0, longer ones win.", 0.0),
 ]
 DeviceName = Annotated[Device, typer.Option(help="Where to compute.")]
 
@@ -277,11 +124,14 @@ Several processes, one for each GPU, share every batch:
 """,
 )
 def train_command(
-    task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(TASKS)}.")],
+    task: Annotated[
+        str, typer.Option(help=f"What to learn: {', '.join(registry.TASKS)}.")
+    ],
     model: Annotated[
         str,
         typer.Option(
-            help=f"What learns it: {', '.join(MODELS)}; each learns some of the tasks."
+            help=f"What learns it: {', '.join(registry.MODELS)}; each learns some of"
+            " the tasks."
         ),
     ],
     out: Annotated[
@@ -300,28 +150,34 @@ def train_command(
         Path | None, typer.Option(help="Folder of the corpus, for a task that has one.")
     ] = None,
     vocab_size: Annotated[
-        int, typer.Option(help="Subwords per language (multi30k).")
-    ] = 4_000,
+        int | None,
+        setting("Subwords per language (multi30k).", registry.OPTIONS["vocab_size"]),
+    ] = None,
     max_length: Annotated[
-        int, typer.Option(help="Letters in the longest string (reversal).")
-    ] = 20,
-    dim: Annotated[
-        int, typer.Option(help="Width of embeddings, and of a Transformer's states.")
-    ] = 32,
-    hidden_dim: Annotated[
-        int,
-        typer.Option(help="Width of recurrent states; inside feed-forward networks."),
-    ] = 64,
-    layers: Annotated[
-        int,
-        typer.Option(
-            help="Layers of the encoder; of gnmt and transformer, on each side."
+        int | None,
+        setting(
+            "Letters in the longest string (reversal).", registry.OPTIONS["max_length"]
         ),
-    ] = 2,
-    heads: Annotated[int, typer.Option(help="Heads of a Transformer.")] = 4,
+    ] = None,
+    dim: Annotated[
+        int | None,
+        size("dim", "Width of embeddings, and of a Transformer's states."),
+    ] = None,
+    hidden_dim: Annotated[
+        int | None,
+        size(
+            "hidden_dim",
+            "Width of recurrent states; inside feed-forward networks.",
+        ),
+    ] = None,
+    layers: Annotated[
+        int | None,
+        size("layers", "Layers of the encoder; of gnmt and transformer, on each side."),
+    ] = None,
+    heads: Annotated[int | None, size("heads", "Heads of a Transformer.")] = None,
     dropout: Annotated[
-        float, typer.Option(help="Share that training drops (not of gnmt).")
-    ] = 0.0,
+        float | None, size("dropout", "Share that training drops.")
+    ] = None,
     steps: Annotated[int, typer.Option(help="Batches to train on.")] = 300,
     batch_size: Annotated[
         int, typer.Option(help="Examples per batch, of all processes together.")
@@ -343,8 +199,8 @@ def train_command(
         int | None, typer.Option(help="Steps between validations; else there are none.")
     ] = None,
     validate_by: Annotated[
-        By, typer.Option(help="What the best weights are chosen by.")
-    ] = By.loss,
+        By | None, setting("What the best weights are chosen by.", By.loss.value)
+    ] = None,
     patience: Annotated[
         int | None,
         typer.Option(help="Validations without a better one before the end."),
@@ -361,6 +217,28 @@ def train_command(
     ] = Precision.single,
 ) -> None:
     """Train a model on a task."""
+    task_row, model_row = registry.find_task(task), registry.find_model(model, task)
+    options = taken(
+        {"data": data, "vocab_size": vocab_size, "max_length": max_length},
+        registry.OPTIONS,
+        task_row.options,
+        f"for the task {task}",
+    )
+    sizes = taken(
+        {
+            "dim": dim,
+            "hidden_dim": hidden_dim,
+            "layers": layers,
+            "heads": heads,
+            "dropout": dropout,
+        },
+        registry.SIZES,
+        model_row.sizes,
+        f"for the model {model}",
+    )
+    if validate_every is None:
+        given = {"validate_by": validate_by, "patience": patience}
+        refuse(list(given), given, "without --validate-every")
     config = TrainConfig(
         steps=steps,
         batch_size=batch_size,
@@ -373,16 +251,8 @@ def train_command(
         patience=patience,
         seed=seed,
     )
-    options, sizes = (
-        TaskOptions(data, vocab_size, max_length),
-        Sizes(dim, hidden_dim, layers, heads, dropout),
-    )
-    kind, make_task = named(TASKS, "task", task)
-    build = named(
-        {name: MODELS[name] for name in kind.models}, f"model for {task} called", model
-    )
-    about = {"task": task, "model": model} | asdict(options) | asdict(sizes)
-    del about["data"]
+    about = {"task": task, "model": model} | options | sizes
+    about.pop("data", None)
     checkpoints = Checkpoints(out, checkpoint_every, about, data)
     if checkpoints.path.exists() and not resume:
         raise ValueError(
@@ -391,9 +261,11 @@ def train_command(
         )
 
     fabric = launch(device, precision)
-    its_task = make_task(options)
+    its_task = registry.make_task(task, **options)
     torch.manual_seed(seed)
-    its_model = build((its_task.source_size, its_task.target_size), sizes)
+    its_model = registry.make_model(
+        model, its_task.source_size, its_task.target_size, **sizes
+    )
     # what dropout drops differs from process to process
     torch.manual_seed(seed + fabric.global_rank)
     fabric.print(
@@ -408,7 +280,7 @@ def train_command(
         fabric.print(f"batches are grouped by length: {share:.1%} of them is padding")
     validate = (
         (lambda model: -validation_loss(model, its_task))
-        if validate_by == By.loss
+        if validate_by != By.score
         else None
     )
     history = train(its_model, its_task, config, fabric, validate, checkpoints)
@@ -437,12 +309,13 @@ def translate_command(
         list[str] | None,
         typer.Argument(help="What to decode; else the lines of standard input."),
     ] = None,
-    beam_size: BeamSize = 1,
-    length_penalty: LengthPenalty = 0.0,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     data: DataFolder = None,
     device: DeviceName = Device.auto,
 ) -> None:
     """Decode sources with a trained model."""
+    decoding = decoding_of(beam_size, length_penalty)
     task, model = load(run, data, device)
     if not task.translates:
         raise ValueError(
@@ -454,9 +327,7 @@ def translate_command(
         raise ValueError(
             "there is nothing to decode: give a source, or lines on standard input"
         )
-    for prediction in task.predict(
-        model, examples, beam_size=beam_size, length_penalty=length_penalty
-    ):
+    for prediction in task.predict(model, examples, **decoding):
         typer.echo(task.text(prediction))
 
 
@@ -477,8 +348,8 @@ which source tokens a target token came from, attention is scored as well.
 def evaluate_command(
     run: RunFolder,
     split: Annotated[Split, typer.Option(help="Which examples.")] = Split.test,
-    beam_size: BeamSize = 1,
-    length_penalty: LengthPenalty = 0.0,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     out: Annotated[
         Path | None, typer.Option(help="File for the predictions, one per line.")
     ] = None,
@@ -486,20 +357,20 @@ def evaluate_command(
     device: DeviceName = Device.auto,
 ) -> None:
     """Score a trained model on held-out examples."""
+    decoding = decoding_of(beam_size, length_penalty)
     task, model = load(run, data, device)
+    if not isinstance(task, SequenceTask):
+        refuse(list(decoding), decoding, f"for the task {task.name}")
     examples = getattr(task, split)
     typer.echo(
         f"{task.name}, {split}: {len(examples):,} examples; {parameters(model):,}"
         " parameters"
     )
+    predictions = task.predict(model, examples, **decoding)
     if isinstance(task, SequenceTask):
-        predictions = task.predict(
-            model, examples, beam_size=beam_size, length_penalty=length_penalty
-        )
         texts = [task.text(prediction) for prediction in predictions]
         report_sequences(task, model, examples, predictions)
     else:
-        predictions = task.predict(model, examples)
         texts = [" ".join(prediction) for prediction in predictions]
         typer.echo(f"{task.metric} {task.score(model, examples):.4f}")
         if any(example.gold for example in examples):
@@ -541,22 +412,60 @@ def load(folder: Path, data: Path | None, device: Device) -> tuple[Any, Any]:
             f"the checkpoint in {folder} does not say its task and model: it was not"
             " made by train"
         )
-    known = data or (Path(state["data"]) if state.get("data") else None)
-    options = TaskOptions(known, about["vocab_size"], about["max_length"])
-    _, make_task = named(TASKS, "task", about["task"])
-    task = make_task(options)
-    sizes = Sizes(**{field.name: about[field.name] for field in fields(Sizes)})
-    build = named(MODELS, "model", about["model"])
-    model = build((task.source_size, task.target_size), sizes)
+    task_row = registry.find_task(about["task"])
+    if data and "data" not in task_row.options:
+        refuse(["data"], {"data": data}, f"for the task {about['task']}")
+    known = about | {"data": data or state.get("data")}
+    task = registry.make_task(
+        about["task"], **{name: known[name] for name in task_row.options}
+    )
+    sizes = registry.find_model(about["model"], about["task"]).sizes
+    model = registry.make_model(
+        about["model"],
+        task.source_size,
+        task.target_size,
+        **{name: about[name] for name in sizes},
+    )
     model.load_state_dict(state["best"][2] if state["best"] else state["model"])
     return task, model.to(launch(device, Precision.single).device).eval()
 
 
-def named(table: Mapping[str, Any], what: str, name: str) -> Any:
-    """Look a name up; one that is not there is answered with those that are."""
-    if name not in table:
-        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(table)}")
-    return table[name]
+def taken(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], names: Sequence[str], to: str
+) -> dict[str, Any]:
+    """Return the options that a task or a model takes; refuse others that are given.
+
+    Args:
+        given: by name; None: it was left to its default.
+        defaults: by name.
+        names: of those that are taken.
+        to: what takes them.
+
+    Returns:
+        Values by name.
+
+    Raises:
+        ValueError: an option was given that does nothing.
+    """
+    refuse([name for name in given if name not in names], given, to)
+    return {
+        name: defaults[name] if given[name] is None else given[name] for name in names
+    }
+
+
+def refuse(names: Sequence[str], given: Mapping[str, Any], why: str) -> None:
+    """Refuse options that were given where nothing would come of them."""
+    for name in names:
+        if given[name] is not None:
+            raise ValueError(f"--{name.replace('_', '-')} does nothing {why}")
+
+
+def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
+    """Return how to decode, as far as the command says it."""
+    given = {"beam_size": beam_size, "length_penalty": length_penalty}
+    if beam_size in (None, 1):
+        refuse(["length_penalty"], given, "without a --beam-size above 1")
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def parameters(model: nn.Module) -> int:
