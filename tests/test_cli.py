@@ -13,7 +13,6 @@ import torch
 from torch.testing import assert_close
 
 from attention_course import cli
-from attention_course.checkpoints import read
 from attention_course.registry import (
     MODELS,
     OPTIONS,
@@ -30,6 +29,7 @@ from attention_course.tasks.scenes import captions, focus
 from attention_course.tasks.sentiment import sentiment
 from attention_course.tasks.tagging import tagging
 from attention_course.training import evaluate, validation_loss
+from attention_course.training.checkpoints import read
 
 ROOT = Path(__file__).parent.parent
 WIDTHS = ["--dim", "8", "--hidden-dim", "12"]

@@ -15,13 +15,13 @@ from lightning_fabric import Fabric
 from torch import nn
 
 from attention_course import registry
-from attention_course.checkpoints import Checkpoints, read
 from attention_course.metrics import exact_match, text_scores, token_accuracy
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.core import padded_share, shuffled_forever
 from attention_course.tasks.multi30k import TranslationTask
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train, validation_loss
+from attention_course.training.checkpoints import Checkpoints, read
 
 
 class Device(StrEnum):

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from measure import report
 from measure.report import Row, row
 
-from attention_course.checkpoints import read
 from attention_course.cli import Device, app, load, parameters
 from attention_course.metrics import text_scores
 from attention_course.training import validation_loss
+from attention_course.training.checkpoints import read
 
 RUNS = report.ROOT / "_build" / "multi30k"
 # of 0.6, 1.0, 1.2 and 1.4 the best for attention on 500 validation sentences
