@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_course import cli
+from attention_course import cli, runs
 from attention_course.registry import (
     MODELS,
     OPTIONS,
@@ -111,7 +111,7 @@ def test_a_run_leaves_a_checkpoint_that_knows_it(trained):
 
 def test_translations_are_those_of_the_best_weights(shell, trained):
     words = ["abc", "bd", "x"]
-    task, model = cli.load(trained, None, cli.Device.cpu)
+    task, model = runs.load(trained, device="cpu")
     expected = [
         task.text(tokens)
         for tokens in task.predict(model, [task.example(word) for word in words])
@@ -150,9 +150,9 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(
     out, failed = shell(
         "evaluate", "--run", trained, "--split", "validation", "--out", file
     )
-    task, model = cli.load(trained, None, cli.Device.cpu)
+    task, model = runs.load(trained, device="cpu")
     assert out.startswith(
-        f"reversal, validation: 1,000 examples; {cli.parameters(model):,} parameters"
+        f"reversal, validation: 1,000 examples; {runs.parameters(model):,} parameters"
     )
     expected = evaluate(model, task, task.validation)
 
@@ -197,7 +197,7 @@ def test_labels_are_evaluated_as_well(shell, tmp_path):
     ]
     assert not shell("train", "--task", "sentiment", *words, "--out", tmp_path)[1]
     out, failed = shell("evaluate", "--run", tmp_path, "--out", tmp_path / "said.txt")
-    task, model = cli.load(tmp_path, None, cli.Device.cpu)
+    task, model = runs.load(tmp_path, device="cpu")
 
     assert not failed
     assert (tmp_path / "said.txt").read_text().splitlines() == [
@@ -483,6 +483,53 @@ def test_a_task_can_be_made_with_the_options_of_its_row(name):
 
     assert {*row.options, *row.settings} <= set(takes)
     assert set(OPTIONS) & set(takes) == set(row.options)
+
+
+HEAVY = {"torch", "sklearn", "lightning_fabric", "matplotlib", "scipy"}
+LISTS_WHAT_IS_IMPORTED = """
+import sys
+from attention_course.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        [],
+        ["train", "--help"],
+        ["translate", "--help"],
+        ["evaluate", "--help"],
+        ["train", "--task", "dates"],
+        ["train", "--task", "datess", "--model", "luong", "--out", "run"],
+        ["train", "--task", "dates", "--model", "tagger", "--out", "run"],
+        ["train", "--task", "focus", "--model", "image-classifier", "--out", "run"]
+        + ["--heads", "99"],
+        ["train", "--task", "dates", "--model", "luong", "--out", "run"]
+        + ["--patience", "3"],
+        ["train", "--task", "dates", "--model", "luong", "--out", "run"]
+        + ["--steps", "many"],
+        ["evaluate", "--run", "run", "--split", "training"],
+        ["translate", "--run", "run", "--length-penalty", "0.6"],
+    ],
+    ids=" ".join,
+)
+def test_help_and_wrong_arguments_do_not_wait_for_torch(words):
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS_WHAT_IS_IMPORTED, *words],
+        capture_output=True,
+        text=True,
+    )
+    imported = set(done.stderr.split())
+
+    assert (done.returncode == 0) == ("--help" in words), done.stderr
+    assert "attention_course.registry" in imported
+    assert not HEAVY & imported
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "evaluate"])

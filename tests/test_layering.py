@@ -31,7 +31,8 @@ BELOW = {
     "tasks": ["masks", "decoding", "metrics"],
     "training": ["tasks"],
     "registry": ["models", "tasks"],
-    "cli": ["training", "registry"],
+    "runs": ["training", "registry"],
+    "cli": ["runs"],
     "questions": ["cli", "plotting", "viewer"],
 }
 OUTSIDE = {"book", "labs", "solutions", "tests", "conftest"}

@@ -1,27 +1,17 @@
-"""The command line: train, translate and evaluate from a shell."""
+"""The command line: train, translate and evaluate from a shell.
 
-import math
-import os
+A command imports what does the work, `runs`, when it has work to do: torch takes
+seconds, which `--help` and a mistake in the arguments should not cost.
+"""
+
 import sys
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
-from lightning_fabric import Fabric
-from torch import nn
 
 from attention_course import registry
-from attention_course.metrics import exact_match, text_scores, token_accuracy
-from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import padded_share, shuffled_forever
-from attention_course.tasks.multi30k import TranslationTask
-from attention_course.tasks.sequences import SequenceTask
-from attention_course.training import TrainConfig, evaluate, train, validation_loss
-from attention_course.training.checkpoints import Checkpoints, read
 
 
 class Device(StrEnum):
@@ -66,12 +56,14 @@ def setting(help: str, default: Any, **limits: Any) -> Any:
 
     It is None where it is not given, so that it can be refused where it does nothing.
     """
-    return typer.Option(help=f"{help}  [default: {default}]", **limits)
+    usual = "" if default is None else f"  [default: {default}]"
+    return typer.Option(help=help + usual, **limits)
 
 
-def size(name: str, help: str) -> Any:
-    """Describe a size, which only some models take."""
-    return setting(help, registry.SIZES[name])
+def some(name: str) -> Any:
+    """Describe an option that only some tasks or models take."""
+    default, meaning = (registry.OPTIONS | registry.SIZES)[name]
+    return setting(meaning, default)
 
 
 # What several commands take.
@@ -136,48 +128,20 @@ def train_command(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            help="Folder for the checkpoint and the history; one for each run."
-        ),
+        typer.Option(help="Folder for checkpoint and history; one for each run."),
     ],
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on from the folder's checkpoint, if it has one."
-        ),
+        typer.Option("--resume", help="Go on from the folder's checkpoint, if any."),
     ] = False,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the corpus, for a task that has one.")
-    ] = None,
-    vocab_size: Annotated[
-        int | None,
-        setting("Subwords per language (multi30k).", registry.OPTIONS["vocab_size"]),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        setting(
-            "Letters in the longest string (reversal).", registry.OPTIONS["max_length"]
-        ),
-    ] = None,
-    dim: Annotated[
-        int | None,
-        size("dim", "Width of embeddings, and of a Transformer's states."),
-    ] = None,
-    hidden_dim: Annotated[
-        int | None,
-        size(
-            "hidden_dim",
-            "Width of recurrent states; inside feed-forward networks.",
-        ),
-    ] = None,
-    layers: Annotated[
-        int | None,
-        size("layers", "Layers of the encoder; of gnmt and transformer, on each side."),
-    ] = None,
-    heads: Annotated[int | None, size("heads", "Heads of a Transformer.")] = None,
-    dropout: Annotated[
-        float | None, size("dropout", "Share that training drops.")
-    ] = None,
+    data: Annotated[Path | None, some("data")] = None,
+    vocab_size: Annotated[int | None, some("vocab_size")] = None,
+    max_length: Annotated[int | None, some("max_length")] = None,
+    dim: Annotated[int | None, some("dim")] = None,
+    hidden_dim: Annotated[int | None, some("hidden_dim")] = None,
+    layers: Annotated[int | None, some("layers")] = None,
+    heads: Annotated[int | None, some("heads")] = None,
+    dropout: Annotated[float | None, some("dropout")] = None,
     steps: Annotated[int, typer.Option(help="Batches to train on.")] = 300,
     batch_size: Annotated[
         int, typer.Option(help="Examples per batch, of all processes together.")
@@ -217,76 +181,37 @@ def train_command(
     ] = Precision.single,
 ) -> None:
     """Train a model on a task."""
-    task_row, model_row = registry.find_task(task), registry.find_model(model, task)
-    options = taken(
-        {"data": data, "vocab_size": vocab_size, "max_length": max_length},
-        registry.OPTIONS,
-        task_row.options,
-        f"for the task {task}",
-    )
-    sizes = taken(
-        {
-            "dim": dim,
-            "hidden_dim": hidden_dim,
-            "layers": layers,
-            "heads": heads,
-            "dropout": dropout,
-        },
-        registry.SIZES,
-        model_row.sizes,
-        f"for the model {model}",
+    asked = dict(data=data, vocab_size=vocab_size, max_length=max_length)
+    options = registry.options_of(task, asked)
+    widths = dict(dim=dim, hidden_dim=hidden_dim)
+    sizes = registry.sizes_of(
+        model, task, dict(**widths, layers=layers, heads=heads, dropout=dropout)
     )
     if validate_every is None:
-        given = {"validate_by": validate_by, "patience": patience}
-        refuse(list(given), given, "without --validate-every")
-    config = TrainConfig(
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        warmup_steps=warmup,
-        clip_norm=clip,
-        label_smoothing=label_smoothing,
-        teacher_forcing=teacher_forcing,
-        validate_every=validate_every,
-        patience=patience,
-        seed=seed,
-    )
-    about = {"task": task, "model": model} | options | sizes
-    about.pop("data", None)
-    checkpoints = Checkpoints(out, checkpoint_every, about, data)
-    if checkpoints.path.exists() and not resume:
-        raise ValueError(
-            f"there is a run in {out}: go on with it by --resume, or name another"
-            " folder"
-        )
+        given = dict(validate_by=validate_by, patience=patience)
+        registry.refuse(given, "without --validate-every")
+    from attention_course import runs
 
-    fabric = launch(device, precision)
-    its_task = registry.make_task(task, **options)
-    torch.manual_seed(seed)
-    its_model = registry.make_model(
-        model, its_task.source_size, its_task.target_size, **sizes
-    )
-    # what dropout drops differs from process to process
-    torch.manual_seed(seed + fabric.global_rank)
-    fabric.print(
-        f"{task}, {model}: {parameters(its_model):,} parameters, on {fabric.world_size}"
-        f" x {fabric.device.type}"
-    )
-    if length := its_task.length:
-        drawn = shuffled_forever(its_task.train, batch_size, seed, length)
-        share = padded_share(
-            islice(drawn, math.ceil(len(its_task.train) / batch_size)), length
-        )
-        fabric.print(f"batches are grouped by length: {share:.1%} of them is padding")
-    validate = (
-        (lambda model: -validation_loss(model, its_task))
-        if validate_by != By.score
-        else None
-    )
-    history = train(its_model, its_task, config, fabric, validate, checkpoints)
-    fabric.print(
-        f"{len(history)} steps in {history[-1].seconds:.0f} s; loss"
-        f" {history[-1].loss:.3f} nats per token"
+    runs.train_run(
+        runs.About(task, options, model, sizes),
+        out,
+        runs.TrainConfig(
+            steps=steps,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            warmup_steps=warmup,
+            clip_norm=clip,
+            label_smoothing=label_smoothing,
+            teacher_forcing=teacher_forcing,
+            validate_every=validate_every,
+            patience=patience,
+            seed=seed,
+        ),
+        by_score=validate_by == By.score,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        device=device.value,
+        precision=precision.value,
     )
 
 
@@ -316,7 +241,9 @@ def translate_command(
 ) -> None:
     """Decode sources with a trained model."""
     decoding = decoding_of(beam_size, length_penalty)
-    task, model = load(run, data, device)
+    from attention_course import runs
+
+    task, model = runs.load(run, data, device.value)
     if not task.translates:
         raise ValueError(
             f"{task.name} is no task of texts in and texts out; see what its model can"
@@ -358,142 +285,21 @@ def evaluate_command(
 ) -> None:
     """Score a trained model on held-out examples."""
     decoding = decoding_of(beam_size, length_penalty)
-    task, model = load(run, data, device)
-    if not isinstance(task, SequenceTask):
-        refuse(list(decoding), decoding, f"for the task {task.name}")
-    examples = getattr(task, split)
-    typer.echo(
-        f"{task.name}, {split}: {len(examples):,} examples; {parameters(model):,}"
-        " parameters"
-    )
-    predictions = task.predict(model, examples, **decoding)
-    if isinstance(task, SequenceTask):
-        texts = [task.text(prediction) for prediction in predictions]
-        report_sequences(task, model, examples, predictions)
-    else:
-        texts = [" ".join(prediction) for prediction in predictions]
-        typer.echo(f"{task.metric} {task.score(model, examples):.4f}")
-        if any(example.gold for example in examples):
-            typer.echo(f"alignment hit rate {task.hit_rate(model, examples):.4f}")
+    from attention_course import runs
+
+    task, model = runs.load(run, data, device.value)
+    texts = runs.evaluate_run(task, model, split.value, decoding)
     if out:
         out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
-def report_sequences(
-    task: SequenceTask,
-    model: EncoderDecoder,
-    examples: Sequence[Any],
-    predictions: Sequence[Any],
-) -> None:
-    """Print what predicted sequences score, and their alignments where the right ones
-    are known."""
-    targets = [example.target for example in examples]
-    typer.echo(f"exact match {exact_match(predictions, targets):.4f}")
-    typer.echo(f"token accuracy {token_accuracy(predictions, targets):.4f}")
-    if isinstance(task, TranslationTask):
-        for score in text_scores(
-            [task.text(p) for p in predictions], [task.text(t) for t in targets]
-        ):
-            typer.echo(score)
-    if any(any(example.gold) for example in examples):
-        evaluation = evaluate(model, task, examples)
-        if evaluation.hit_rate is not None:
-            typer.echo(f"alignment hit rate {evaluation.hit_rate:.4f}")
-            typer.echo(f"alignment error rate {evaluation.alignment_error:.4f}")
-
-
-def load(folder: Path, data: Path | None, device: Device) -> tuple[Any, Any]:
-    """Make the task and the model of a run again, the model with its best weights, or
-    the last ones."""
-    state = read(folder)
-    about = state["about"]
-    if "task" not in about or "model" not in about:
-        raise ValueError(
-            f"the checkpoint in {folder} does not say its task and model: it was not"
-            " made by train"
-        )
-    task_row = registry.find_task(about["task"])
-    if data and "data" not in task_row.options:
-        refuse(["data"], {"data": data}, f"for the task {about['task']}")
-    known = about | {"data": data or state.get("data")}
-    task = registry.make_task(
-        about["task"], **{name: known[name] for name in task_row.options}
-    )
-    sizes = registry.find_model(about["model"], about["task"]).sizes
-    model = registry.make_model(
-        about["model"],
-        task.source_size,
-        task.target_size,
-        **{name: about[name] for name in sizes},
-    )
-    model.load_state_dict(state["best"][2] if state["best"] else state["model"])
-    return task, model.to(launch(device, Precision.single).device).eval()
-
-
-def taken(
-    given: Mapping[str, Any], defaults: Mapping[str, Any], names: Sequence[str], to: str
-) -> dict[str, Any]:
-    """Return the options that a task or a model takes; refuse others that are given.
-
-    Args:
-        given: by name; None: it was left to its default.
-        defaults: by name.
-        names: of those that are taken.
-        to: what takes them.
-
-    Returns:
-        Values by name.
-
-    Raises:
-        ValueError: an option was given that does nothing.
-    """
-    refuse([name for name in given if name not in names], given, to)
-    return {
-        name: defaults[name] if given[name] is None else given[name] for name in names
-    }
-
-
-def refuse(names: Sequence[str], given: Mapping[str, Any], why: str) -> None:
-    """Refuse options that were given where nothing would come of them."""
-    for name in names:
-        if given[name] is not None:
-            raise ValueError(f"--{name.replace('_', '-')} does nothing {why}")
-
-
 def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
     """Return how to decode, as far as the command says it."""
-    given = {"beam_size": beam_size, "length_penalty": length_penalty}
     if beam_size in (None, 1):
-        refuse(["length_penalty"], given, "without a --beam-size above 1")
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def parameters(model: nn.Module) -> int:
-    """Count a model's parameters."""
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def launch(device: Device, precision: Precision) -> Fabric:
-    """Start Fabric with as many processes as `torchrun` has started, or one."""
-    here, nodes = (
-        int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
-        int(os.environ.get("GROUP_WORLD_SIZE", "1")),
-    )
-    if device == Device.cuda and torch.cuda.device_count() < here:
-        raise ValueError(
-            f"{here} GPUs are needed, one for each process, and"
-            f" {torch.cuda.device_count()} are here"
-        )
-    strategy = "ddp" if here * nodes > 1 else "auto"
-    fabric = Fabric(
-        accelerator=device,
-        strategy=strategy,
-        devices=here,
-        num_nodes=nodes,
-        precision=precision.value,
-    )
-    fabric.launch()
-    return fabric
+        given = dict(length_penalty=length_penalty)
+        registry.refuse(given, "without a --beam-size above 1")
+    asked = dict(beam_size=beam_size, length_penalty=length_penalty)
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def main() -> None:

@@ -21,13 +21,25 @@ class Kind(Enum):
     IMAGE_CLASSES = auto()  # an image in, one label
 
 
+class Option(NamedTuple):
+    """What some tasks may be asked for, or a size that some models have.
+
+    Attributes:
+        default: what is usual.
+        meaning: for people.
+    """
+
+    default: Any
+    meaning: str
+
+
 class TaskRow(NamedTuple):
     """A row of the table of tasks.
 
     Attributes:
         kind: says which models learn it.
         maker: where the function is that makes it, below `attention_course.tasks`.
-        options: what may be asked of it, as the function's arguments are called.
+        options: which of `OPTIONS` it takes; the function has arguments of these names.
         settings: arguments that make it the task of this name.
     """
 
@@ -68,15 +80,22 @@ TASKS = {
     "tagging": TaskRow(Kind.TAGS, "tagging:tagging"),
 }
 
-# What may be asked of some tasks, and what is usual: the folder of a corpus, subwords
-# per language, letters in the longest string.
-OPTIONS: dict[str, Any] = {"data": None, "vocab_size": 4_000, "max_length": 20}
-
-# How large a model is: the width of embeddings, and of a Transformer's states; the
-# width of recurrent states and of what compares them, and inside a Transformer's
-# feed-forward networks; layers of the encoder, and of a GNMT and a Transformer on each
-# side; heads of a Transformer; the share that training drops.
-SIZES = {"dim": 32, "hidden_dim": 64, "layers": 2, "heads": 4, "dropout": 0.0}
+OPTIONS = {
+    "data": Option(None, "Folder of the corpus, for a task that has one."),
+    "vocab_size": Option(4_000, "Subwords per language (multi30k)."),
+    "max_length": Option(20, "Letters in the longest string (reversal)."),
+}
+SIZES = {
+    "dim": Option(32, "Width of embeddings, and of a Transformer's states."),
+    "hidden_dim": Option(
+        64, "Width of recurrent states; inside feed-forward networks."
+    ),
+    "layers": Option(
+        2, "Layers of the encoder; of gnmt and transformer, on each side."
+    ),
+    "heads": Option(4, "Heads of a Transformer."),
+    "dropout": Option(0.0, "Share that training drops."),
+}
 
 WIDTHS = ("dim", "hidden_dim")
 STACK = (*WIDTHS, "layers")
@@ -225,6 +244,68 @@ def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> A
             return models.frame_labeller(*ends, *widths, layers)
         case "image-classifier":
             return models.image_classifier(*ends, hidden_dim, additive(1))
+
+
+def options_of(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose the options that a task takes.
+
+    Args:
+        task: its name.
+        given: values by names of `OPTIONS`; None: left to its default.
+
+    Returns:
+        Values by name, for `make_task`.
+
+    Raises:
+        ValueError: there is no such task, or an option was given that does nothing.
+    """
+    return _taken(given, OPTIONS, find_task(task).options, f"for the task {task}")
+
+
+def sizes_of(model: str, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose the sizes that a model takes.
+
+    Args:
+        model: its name.
+        task: the name of what it is to learn.
+        given: values by names of `SIZES`; None: left to its default.
+
+    Returns:
+        Values by name, for `make_model`.
+
+    Raises:
+        ValueError: there is no such task, no such model for it, or a size was given
+            that does nothing.
+    """
+    return _taken(given, SIZES, find_model(model, task).sizes, f"for the model {model}")
+
+
+def refuse(given: Mapping[str, Any], why: str) -> None:
+    """Refuse options that would do nothing.
+
+    Args:
+        given: values by name; None: it was not given.
+        why: ends the sentence.
+
+    Raises:
+        ValueError: one of them was given.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"--{name.replace('_', '-')} does nothing {why}")
+
+
+def _taken(
+    given: Mapping[str, Any],
+    options: Mapping[str, Option],
+    names: tuple[str, ...],
+    why: str,
+) -> dict[str, Any]:
+    refuse({name: given[name] for name in given if name not in names}, why)
+    return {
+        name: options[name].default if given[name] is None else given[name]
+        for name in names
+    }
 
 
 def _find(table: Mapping[str, Any], what: str, name: str) -> Any:
