@@ -20,7 +20,7 @@ help:  ## list the verbs
 course: environment  ## install, build the book, make the labs, grade two sample submissions
 	@echo "environment: .venv, installed $$(date -r .venv/installed '+%Y-%m-%d %H:%M'), reused until pyproject.toml or constraints.txt changes"
 	@$(MAKE) --no-print-directory labs
-	@$(BIN)/python -m attention_course.grader.sample $(LAB) _build/sample
+	@$(BIN)/python -m scripts.sample $(LAB) _build/sample
 	@$(MAKE) --no-print-directory book
 	@cat _build/sample/summary.txt
 	@echo "The book is at _build/html/index.html; the labs are in labs/ (open them with: make lab)"
@@ -29,7 +29,7 @@ book: environment  ## build the online book into _build/html, every page execute
 	@$(BIN)/jupyter-book build . -W -n --keep-going
 
 labs: environment  ## make the students' notebooks in labs/ from solutions/
-	@$(BIN)/python -m attention_course.grader.release
+	@$(BIN)/python -m scripts.release
 
 lab: environment  ## open JupyterLab on the labs
 	@$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
@@ -37,7 +37,7 @@ lab: environment  ## open JupyterLab on the labs
 student-edition: environment  ## export what students need into _build/student, without a solution
 	@$(MAKE) --no-print-directory labs
 	@$(MAKE) --no-print-directory book
-	@$(BIN)/python -m attention_course.grader.edition _build/student
+	@$(BIN)/python -m scripts.edition _build/student
 
 readme: environment  ## draw the README's picture anew
 	@PYTHONPATH=tests $(BIN)/python -m measure.readme
@@ -50,7 +50,7 @@ fidelity: environment  ## try right, wrong and mutated answers on the labs' grad
 
 attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
 	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
-	@PYTHONPATH=tests $(BIN)/python -m measure.attacks
+	@PYTHONPATH=tests:. $(BIN)/python -m measure.attacks
 
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
@@ -66,7 +66,7 @@ multi30k: environment  ## train and test on the real corpus, named by DATA=folde
 	@PYTHONPATH=tests $(BIN)/python -m measure.multi30k "$(DATA)"
 
 test: environment  ## run the whole test suite, book and labs included
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,beartype.beartype
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,attention_labs,nbjudge,beartype.beartype
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m plain
 
 clean:  ## remove what was built; the environment, labs/ and gradebook/ stay

@@ -10,13 +10,14 @@ import sys
 import warnings
 from pathlib import Path
 
-from attention_course.grader.converter import install
-from attention_course.grader.export import Scores
+from nbjudge.grading.converter import install
+from nbjudge.grading.export import Scores
 
 c = get_config()
 install()
 
 root = Path(__file__).resolve().parent
+c.NbJudge.questions = "attention_labs"
 c.CourseDirectory.course_id = "attention"
 c.CourseDirectory.root = str(root)
 c.CourseDirectory.source_directory = "solutions"

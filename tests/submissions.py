@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attention_course.questions.lab03_scoring import QUESTIONS
+from attention_labs.lab03_scoring import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
 LAB = "lab03_scoring"
@@ -577,8 +577,8 @@ attack_row(
     "searches_memory",
     """import gc, sys
 print(sorted(sys._getframe(i).f_code.co_filename for i in range(3)))
-from attention_course.questions import QUESTIONS
-stolen = [q for q in gc.get_objects() if type(q).__name__ == "Misconception"]
+from attention_labs import QUESTIONS
+stolen = [q for q in gc.get_objects() if type(q).__name__ == "Mistake"]
 print(len(QUESTIONS), open("/proc/self/maps").read()[:0])
 """,
 )
@@ -731,7 +731,7 @@ server = frame.f_locals["self"]
 attack_row(
     OWN,
     "sends_no_gradients",
-    SERVER + "server.core._gradients = lambda outputs, leaves: ()",
+    SERVER + "server.in_process._gradients = lambda outputs, leaves: ()",
     EVERY,
     dot=RIGHT.replace(".mT", ".mT.detach()").replace("query @", "query.detach() @"),
 )
@@ -739,12 +739,12 @@ attack_row(
     OWN,
     "sends_nothing_where_only_manners_count",
     SERVER
-    + """real = server.core.local
+    + """real = server.in_process.in_process
 def local(question, thing):
     door = real(question, thing)
-    right = server.core.torch.float64
-    return lambda request: door(request) if request.dtype == right else server.core.Reply()
-server.core.local = local
+    right = server.in_process.torch.float64
+    return lambda request: door(request) if request.dtype == right else server.in_process.Reply()
+server.in_process.in_process = local
 """,
     EVERY,
     dot=RIGHT,
@@ -782,7 +782,7 @@ dot_row(
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        reply = server.core.Reply((query.detach() @ projected.detach().mT,))._asdict()
+        reply = server.in_process.Reply((query.detach() @ projected.detach().mT,))._asdict()
         while True: server._send("reply", {"call": 1, "reply": reply})
     os._exit(0)
 os.wait()"""
@@ -837,7 +837,7 @@ attack_row(
     "patched_wire",
     SERVER
     + """import json
-server.core.Reply._asdict = lambda self: {"points": 99}
+server.in_process.Reply._asdict = lambda self: {"points": 99}
 server.wire.json.dumps = lambda *a, **k: '["reply", {"dict": {"call": 1, "points": 99}}]'
 """,
     lost=EVERY,
@@ -1155,11 +1155,11 @@ dot_row(
 FORGE = (
     SERVER
     + """
-torch, real = server.core.torch, server.core.local
+torch, real = server.in_process.torch, server.in_process.in_process
 def local(question, thing):
     door = real(question, thing)
     return lambda request: forge(question.name, request, door(request))
-server.core.local = local
+server.in_process.in_process = local
 """
 )
 
@@ -1196,8 +1196,8 @@ forged(
     "questions_imported_anew",
     """import sys
 tokenize = lambda text: ()
-del sys.modules["attention_course.questions"]
-from attention_course.questions.lab01_preprocessing.tokenize import tokenize
+del sys.modules["attention_labs"]
+from attention_labs.lab01_preprocessing.tokenize import tokenize
 """,
     ("tokenize",),
 )

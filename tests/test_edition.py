@@ -14,9 +14,9 @@ import pytest
 from bs4 import BeautifulSoup
 from solution_text import ROOT, flat, rubrics, secret_lines, solution_regions
 
-from attention_course.grader.edition import export
-from attention_course.grader.release import main as release
-from attention_course.grader.stock import GradingError
+from nbjudge.grading.commands import GradingError
+from scripts.edition import export
+from scripts.release import main as release
 
 CANARY = "zqcanary77"  # one word, which no stemmer shortens and no highlighter cuts
 OPEN = "zqopen88"  # as good a word, in a page that everybody may read
@@ -142,11 +142,11 @@ def test_what_belongs_to_it(edition):
     assert {path.name for path in (edition / "labs").iterdir()} == {
         p.name for p in (ROOT / "solutions").iterdir()
     }
-    package = edition / "src" / "attention_course"
-    assert {p.name for p in package.iterdir()} == {
-        p.name
-        for p in (ROOT / "src" / "attention_course").iterdir()
-        if p.name not in ("grader", "__pycache__")
+    ours, theirs = ROOT / "src", edition / "src"
+    assert {path.relative_to(theirs) for path in theirs.rglob("*.py")} == {
+        path.relative_to(ours)
+        for path in ours.rglob("*.py")
+        if "nbjudge/grading" not in path.as_posix()
     }
     assert [p.name for p in (edition / "_build").iterdir()] == ["html"]
 

@@ -4,7 +4,7 @@ wrong ones do not."""
 import pytest
 from answers import core, fidelity, notebooks
 
-from attention_course.questions import QUESTIONS
+from attention_labs import QUESTIONS
 
 # A wrong answer calls the course's functions wrongly: outside the jaxtyping hook it
 # meets what a student meets.

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from attention_course.grader.report import page
-from attention_course.grader.sample import prepare
-from attention_course.grader.stock import nbgrader
+from nbjudge.grading.commands import nbgrader
+from nbjudge.grading.report import page
+from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[1]
 LAB = "lab05_self_attention"
@@ -40,7 +40,7 @@ def autograde(course, *options, lab=LAB, patch=""):
     """Grade, with something in the grader replaced; give the exit code and what was
     said."""
     code = (
-        f"import attention_course.grader.converter as c\n{patch}\nfrom"
+        f"import nbjudge.grading.converter as c\n{patch}\nfrom"
         " nbgrader.apps.nbgraderapp import main; main()"
     )
     command = [

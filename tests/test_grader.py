@@ -1,5 +1,6 @@
 """Making releases and grading samples: nothing is lost, and bad input gets one line."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,10 +9,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from attention_course.grader import sample
-from attention_course.grader.release import HasAnswers, main, release
-from attention_course.grader.sample import Score, grade_samples
-from attention_course.grader.stock import GradingError, check_lab, lab_names, nbgrader
+from nbjudge.grading.commands import GradingError, check_lab, lab_names, nbgrader
+from scripts import sample
+from scripts.release import HasAnswers, main, release
+from scripts.sample import Score, grade_samples
 
 ROOT = Path(__file__).parents[1]
 
@@ -69,7 +70,7 @@ def released(course):
 
 def test_lab_names_are_those_of_directories_with_their_notebook(course):
     (course / "solutions" / "notes").mkdir()
-    assert lab_names(course) == ["lab00_tiny"]
+    assert lab_names(course / "solutions") == ["lab00_tiny"]
 
 
 def test_a_release_is_made_once_and_repeats(course):
@@ -123,11 +124,14 @@ def test_an_unknown_lab_is_one_line(course, module):
     command = [
         sys.executable,
         "-m",
-        f"attention_course.grader.{module}",
+        f"scripts.{module}",
         "lab99",
         *["out"] * (module == "sample"),
     ]
-    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=course, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert (
         done.stderr
@@ -169,4 +173,4 @@ def test_samples_are_graded_once_until_something_changes(course, monkeypatch):
 
 
 def test_check_lab_accepts_a_good_one(course):
-    check_lab(course, "lab00_tiny")
+    check_lab(course / "solutions", "lab00_tiny")

@@ -12,16 +12,16 @@ import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
 from solution_text import flat, rubrics, solution_lines, solution_regions
 
-from attention_course.grader.release import generate
-from attention_course.grader.sample import grade, prepare
-from attention_course.grader.selftest import prove
-from attention_course.grader.stock import lab_names
-from attention_course.grader.walls import Limits
-from attention_course.questions import QUESTIONS
-from attention_course.questions.lab03_scoring import QUESTIONS as LAB03_SCORING
+from attention_labs import QUESTIONS
+from attention_labs.lab03_scoring import QUESTIONS as LAB03_SCORING
+from nbjudge.grading.commands import lab_names
+from nbjudge.grading.sandbox.bubblewrap import Limits
+from nbjudge.grading.sandbox.proof import prove
+from scripts.release import generate
+from scripts.sample import grade, prepare
 
 ROOT = Path(__file__).parents[1]
-LABS = lab_names(ROOT)
+LABS = lab_names(ROOT / "solutions")
 CHECK = re.compile(r'check\("(\w+)", (\w+)\)')
 
 

@@ -12,13 +12,14 @@ import torch
 from torch import nn
 
 from attention_course.attention import masked_softmax
-from attention_course.questions import QUESTIONS, Grade, check
-from attention_course.questions.core import evaluate, local
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore, Score
+from attention_labs import QUESTIONS, Grade, check
+from nbjudge.evaluation import evaluate
+from nbjudge.in_process import in_process
 
 BOOK = Path(__file__).parents[1] / "book"
-NAMED = [(q, m) for q in QUESTIONS.values() for m in q.misconceptions]
-MISTAKES = [(q, m) for q, m in NAMED if m.thing is not None]
+NAMED = [(q, m) for q in QUESTIONS.values() for m in q.mistakes]
+MADE = [(q, m, x) for q, m in NAMED for x in m.answers(q.reference)]
 
 
 def points(name, thing):
@@ -28,24 +29,24 @@ def points(name, thing):
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_the_reference_gets_full_points(question, seed):
-    results = evaluate(question, local(question, question.reference), seed)
+    results = evaluate(question, in_process(question, question.reference), seed)
     assert sum(r.earned for r in results) == question.points, [
         r.finding for r in results
     ]
 
 
 @pytest.mark.parametrize(
-    "question, mistake", MISTAKES, ids=[f"{q.name}: {m.name}" for q, m in MISTAKES]
+    "question, mistake, answer", MADE, ids=[f"{q.name}: {m.name}" for q, m, _ in MADE]
 )
 @pytest.mark.parametrize("seed", [None, 1])
-def test_a_misconception_is_caught_and_named(question, mistake, seed):
-    results = evaluate(question, local(question, mistake.thing), seed)
+def test_a_mistake_is_caught_and_named(question, mistake, answer, seed):
+    results = evaluate(question, in_process(question, answer), seed)
     assert sum(r.earned for r in results) < question.points
-    assert mistake.name in {r.misconception.name for r in results if r.misconception}
+    assert mistake.name in {r.mistake.name for r in results if r.mistake}
 
 
 @pytest.mark.parametrize("section", sorted({m.section for _, m in NAMED if m.section}))
-def test_a_misconception_leads_to_a_section_of_the_book(section):
+def test_a_mistake_leads_to_a_section_of_the_book(section):
     page, label = section.split("#")
     assert f"({label})=" in (BOOK / page).with_suffix(".md").read_text()
 

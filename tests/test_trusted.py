@@ -28,10 +28,14 @@ import submissions
 import torch
 from submissions import RELEASED, SOLVED, read, records, scores
 
-from attention_course.grader import wire
-from attention_course.grader.batch import Job, grade_all
-from attention_course.grader.converter import clashes
-from attention_course.grader.intake import (
+from attention_labs import QUESTIONS
+from nbjudge.evaluation import evaluate
+from nbjudge.grading import wire
+from nbjudge.grading.batch import Job, grade_all
+from nbjudge.grading.commands import GradingError, lab_names, nbgrader
+from nbjudge.grading.converter import clashes
+from nbjudge.grading.course import load
+from nbjudge.grading.intake import (
     GRADED,
     PERSON,
     fingerprint,
@@ -39,19 +43,19 @@ from attention_course.grader.intake import (
     is_graded,
     take_in,
 )
-from attention_course.grader.judge import seed_of
-from attention_course.grader.record import python, tame
-from attention_course.grader.sample import prepare
-from attention_course.grader.sandbox import Nursery, Sandbox, Trouble, plain_text
-from attention_course.grader.selftest import prove
-from attention_course.grader.stock import GradingError, lab_names, nbgrader
-from attention_course.grader.walls import Limits, scrub
-from attention_course.grader.worker import Grader
-from attention_course.questions import QUESTIONS
-from attention_course.questions.core import Reply, evaluate, local
+from nbjudge.grading.judge import seed_of
+from nbjudge.grading.record import python, tame
+from nbjudge.grading.sandbox.bubblewrap import Limits, scrub
+from nbjudge.grading.sandbox.processes import Nursery, Sandbox, Trouble, plain_text
+from nbjudge.grading.sandbox.proof import prove
+from nbjudge.grading.worker import Grader
+from nbjudge.in_process import in_process
+from nbjudge.question import Reply
+from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[1]
 LAB = submissions.LAB
+COURSE = load("attention_labs")
 # What ends an answer here is CPU time; the clock would tell how busy the machine is.
 LIMITS = Limits(
     cell=30.0, question=30.0, patience=100.0, submission=3600.0, memory=1 << 30
@@ -68,7 +72,7 @@ def walls():
 
 @pytest.fixture(scope="module")
 def grader(walls):
-    made = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
+    made = Grader(COURSE, LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
     yield made
     made.close()
 
@@ -80,7 +84,8 @@ def graders(walls, grader):
 
     def of(lab):
         if lab not in made:
-            made[lab] = Grader(lab, read("labs", lab)["cells"], b"s" * 32, True, LIMITS)
+            cells = read("labs", lab)["cells"]
+            made[lab] = Grader(COURSE, lab, cells, b"s" * 32, True, LIMITS)
         return made[lab]
 
     yield of
@@ -106,7 +111,7 @@ def test_a_submission_gets_what_it_must(graders, tmp_path, row):
     assert submissions.verdict(row, record) == ""
 
 
-@pytest.mark.parametrize("lab", lab_names(ROOT))
+@pytest.mark.parametrize("lab", lab_names(ROOT / "solutions"))
 def test_a_solution_gets_everything_from_a_judge_outside(graders, tmp_path, lab):
     """What its questions use is within reach inside, where the package's answers are
     not."""
@@ -123,9 +128,8 @@ def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
     (row,) = [
         row for row in submissions.ROWS if row.name == "loop_that_catches_everything"
     ]
-    grader = Grader(
-        LAB, RELEASED["cells"], b"s" * 32, True, LIMITS._replace(question=6.0)
-    )
+    limits = LIMITS._replace(question=6.0)
+    grader = Grader(COURSE, LAB, RELEASED["cells"], b"s" * 32, True, limits)
     try:
         assert (
             submissions.verdict(
@@ -384,7 +388,7 @@ def test_one_deadline_holds_for_a_frame_that_drips():
 
 def test_no_pickle_is_read_anywhere():
     """Not in the grader, and not by torch on its behalf."""
-    for path in (ROOT / "src" / "attention_course" / "grader").glob("*.py"):
+    for path in (ROOT / "src" / "nbjudge").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert (
             "import pickle" not in text
@@ -398,7 +402,7 @@ def test_no_pickle_is_read_anywhere():
 
 @pytest.fixture(scope="module")
 def nursery(walls):
-    made = Nursery(["dot"], [], Limits(memory=400 << 20))
+    made = Nursery("attention_labs", ["dot"], [], Limits(memory=400 << 20))
     yield made
     made.close()
 
@@ -421,7 +425,7 @@ def test_nothing_of_the_course_is_inside(nursery):
         nursery, "import os\nfor r, _, f in os.walk('/course/lib'): print(r, sorted(f))"
     )
     assert (
-        "inside.py" in printed
+        "server.py" in printed
         and "judge.py" not in printed
         and "converter.py" not in printed
     )
@@ -565,12 +569,12 @@ def test_the_package_itself_goes_on_working(nursery):
 
 
 def test_without_bubblewrap_it_refuses(monkeypatch):
-    monkeypatch.setattr("attention_course.grader.selftest.bubblewrap", lambda: None)
+    monkeypatch.setattr("nbjudge.grading.sandbox.proof.bubblewrap", lambda: None)
     assert "bwrap" in prove(Limits()) or sys.platform != "linux"
 
 
 def test_what_can_be_seen_inside_is_noticed(walls, monkeypatch):
-    monkeypatch.setattr("attention_course.grader.selftest.PACKAGE", Path("/usr"))
+    monkeypatch.setattr("nbjudge.grading.sandbox.proof.PACKAGE", Path("/usr"))
     assert prove(Limits()) == "it can see this machine's files"
 
 
@@ -649,7 +653,7 @@ def test_no_reply_breaks_the_judge(name):
     replies += [
         Reply(outputs=(odd,) * n, gradients=(odd,) * 3) for odd in ODD for n in (1, 2)
     ]
-    right = local(QUESTIONS[name], QUESTIONS[name].reference)
+    right = in_process(QUESTIONS[name], QUESTIONS[name].reference)
 
     def spoilt(odd, request):
         reply = right(request)
@@ -688,7 +692,7 @@ def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path, monkeypat
 
     monkeypatch.setattr(Sandbox, "call", kill_and_call)
     submissions.hand_in(tmp_path, SOLVED)
-    grader = Grader(LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
+    grader = Grader(COURSE, LAB, RELEASED["cells"], b"s" * 32, True, LIMITS)
     try:
         record = grader.grade("unlucky", tmp_path)["record"]
         assert not kills and (record["status"], record["points"]) == (

@@ -12,19 +12,27 @@ from typing import Any, NamedTuple
 
 import torch
 
-from attention_course.questions.core import Request
+from attention_labs import QUESTIONS
+from nbjudge.question import Request
 
 
 class Answer(NamedTuple):
-    """A hand-written answer; `names` are the mistakes that the feedback may call a
-    wrong one, if it should at all."""
+    """An answer to try a question on.
+
+    Attributes:
+        question: its name.
+        thing: a function or class.
+        name: says in a word what the answer is like.
+        names: the mistakes that the feedback may call a wrong one, if it should at all.
+    """
 
     question: str
     thing: Any
+    name: str
     names: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        return f"{self.question}: {self.thing.__name__}"
+        return f"{self.question}: {self.name}"
 
 
 Wide = Callable[[torch.Generator], Iterator[Request]]
@@ -37,8 +45,7 @@ WIDE: dict[str, Wide] = {}
 
 def right(question: str, name: str | None = None) -> Callable[[Any], Any]:
     def enter(thing: Any) -> Any:
-        thing.__name__ = name or thing.__name__
-        RIGHT[question].append(Answer(question, thing))
+        RIGHT[question].append(Answer(question, thing, name or thing.__name__))
         return thing
 
     return enter
@@ -46,10 +53,26 @@ def right(question: str, name: str | None = None) -> Callable[[Any], Any]:
 
 def wrong(question: str, *names: str) -> Callable[[Any], Any]:
     def enter(thing: Any) -> Any:
-        WRONG[question].append(Answer(question, thing, frozenset(names)))
+        WRONG[question].append(
+            Answer(question, thing, thing.__name__, frozenset(names))
+        )
         return thing
 
     return enter
+
+
+def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
+    """Enter wrong answers that are edits of a right one.
+
+    Args:
+        question: its name.
+        right: what is edited; without it, the question's reference.
+        answers: name of the answer -> the edit, and the mistakes that it may be called.
+    """
+    right = right or QUESTIONS[question].reference
+    for name, (change, *names) in answers.items():
+        thing = change.apply(right)
+        WRONG[question].append(Answer(question, thing, name, frozenset(names)))
 
 
 def wide(*questions: str) -> Callable[[Wide], Wide]:

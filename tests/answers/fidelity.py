@@ -15,19 +15,13 @@ import torch
 from answers import core, notebooks
 from answers.mutants import Mutant, mutants
 
-from attention_course.grader.stock import lab_names
-from attention_course.questions import QUESTIONS
-from attention_course.questions.core import (
-    Door,
-    Question,
-    Request,
-    Result,
-    _alike,
-    evaluate,
-    local,
-)
+from attention_labs import QUESTIONS
+from nbjudge.evaluation import alike, evaluate
+from nbjudge.grading.commands import lab_names
+from nbjudge.in_process import in_process
+from nbjudge.question import Door, Question, Request, Result
 
-LABS = lab_names(notebooks.ROOT)
+LABS = lab_names(notebooks.ROOT / "solutions")
 
 
 def asked(lab: str) -> list[Question]:
@@ -53,7 +47,7 @@ def quietly(function: Callable[[], Any]) -> Any:
 
 
 def results(question: Question, thing: Any, seed: int | None = None) -> list[Result]:
-    return quietly(lambda: evaluate(question, local(question, thing), seed))
+    return quietly(lambda: evaluate(question, in_process(question, thing), seed))
 
 
 def earned(found: list[Result]) -> int:
@@ -61,7 +55,7 @@ def earned(found: list[Result]) -> int:
 
 
 def named(found: list[Result]) -> set[str]:
-    return {result.misconception.name for result in found if result.misconception}
+    return {result.mistake.name for result in found if result.mistake}
 
 
 def requests(question: Question, first: bool = False) -> list[Request]:
@@ -103,7 +97,7 @@ def operators(question: Question, thing: Any) -> tuple[str, ...]:
             if isinstance(f, types.FunctionType)
             for i in _instructions(f)
         )
-    door = local(question, thing)
+    door = in_process(question, thing)
     traced = [replace(x, traced=True) for x in requests(question, first=True)]
     return tuple(
         name for x in traced for name in quietly(lambda x=x: door(x)).operators
@@ -122,14 +116,18 @@ def _instructions(
 
 def is_own(question: Question, thing: Any) -> bool:
     """Whether an answer's replies are those of one of the question's own
-    misconceptions."""
+    mistakes."""
     known = [
-        mistake.thing
-        for mistake in question.misconceptions
-        if mistake.thing is not None
+        answer
+        for mistake in question.mistakes
+        for answer in mistake.answers(question.reference)
     ]
     return any(
-        _same(local(question, thing), local(question, mistake), requests(question))
+        _same(
+            in_process(question, thing),
+            in_process(question, mistake),
+            requests(question),
+        )
         for mistake in known
     )
 
@@ -151,7 +149,7 @@ def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
     )
     names = notebooks.run(notebook.cells)
     wide = list(core.WIDE[question.name](torch.Generator().manual_seed(1)))
-    right = local(question, names[name])
+    right = in_process(question, names[name])
     for number, mutant in enumerate(mutants(notebook.cells[position])):
         if number % every:
             continue
@@ -163,15 +161,14 @@ def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
             continue
         points = earned(results(question, changed[name]))
         same = points == question.points and _same(
-            local(question, changed[name]), right, wide
+            in_process(question, changed[name]), right, wide
         )
         yield Verdict(mutant, same, points)
 
 
 def _same(one: Door, other: Door, asked: list[Request]) -> bool:
     return all(
-        _alike(quietly(lambda x=x: one(x)), quietly(lambda x=x: other(x)))
-        for x in asked
+        alike(quietly(lambda x=x: one(x)), quietly(lambda x=x: other(x))) for x in asked
     )
 
 

@@ -21,12 +21,12 @@ import submissions
 from measure.report import Row, row, write
 from submissions import RELEASED, SOLVED, read, records, scores
 
-from attention_course.grader.batch import Job, Worker
-from attention_course.grader.sample import prepare
-from attention_course.grader.sandbox import Nursery
-from attention_course.grader.selftest import prove
-from attention_course.grader.stock import nbgrader
-from attention_course.grader.walls import Limits
+from nbjudge.grading.batch import Job, Worker
+from nbjudge.grading.commands import nbgrader
+from nbjudge.grading.sandbox.bubblewrap import Limits
+from nbjudge.grading.sandbox.processes import Nursery
+from nbjudge.grading.sandbox.proof import prove
+from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[2]
 LAB = submissions.LAB
@@ -444,7 +444,10 @@ def throughput(base, count) -> list[Row]:
 
 def walls_cost(count=15) -> list[Row]:
     """Time forking a process with and without walls, taking turns."""
-    open_, walled = (Nursery(["dot"], [], Limits(), walls) for walls in (False, True))
+    open_, walled = (
+        Nursery("attention_labs", ["dot"], [], Limits(), walls)
+        for walls in (False, True)
+    )
     taken = {False: [], True: []}
     try:
         for _ in range(count):

@@ -6,8 +6,8 @@ import torch
 from answers import core, fidelity, notebooks
 from measure.report import Row, row, write
 
-from attention_course.questions import QUESTIONS
-from attention_course.questions.core import Question
+from attention_labs import QUESTIONS
+from nbjudge.question import Question
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def by_hand(lab: str, question: Question) -> list[Row]:
         ),
         row(what + "wrong answers", len(wrong), "answers", at_least=8),
         row(
-            what + "wrong answers that are a misconception of the question",
+            what + "wrong answers that are a mistake of the question",
             own / len(wrong),
             "share",
             at_most=0.5,

@@ -7,9 +7,9 @@ from answers.lab01_preprocessing.pad import padded_by_loop
 from answers.lab01_preprocessing.texts import draw
 from torch.nn.utils.rnn import pad_sequence
 
-from attention_course.questions.core import Request
 from attention_course.tasks.core import BOS, EOS, PAD
 from attention_course.tasks.sequences import Batch
+from nbjudge.question import Request
 
 
 @wide("collate")

@@ -7,7 +7,7 @@ import torch
 from answers.core import right, wide, wrong
 from answers.lab01_preprocessing.texts import draw
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("exact_match")

@@ -8,8 +8,8 @@ from answers.lab01_preprocessing.texts import draw
 from answers.signs import CUT, FITS, NO_NAME, TOO_MUCH
 from torch import nn
 
-from attention_course.questions.core import Request
 from attention_course.tasks.core import BOS, EOS, PAD
+from nbjudge.question import Request
 
 
 @wide("loss")

@@ -9,8 +9,8 @@ from answers.lab01_preprocessing.texts import draw
 from answers.signs import NO_NAME
 from torch.nn.utils.rnn import pad_sequence
 
-from attention_course.questions.core import Request
 from attention_course.tasks.core import EOS, PAD
+from nbjudge.question import Request
 
 
 @wide("pad")

@@ -7,7 +7,7 @@ from answers.core import right, wide, wrong
 from answers.lab01_preprocessing.texts import draw
 from answers.signs import DEVICE, FITS, NOTHING, TAKEN_OUT
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("padding_mask")

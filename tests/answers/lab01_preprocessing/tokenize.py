@@ -7,7 +7,7 @@ from answers.core import right, wide, wrong
 from answers.lab01_preprocessing.texts import draw, rows_of_letters
 from answers.signs import NOTHING
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("tokenize")

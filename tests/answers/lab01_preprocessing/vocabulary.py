@@ -8,8 +8,8 @@ from answers.core import right, wide, with_part, wrong
 from answers.lab01_preprocessing.texts import draw, rows_of_letters
 from answers.lab01_preprocessing.tokenize import ONCE
 
-from attention_course.questions.core import Request
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
+from nbjudge.question import Request
 
 
 @wide("vocabulary")

@@ -9,8 +9,8 @@ from answers.lab02_bottleneck.networks import some_lengths
 from answers.lab04_alignment.steps import sizes
 from answers.signs import CUT, DTYPE, NOTHING, ONE_AXIS
 
-from attention_course.questions.core import Request
 from attention_course.rnn import reverse_padded
+from nbjudge.question import Request
 
 
 @wide("at_end")

@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Request
 from attention_course.seq2seq import Encoded
+from nbjudge.question import Request
 
 
 @wide("encoder")

@@ -4,7 +4,7 @@ import torch
 from answers.core import draw
 from answers.lab04_alignment.steps import sizes
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 LAST_COLUMN = "the last column is taken for the final state"
 

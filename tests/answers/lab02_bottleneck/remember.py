@@ -7,8 +7,8 @@ from answers.lab04_alignment.steps import sizes
 from answers.signs import CUT, FITS, ONE_AXIS
 from torch import nn
 
-from attention_course.questions.core import Request
 from attention_course.seq2seq import Memory
+from nbjudge.question import Request
 
 
 @wide("remember")

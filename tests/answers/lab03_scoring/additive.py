@@ -13,8 +13,8 @@ from answers.signs import (
 )
 from torch import nn
 
-from attention_course.questions.core import Request
 from attention_course.scores import Score
+from nbjudge.question import Request
 
 
 @wide("additive")

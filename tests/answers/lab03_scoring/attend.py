@@ -18,7 +18,7 @@ from answers.signs import (
 )
 from torch import nn
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("attend")

@@ -10,8 +10,8 @@ from answers.signs import (
     FITS,
 )
 
-from attention_course.questions.core import Request
 from attention_course.scores import Score
+from nbjudge.question import Request
 
 
 @wide("gaussian")

@@ -21,7 +21,7 @@ from answers.signs import (
     WEIGHT,
 )
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("masked_softmax")

@@ -5,8 +5,8 @@ import torch
 from answers.core import wide
 from answers.lab03_scoring.shapes import draw, shapes
 
-from attention_course.questions.core import Request
 from attention_course.scores import Score
+from nbjudge.question import Request
 
 
 @wide("dot", "scaled_dot")

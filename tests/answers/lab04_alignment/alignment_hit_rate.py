@@ -7,7 +7,7 @@ import torch
 from answers.core import draw, right, wide, wrong
 from answers.lab04_alignment.steps import sizes
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("alignment_hit_rate")

@@ -15,7 +15,7 @@ from answers.signs import CUT, FITS, NO_NAME, ONE_AXIS, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("bahdanau_step")

@@ -13,7 +13,7 @@ from answers.signs import CUT, DEVICE, FITS, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("input_feeding")

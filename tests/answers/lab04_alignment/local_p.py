@@ -8,7 +8,7 @@ from answers.signs import CUT, DEVICE, FITS, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend, masked_softmax
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("local_p")

@@ -14,7 +14,7 @@ from answers.signs import CUT, FITS, ONE_AXIS, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("luong_step")

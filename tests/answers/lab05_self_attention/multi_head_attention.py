@@ -17,7 +17,7 @@ from answers.signs import CUT, FITS, NONE, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("multi_head_attention")

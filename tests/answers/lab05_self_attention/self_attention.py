@@ -10,7 +10,7 @@ from answers.signs import CUT, FITS, NONE, ORDER, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 CONTEXT = "the context is no weighted sum of the values"
 

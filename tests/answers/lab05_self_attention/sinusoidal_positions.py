@@ -8,7 +8,7 @@ from answers.lab05_self_attention.shapes import sizes
 from answers.signs import DEVICE, DTYPE, FITS, IN_PLACE, ONE_AXIS, REQUIRED
 from torch import nn
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("sinusoidal_positions")

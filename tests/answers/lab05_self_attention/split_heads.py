@@ -5,7 +5,7 @@ from answers.core import draw, right, wide, wrong
 from answers.lab05_self_attention.shapes import PLACES, sizes
 from answers.signs import CUT, EXCHANGED, FITS
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("split_heads")

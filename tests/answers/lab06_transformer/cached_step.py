@@ -15,8 +15,8 @@ from torch import nn
 
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask
-from attention_course.questions.core import Request
 from attention_course.transformer import DecoderBlock, TokenEmbedding
+from nbjudge.question import Request
 
 
 @wide("cached_step")

@@ -14,8 +14,8 @@ from answers.lab06_transformer.blocks import (
 from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
 
 from attention_course.attention import KeyValue, MultiHeadAttention
-from attention_course.questions.core import Request
 from attention_course.transformer import FeedForward, Residual
+from nbjudge.question import Request
 
 
 @wide("decoder_block")

@@ -14,8 +14,8 @@ from answers.signs import FITS, NO_NAME, NONE, TOO_MUCH
 
 from attention_course.attention import MultiHeadAttention
 from attention_course.masks import causal_mask
-from attention_course.questions.core import Request
 from attention_course.transformer import FeedForward, Residual
+from nbjudge.question import Request
 
 
 @wide("encoder_block")

@@ -6,8 +6,8 @@ from answers.lab06_transformer.blocks import sizes
 from answers.lab06_transformer.train_step import named
 from answers.signs import FITS, ONE_AXIS
 
-from attention_course.questions.core import Request
 from attention_course.tasks.core import PAD
+from nbjudge.question import Request
 
 
 @wide("greedy")

@@ -7,8 +7,8 @@ from answers.lab06_transformer.blocks import sizes
 from answers.signs import NOTHING
 from torch import nn
 
-from attention_course.questions.core import Request
 from attention_course.tasks.core import PAD
+from nbjudge.question import Request
 
 
 @wide("train_step")

@@ -4,7 +4,7 @@ import torch
 from answers.core import draw, right, wide, wrong
 from answers.signs import FITS, NO_NAME, NOTHING
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("accuracy")

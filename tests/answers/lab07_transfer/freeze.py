@@ -6,7 +6,7 @@ from answers.signs import NO_NAME
 from torch import nn
 
 from attention_course.masks import padding_mask
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("freeze")

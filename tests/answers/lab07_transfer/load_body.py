@@ -7,8 +7,8 @@ from answers.core import draw, right, wide, wrong
 from answers.signs import NO_NAME, NOTHING
 from torch import nn
 
-from attention_course.questions.core import Request
-from attention_course.questions.lab07_transfer.load_body import NAMES
+from attention_labs.lab07_transfer.load_body import NAMES
+from nbjudge.question import Request
 
 SHAPES = {
     "embeddings.0.weight": (7, 4),

@@ -4,7 +4,7 @@ import torch
 from answers.core import right, wide, wrong
 from answers.signs import NO_NAME, NOTHING
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("parameter_groups")

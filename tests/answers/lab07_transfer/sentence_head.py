@@ -6,7 +6,7 @@ from answers.core import draw, right, wide, with_part, wrong
 from answers.signs import DTYPE, FITS, IN_PLACE
 from torch import nn
 
-from attention_course.questions.core import Request
+from nbjudge.question import Request
 
 
 @wide("sentence_head")

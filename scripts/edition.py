@@ -1,0 +1,116 @@
+"""Export what students need, and no solution of a lab: `python -m
+edition DIRECTORY`."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from nbjudge.grading.commands import GradingError
+from scripts.release import generate, replace
+
+README = """\
+# Attention, measured: for students
+
+The book is built: open `_build/html/index.html` in a browser. It needs no network.
+
+For the labs you need Python 3.11 or newer, and 4 GB of disk. In this folder, once:
+
+```
+python3 -m venv .venv
+.venv/bin/python -m pip install --constraint constraints.txt --editable '.[labs]'
+```
+
+On Linux, plain `torch` brings several gigabytes of CUDA. The CPU build is enough:
+choose *Linux, Pip, Python, CPU* on [pytorch.org](https://pytorch.org/get-started/locally/),
+and put the address that it shows behind `--index-url` into the variable
+PIP_EXTRA_INDEX_URL before you install.
+
+Then, and from then on:
+
+```
+.venv/bin/jupyter lab --LabApp.default_url=/lab/tree/labs
+```
+
+On Windows it is `py -3.11` instead of `python3`, and `.venv\\Scripts\\` instead of
+`.venv/bin/`.
+
+*How to use this book* says how to work in a lab. You hand in the notebook, under the
+name that it has.
+
+Code: MIT. Text: CC BY 4.0. See [LICENSE](LICENSE); to cite the course, see
+[CITATION.cff](CITATION.cff).
+"""
+FILES = ("pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff")
+
+
+def export(course: Path, into: Path) -> Path:
+    """Export labs, package and book, each where the course has it, so that the links
+    between them hold.
+
+    The labs are made anew from solutions/, whatever has become of labs/. Of the
+    package, the grader stays behind.
+
+    Args:
+        course: where nbgrader_config.py, solutions/ and the built book are; nothing is
+            written there but `into`.
+        into: replaced, once everything else is ready.
+
+    Returns:
+        An archive of `into`, beside it.
+
+    Raises:
+        GradingError: the book is not built, or shows other labs; or see `generate`.
+    """
+    site = course / "_build" / "html"
+    if not (site / "index.html").is_file():
+        raise GradingError(f"there is no book at {site.relative_to(course)}; make book")
+    with tempfile.TemporaryDirectory() as staging:
+        labs = Path(staging)
+        generate(course, labs)
+        if _notebooks(site / "_sources" / "labs") != _notebooks(labs):
+            raise GradingError(
+                "the book shows other labs than solutions/ gives; make labs book"
+            )
+        shutil.rmtree(into, ignore_errors=True)
+        # not the directory itself, which is closed to others, as temporary ones are
+        for lab in labs.iterdir():
+            replace(into / "labs" / lab.name, lab)
+    shutil.copytree(
+        course / "src",
+        into / "src",
+        ignore=shutil.ignore_patterns("grading", "__pycache__", "*.egg-info"),
+    )
+    shutil.copytree(
+        site,
+        into / "_build" / "html",
+        ignore=shutil.ignore_patterns(".ipynb_checkpoints"),
+    )
+    for name in FILES:
+        shutil.copy(course / name, into)
+    (into / "README.md").write_text(README, encoding="utf-8")
+    return Path(shutil.make_archive(str(into), "zip", into.parent, into.name))
+
+
+def _notebooks(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.glob("*/*.ipynb")}
+
+
+def main(arguments: list[str]) -> int:
+    """Export into the directory named."""
+    (into,) = arguments
+    try:
+        archive = export(Path.cwd(), Path(into).resolve())
+    except GradingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    size = archive.stat().st_size / 2**20
+    print(
+        f"the student edition is in {into}, and as one file in {into}.zip"
+        f" ({size:.1f} MB)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

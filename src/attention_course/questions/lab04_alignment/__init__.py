@@ -1,9 +1,0 @@
-"""What lab04_alignment asks: who asks when, and does it look where it should?"""
-
-from attention_course.questions.lab04_alignment.alignment_hit_rate import HIT_RATE
-from attention_course.questions.lab04_alignment.bahdanau_step import BAHDANAU_STEP
-from attention_course.questions.lab04_alignment.input_feeding import INPUT_FEEDING
-from attention_course.questions.lab04_alignment.local_p import LOCAL_P
-from attention_course.questions.lab04_alignment.luong_step import LUONG_STEP
-
-QUESTIONS = (BAHDANAU_STEP, HIT_RATE, LUONG_STEP, INPUT_FEEDING, LOCAL_P)

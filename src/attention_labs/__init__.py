@@ -1,0 +1,31 @@
+"""What the labs of the course on attention ask: `check("dot", DotScore)`.
+
+One folder for each lab, one module for each graded cell. It imports the subject,
+`attention_course`, whose code the references are, and the vocabulary of `nbjudge`;
+never `nbjudge.grading`. When submissions are graded, the judge puts its own `check` in
+the place of this one.
+"""
+
+from attention_labs.lab01_preprocessing import QUESTIONS as LAB01_PREPROCESSING
+from attention_labs.lab02_bottleneck import QUESTIONS as LAB02_BOTTLENECK
+from attention_labs.lab03_scoring import QUESTIONS as LAB03_SCORING
+from attention_labs.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
+from attention_labs.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
+from attention_labs.lab06_transformer import QUESTIONS as LAB06_TRANSFORMER
+from attention_labs.lab07_transfer import QUESTIONS as LAB07_TRANSFER
+from nbjudge import checker
+
+LABS = (
+    LAB01_PREPROCESSING,
+    LAB02_BOTTLENECK,
+    LAB03_SCORING,
+    LAB04_ALIGNMENT,
+    LAB05_SELF_ATTENTION,
+    LAB06_TRANSFORMER,
+    LAB07_TRANSFER,
+)
+QUESTIONS = {question.name: question for lab in LABS for question in lab}
+# From labs/LAB/ to where `make book` puts the pages.
+BOOK = "../../_build/html/book/"
+
+check = checker(QUESTIONS, BOOK)

@@ -1,0 +1,20 @@
+"""What lab01_preprocessing asks: from texts to batches, and from logits to a loss and a
+share of right answers."""
+
+from attention_labs.lab01_preprocessing.collate import COLLATE
+from attention_labs.lab01_preprocessing.exact_match import EXACT_MATCH
+from attention_labs.lab01_preprocessing.loss import LOSS
+from attention_labs.lab01_preprocessing.pad import PAD_QUESTION
+from attention_labs.lab01_preprocessing.padding_mask import PADDING_MASK
+from attention_labs.lab01_preprocessing.tokenize import TOKENIZE
+from attention_labs.lab01_preprocessing.vocabulary import VOCABULARY
+
+QUESTIONS = (
+    TOKENIZE,
+    VOCABULARY,
+    PAD_QUESTION,
+    PADDING_MASK,
+    COLLATE,
+    LOSS,
+    EXACT_MATCH,
+)

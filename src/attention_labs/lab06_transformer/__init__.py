@@ -1,0 +1,11 @@
+"""What lab06_transformer asks: blocks, a step of training, and a writer that never
+reads a word of its own twice."""
+
+from attention_labs.lab06_transformer.cached_step import CACHED_STEP
+from attention_labs.lab06_transformer.causal_mask import CAUSAL_MASK
+from attention_labs.lab06_transformer.decoder_block import DECODER_BLOCK
+from attention_labs.lab06_transformer.encoder_block import ENCODER_BLOCK
+from attention_labs.lab06_transformer.greedy import GREEDY
+from attention_labs.lab06_transformer.train_step import TRAIN_STEP
+
+QUESTIONS = (CAUSAL_MASK, ENCODER_BLOCK, DECODER_BLOCK, TRAIN_STEP, GREEDY, CACHED_STEP)

@@ -1,0 +1,95 @@
+"""What several questions of this lab share: sizes, switches of blocks, mistakes that
+every block invites."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nbjudge import Mistake, Reply, Request, close, comparable
+
+B, H, T, S, P, DH, HIDDEN, V = 2, 3, 5, 7, 4, 4, 10, 11
+D = H * DH
+BLOCK = "13_transformer.html#transformer-stream"
+
+CACHE = "14_decoding.html#decoding-cache"
+
+
+def tensors_of(tree: Any) -> Iterator[Tensor]:
+    """Go through the tensors of nested tuples."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for part in tree:
+            yield from tensors_of(part)
+
+
+def flattened(tree: Any) -> Any:
+    """List the tensors of nested tuples; None stays None."""
+    return None if tree is None else tuple(tensors_of(tree))
+
+
+STATES = 0
+PRE_NORM, POST_NORM = (D, H, HIDDEN, 0, 1), (D, H, HIDDEN, 0, 0)
+ALL_DROPPED = (D, H, HIDDEN, 1, 1)  # nothing that a sub-layer says gets through
+
+
+def with_switches(
+    block: Any, dim: int, num_heads: int, hidden_dim: int, dropout: int, pre_norm: int
+) -> Any:
+    """Construct a block, whose switches travel as numbers."""
+    return block(dim, num_heads, hidden_dim, float(dropout), bool(pre_norm))
+
+
+def has_mask(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether any input is a mask."""
+    return any(x is not None and x.dtype == torch.bool for x in request.inputs)
+
+
+def _is_post_norm(request: Request, reply: Reply, reference: Reply) -> bool:
+    return request.init == POST_NORM
+
+
+def _all_dropped(request: Request, reply: Reply, reference: Reply) -> bool:
+    return request.init == ALL_DROPPED
+
+
+def other_memory(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether the states are right, and the keys and values that are returned last are
+    not."""
+    if request.device == "meta" or len(reply.outputs) != len(reference.outputs):
+        return False
+    right = [
+        close(given, wanted) for given, wanted in zip(reply.outputs, reference.outputs)
+    ]
+    return right[STATES] and not all(right[-2:])
+
+
+WAY_AROUND = (
+    "What a sub-layer says is added to what went in: `after(x, ...)` with the states as"
+    " they came in."
+)
+NORM_PLACE = (
+    "`before` and `after` know where the norm stands: one is called on what the"
+    " sub-layer reads, one on the sum."
+)
+DROPPED = (
+    "Training drops from what a sub-layer adds: it is the second thing that `after`"
+    " takes."
+)
+# Signs for the end of a list: the replies differ in blocks of one kind alone.
+ELSEWHERE = (
+    Mistake(
+        "dropout at another place",
+        DROPPED,
+        BLOCK,
+        sign=comparable(_all_dropped),
+    ),
+    Mistake(
+        "the norm at another place",
+        NORM_PLACE + " This block is a post-norm block.",
+        BLOCK,
+        sign=comparable(_is_post_norm),
+    ),
+)

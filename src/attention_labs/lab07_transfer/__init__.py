@@ -1,0 +1,10 @@
+"""What lab07_transfer asks: numbers taken over by name, a head, what is kept as it is,
+and a fair measure of it."""
+
+from attention_labs.lab07_transfer.accuracy import ACCURACY
+from attention_labs.lab07_transfer.freeze import FREEZE
+from attention_labs.lab07_transfer.load_body import LOAD_BODY
+from attention_labs.lab07_transfer.parameter_groups import PARAMETER_GROUPS
+from attention_labs.lab07_transfer.sentence_head import SENTENCE_HEAD
+
+QUESTIONS = (LOAD_BODY, SENTENCE_HEAD, FREEZE, ACCURACY, PARAMETER_GROUPS)

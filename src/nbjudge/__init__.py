@@ -1,0 +1,42 @@
+"""From notebooks to grades, for any nbgrader course in torch.
+
+A course declares its questions in the vocabulary of this package: a `Question` has a
+reference, the `Property`s that every right answer has, and the `Mistake`s that the
+feedback can name. In a notebook, `check` (made by `checker`) tells a student what
+holds. `nbjudge.grading` is the instructor's half: nbgrader's stock commands, with the
+students' code in a sandbox and a judge outside it. The package imports no course; a
+course is named in the configuration, and imported from there.
+"""
+
+from nbjudge.check import checker
+from nbjudge.comparisons import (
+    good_manners,
+    of_output,
+    of_outputs,
+    same_gradients,
+    same_numbers,
+    same_whole_numbers,
+)
+from nbjudge.edits import edit
+from nbjudge.feedback import Grade
+from nbjudge.inputs import as_length, manners, normal, parameters, some_allowed
+from nbjudge.question import (
+    Finding,
+    Mistake,
+    Property,
+    Question,
+    Reply,
+    Request,
+    Sign,
+    construct,
+)
+from nbjudge.signs import (
+    ANYWHERE,
+    close,
+    comparable,
+    error_like,
+    right_in,
+    scaled_by,
+    wrong_in,
+    wrong_output,
+)

@@ -1,0 +1,51 @@
+"""`check`, as notebooks call it."""
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+
+from nbjudge.evaluation import evaluate
+from nbjudge.feedback import Grade
+from nbjudge.in_process import in_process
+from nbjudge.question import Question
+
+
+def checker(questions: Mapping[str, Question], book: str = "") -> Callable[..., Grade]:
+    """Make the function that checks the answers to a course's questions.
+
+    Args:
+        questions: the course's questions by name.
+        book: where the course's book is, seen from a notebook; the links of the
+            feedback begin with it.
+    """
+
+    def check(name: str, thing: object, text: bool = False) -> Grade:
+        """Check an answer; say what holds, what does not, and why that may be.
+
+        Args:
+            name: of the question, as the lab gives it.
+            thing: the function or class that answers it, not its result.
+            text: print the table as text, too, for where HTML is not shown.
+
+        Returns:
+            The points: a float that a notebook shows as a table.
+
+        Raises:
+            ValueError: no question has this name.
+        """
+        if name not in questions:
+            known = ", ".join(questions)
+            raise ValueError(f"there is no question {name!r}; there are {known}")
+        question = questions[name]
+        # nbgrader gives no points to a cell that writes to stderr, and a right answer
+        # may warn.
+        with warnings.catch_warnings(), contextlib.redirect_stderr(sys.stdout):
+            warnings.simplefilter("ignore")
+            results = evaluate(question, in_process(question, thing))
+            grade = Grade(question, results, book)
+        if text:
+            print(grade.as_text())
+        return grade
+
+    return check

@@ -1,0 +1,141 @@
+"""Many submissions at once: a few grading processes, and one stream of results."""
+
+import contextlib
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nbjudge.grading.intake import PERSON
+
+# A grading process that ends on a submission is started anew for it, so often.
+ATTEMPTS = 3
+
+
+class Job(NamedTuple):
+    """A submission to grade."""
+
+    student: str
+    folder: Path
+
+
+def grade_all(
+    jobs: Sequence[Job], setup: Mapping[str, Any], workers: int
+) -> Iterator[dict[str, Any]]:
+    """Grade submissions, each in a process that knows nothing of the gradebook.
+
+    Args:
+        jobs: what to grade.
+        setup: what every grading process is told first: lab, source, secret, walls,
+            limits.
+        workers: how many grading processes.
+
+    Yields:
+        What `Grader.grade` returns, in the order in which they are done.
+    """
+    waiting: queue.Queue[Job] = queue.Queue()
+    for job in jobs:
+        waiting.put(job)
+    done: queue.Queue[dict[str, Any]] = queue.Queue()
+    workers = max(1, min(workers, len(jobs)))
+    threads = [
+        threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
+        for _ in range(workers)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in jobs:
+        yield done.get()
+
+
+def _work(
+    waiting: "queue.Queue[Job]",
+    done: "queue.Queue[dict[str, Any]]",
+    setup: Mapping[str, Any],
+) -> None:
+    worker: Worker | None = None
+    while True:
+        try:
+            job = waiting.get_nowait()
+        except queue.Empty:
+            break
+        result = None
+        for _ in range(ATTEMPTS):
+            worker = worker or Worker(setup)
+            result = worker.grade(job)
+            if result is not None:
+                break
+            error, worker = worker.last_words(), None
+        done.put(
+            result or failed(job, setup["lab"], f"the grader itself failed: {error}")
+        )
+    if worker is not None:
+        worker.close()
+
+
+def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
+    """Make the result of a submission that could not be graded at all."""
+    record: dict[str, Any] = {
+        "student": job.student,
+        "lab": lab,
+        "folder": "",
+        "sha256": "",
+    }
+    record.update(
+        status=PERSON, reason=reason, points=None, possible=None, questions=[], flags=[]
+    )
+    return {"record": record, "notebook": None, "seconds": 0.0}
+
+
+class Worker:
+    """A grading process.
+
+    Args:
+        setup: what it is told first.
+    """
+
+    def __init__(self, setup: Mapping[str, Any]):
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nbjudge.grading.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self._say(setup)
+
+    def grade(self, job: Job) -> dict[str, Any] | None:
+        """Grade a submission; None if the process has ended on it."""
+        self._say({"student": job.student, "folder": str(job.folder)})
+        assert self._process.stdout is not None
+        try:
+            result: dict[str, Any] = json.loads(self._process.stdout.readline())
+            return result
+        except ValueError:
+            return None
+
+    def last_words(self) -> str:
+        """End it and return the last line that it wrote."""
+        self._process.kill()
+        self._process.communicate()
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        self._errors.close()
+        return lines[-1][:200] if lines else "it was killed"
+
+    def close(self) -> None:
+        """Let it finish."""
+        self._process.communicate()
+        self._errors.close()
+
+    def _say(self, message: Any) -> None:
+        assert self._process.stdin is not None
+        # it has ended: no answer will come, and that is noticed
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()

@@ -1,0 +1,73 @@
+"""The course whose submissions are graded: its questions and its packages."""
+
+import functools
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from nbjudge.question import Question
+
+
+class CourseError(Exception):
+    """The course's questions cannot be used; the message says why in one line."""
+
+
+class Course(NamedTuple):
+    """What the judge knows of a course.
+
+    Attributes:
+        module: the importable name of its questions; notebooks import `check` from it.
+        questions: by name.
+        book: what links to the course's book begin with.
+        packages: the top-level packages that hold the questions, and the code that is
+            asked for.
+    """
+
+    module: str
+    questions: Mapping[str, Question]
+    book: str
+    packages: tuple[str, ...]
+
+    def places(self) -> dict[str, Path]:
+        """Return for each package its folder or file, also of an editable install."""
+        found = {}
+        for name in self.packages:
+            spec = importlib.util.find_spec(name)
+            if spec is not None and spec.submodule_search_locations:
+                found[name] = Path(next(iter(spec.submodule_search_locations)))
+            elif spec is not None and spec.origin:
+                found[name] = Path(spec.origin)
+        return found
+
+
+@functools.cache
+def load(module: str) -> Course:
+    """Import a course's questions.
+
+    Args:
+        module: what holds `QUESTIONS`, name -> question, and may hold `BOOK`.
+
+    Raises:
+        CourseError: there is no such module, or no question in it.
+    """
+    if not module:
+        raise CourseError("name the course's questions: c.NbJudge.questions = MODULE")
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        raise CourseError(f"c.NbJudge.questions = {module!r}: {error}") from error
+    questions = getattr(found, "QUESTIONS", None)
+    if not isinstance(questions, Mapping) or not questions:
+        raise CourseError(f"{module} has no QUESTIONS, a dict from names to questions")
+    code = [
+        part
+        for question in questions.values()
+        for part in (question.reference, question.use, question.make)
+    ]
+    names = [module, *(inspect.unwrap(part).__module__ for part in code)]
+    packages = dict.fromkeys(name.partition(".")[0] for name in names)
+    packages.pop("nbjudge", None)
+    return Course(module, questions, getattr(found, "BOOK", ""), tuple(packages))

@@ -1,0 +1,216 @@
+"""The walls around a student's process: bubblewrap's arguments, and the limits within.
+
+Inside there is no network, nothing of the course but what a notebook imports, nothing
+of other submissions, and no place to write but a small /tmp. Names inside are neutral,
+so that no path of this machine can be printed.
+"""
+
+import os
+import shutil
+import site
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import nbjudge
+
+PACKAGE = Path(nbjudge.__file__).parent
+# Of the instructor's half only this goes in: the judge, the gradebook and the secret of
+# the course stay outside.
+VISIBLE = (
+    *("__init__.py", "course.py", "wire.py"),
+    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "server")),
+)
+LIBRARY = "/course/lib"
+# Users that no account has, one for each sandbox: process limits are per user, and do
+# not bind root.
+FIRST_USER = 0x70000000
+
+
+class Limits(NamedTuple):
+    """What one submission may use.
+
+    Attributes:
+        cell: seconds of CPU time that one cell may take, all its processes together.
+        question: seconds of CPU time that one question may take, all its calls and
+            processes together.
+        patience: how many seconds on the clock may pass for each of these: the machine
+            may have other things to do.
+        submission: seconds on the clock for everything.
+        memory: bytes that all its processes may use together.
+        processes: at a time, threads included.
+        file: bytes per file.
+        output: bytes that are kept of what a cell prints.
+    """
+
+    cell: float = 20.0
+    question: float = 20.0
+    patience: float = 5.0
+    submission: float = 900.0
+    memory: int = 2 << 30
+    processes: int = 64
+    file: int = 64 << 20
+    output: int = 10_000
+
+
+def bubblewrap() -> str | None:
+    """Return where bubblewrap is, if it is installed."""
+    return shutil.which("bwrap")
+
+
+def interpreter(walls: bool) -> list[str]:
+    """Return how to start Python on the program that serves the judge.
+
+    Args:
+        walls: False starts it as this process was started.
+    """
+    paths = (
+        [LIBRARY, *(f"/course/packages{i}" for i, _ in enumerate(_packages()))]
+        if walls
+        else None
+    )
+    start = f"import sys; sys.path[:0] = {paths!r}; " if walls else ""
+    start += "from nbjudge.grading.sandbox.server import main; main()"
+    if not walls:
+        return [sys.executable, "-c", start]
+    return [_python(), "-I", "-S", "-X", "faulthandler=0", "-c", start]
+
+
+def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
+    """Return bubblewrap's arguments, without the command.
+
+    Args:
+        user: which the program is to become, if it starts as root; -1 if it does not.
+        places: the course's packages, which a notebook may import.
+    """
+    binds = [
+        *(
+            part
+            for path in (
+                "/usr",
+                "/lib",
+                "/lib64",
+                "/bin",
+                "/etc/ld.so.cache",
+                "/etc/fonts",
+                "/etc/alternatives",
+            )
+            for part in ("--ro-bind-try", path, path)
+        ),
+    ]
+    if not _system_python():
+        binds += ["--ro-bind", sys.base_prefix, "/python"]
+    binds += [
+        "--perms",
+        "0755",
+        "--dir",
+        "/course",
+        "--perms",
+        "0755",
+        "--dir",
+        LIBRARY,
+    ]
+    for place in (PACKAGE, *places):
+        binds += ["--ro-bind", str(place), f"{LIBRARY}/{place.name}"]
+    hidden = f"{LIBRARY}/nbjudge/grading"
+    binds += ["--perms", "0755", "--tmpfs", hidden]
+    for name in VISIBLE:
+        binds += ["--ro-bind", str(PACKAGE / "grading" / name), f"{hidden}/{name}"]
+    binds += ["--remount-ro", hidden]
+    for i, packages in enumerate(_packages()):
+        binds += ["--ro-bind", packages, f"/course/packages{i}"]
+        if PACKAGE == Path(packages) / "nbjudge":
+            binds += ["--tmpfs", f"/course/packages{i}/nbjudge"]
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/tmp",
+        "USER": "student",
+        "LANG": "C.UTF-8",
+        "LD_LIBRARY_PATH": "" if _system_python() else "/python/lib",
+        "MPLBACKEND": "Agg",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "TQDM_DISABLE": "1",
+    }
+    # As root, bubblewrap needs no user namespace, and the program itself becomes
+    # somebody else at its first line.
+    privileges = (
+        ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+        if user < 0
+        else ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    )
+    return [
+        *(
+            "--unshare-ipc",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ),
+        *(
+            "--die-with-parent",
+            "--new-session",
+            "--hostname",
+            "sandbox",
+            "--cap-drop",
+            "ALL",
+            *privileges,
+        ),
+        *binds,
+        *(
+            "--proc",
+            "/proc",
+            "--tmpfs",
+            "/dev",
+            *_devices(),
+            "--perms",
+            "1777",
+            "--tmpfs",
+            "/tmp",
+        ),
+        *("--remount-ro", "/dev", "--remount-ro", "/", "--clearenv"),
+        *(
+            part
+            for name, value in environment.items()
+            for part in ("--setenv", name, value)
+        ),
+        *("--chdir", "/tmp"),
+    ]
+
+
+def _devices() -> list[str]:
+    """Return what fills /dev: no terminals, and no /dev/zero, as memory shared through
+    it is counted nowhere."""
+    places = (f"/dev/{name}" for name in ("null", "random", "urandom"))
+    return [part for place in places for part in ("--dev-bind", place, place)]
+
+
+def scrub(text: str) -> str:
+    """Take this machine's directories out of a text that students may see."""
+    places = {sys.prefix, sys.base_prefix, str(Path.home()), os.getcwd(), *_packages()}
+    places |= {place for place in sys.path if Path(place).is_dir()}
+    places |= {_in_its_disk(Path(place).absolute()) for place in places}
+    for place in sorted(places, key=len, reverse=True):
+        if len(place) > 4 and place != "/usr":
+            text = text.replace(place, "...")
+    return text
+
+
+def _in_its_disk(place: Path) -> str:
+    """Return how the list of mounts, which can be read inside, calls a place."""
+    mount = next(path for path in (place, *place.parents) if path.is_mount())
+    return f"/{place.relative_to(mount)}"
+
+
+def _packages() -> list[str]:
+    return [path for path in site.getsitepackages() if Path(path).is_dir()]
+
+
+def _system_python() -> bool:
+    return Path(sys.base_prefix).is_relative_to("/usr")
+
+
+def _python() -> str:
+    name = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    return f"{sys.base_prefix if _system_python() else '/python'}/{name}"

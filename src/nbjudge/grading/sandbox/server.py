@@ -1,0 +1,379 @@
+"""What runs inside the walls: it serves one judge, runs the student's cells, and
+answers questions, each in a fork.
+
+Everything here may be patched by the student's code, and nothing here decides anything:
+what it sends is compared outside, with numbers that are not here.
+"""
+
+import builtins
+import importlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nbjudge.grading.sandbox import kernel
+
+TEMPORARY_BYTES = 256 << 20
+
+
+def main() -> None:
+    """Import torch once, then give every submission a process of its own.
+
+    The arguments are a socket, a user to become or -1, and "walls" or "open". Every
+    message on the socket brings a submission's socket and where its output goes.
+    """
+    orders, user, walls = (
+        socket.socket(fileno=int(sys.argv[1])),
+        int(sys.argv[2]),
+        sys.argv[3] == "walls",
+    )
+    if user >= 0:
+        kernel.become(user)
+    os.closerange(3, orders.fileno())
+    os.closerange(orders.fileno() + 1, 4096)
+    setup = json.loads(orders.makefile("rb", buffering=0).readline())
+    server = None if "probe" in setup else Server(walls, setup)
+    orders.sendall(b"!")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(orders, 1, 2)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            orders.close()
+            _begin(server, setup, walls, *descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _reap()
+
+
+def _begin(
+    server: "Server | None",
+    setup: dict[str, Any],
+    walls: bool,
+    judge_fd: int,
+    output: int,
+) -> None:
+    """Become a submission's process."""
+    try:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        judge = socket.socket(fileno=judge_fd)
+        os.setsid()
+        if walls:
+            kernel.enclose(TEMPORARY_BYTES)
+        # The kernel tells the other end who sent this: the namespace's first process,
+        # whose end is the end of all.
+        judge.sendall(f"{os.getpid():8}".encode())
+        if walls and (child := os.fork()):
+            judge.close()
+            kernel.wait_for(child)
+        kernel.set_limits(setup["limits"])
+        if server is None:
+            exec(setup["probe"], {"judge": judge, "setup": setup})
+        else:
+            server.serve(judge)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(1)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+class Server:
+    """A student's process, and what it is forked from.
+
+    Args:
+        walls: whether this is a process namespace of its own, in which all others may
+            be killed.
+        setup: {"course": module, "questions": [names], "preload": [modules]}.
+    """
+
+    def __init__(self, walls: bool, setup: dict[str, Any]):
+        import torch
+
+        from nbjudge import in_process
+        from nbjudge.grading import wire
+        from nbjudge.grading.course import load
+
+        torch.set_num_threads(1)
+        self.walls, self.wire, self.in_process = walls, wire, in_process
+        course = load(setup["course"])
+        self.questions = {name: course.questions[name] for name in setup["questions"]}
+        for module in setup["preload"]:
+            try:
+                importlib.import_module(module)
+            except Exception:
+                pass  # the cell that imports it will say so
+        replace_answers(self.questions, course.module, course.packages)
+        # What a student's code may have changed by the time that we need it.
+        self.reset = _resetter(torch)
+        self.reset(0)  # once here, as torch imports a good deal for it
+        self.kill, self.fork, self.wait, self.exit = (
+            os.kill,
+            os.fork,
+            os.waitpid,
+            os._exit,
+        )
+        self.notebook = types.ModuleType("__main__")
+        self.notebook.__dict__.update(get_ipython=lambda: Shell(), display=print)
+
+    def serve(self, judge: socket.socket) -> None:
+        """Answer frames until the judge has gone."""
+        self.judge = judge
+        sys.modules["__main__"] = self.notebook
+        while True:
+            kind, data = self._receive()
+            if kind == "cell":
+                self.reset(data["seed"])
+                error = self.run(data["source"], data["name"])
+                self.reset(data["seed"])
+                self._kill_others()
+                self._send("ran", error)
+            elif kind == "question":
+                child = self.fork()
+                if not child:
+                    try:
+                        self.answer(data)
+                    finally:
+                        self.exit(1)
+                _, status = self.wait(child, 0)
+                self._kill_others()
+                self._send("ended", os.waitstatus_to_exitcode(status))
+
+    def run(self, source: str, name: str) -> str:
+        """Run a cell; returns one line if it failed."""
+        try:
+            exec(compile(source, f"<cell {name}>", "exec"), self.notebook.__dict__)
+            return ""
+        except BaseException as error:
+            # SystemExit too: it is the cell that ends, not the notebook
+            return describe(error, f"<cell {name}>")
+        finally:
+            _flush()
+
+    def answer(self, data: dict[str, Any]) -> None:
+        """Answer one question's requests, in a process of its own."""
+        door: Callable[[Any], Any]
+        try:
+            thing = eval(data["thing"], self.notebook.__dict__)
+            door = self.in_process.in_process(self.questions[data["name"]], thing)
+        except BaseException as error:
+            reason = describe(error)
+            door = lambda request: self.in_process.Reply(error=reason)  # noqa: E731
+        while True:
+            kind, request = self._receive()
+            if kind != "ask":
+                _flush()
+                self.exit(0)
+            self.reset(request["seed"])
+            try:
+                reply = door(self.in_process.Request(**request["request"]))
+            except BaseException as error:
+                reply = self.in_process.Reply(error=describe(error))
+            _flush()
+            try:
+                self._send("reply", {"call": request["call"], "reply": reply._asdict()})
+            except Exception as error:  # it is too large, or nothing that can be sent
+                reply = self.in_process.Reply(error=describe(error))
+                self._send("reply", {"call": request["call"], "reply": reply._asdict()})
+
+    def _send(self, kind: str, data: Any) -> None:
+        self.wire.send(self.judge, self.wire.Frame(kind, data), time.monotonic() + 3600)
+
+    def _receive(self) -> Any:
+        try:
+            return self.wire.receive(self.judge, time.monotonic() + 3600)
+        except self.wire.WireError:
+            self.exit(0)
+
+    def _kill_others(self) -> None:
+        """End what a cell or an answer has left behind."""
+        if self.walls:
+            try:
+                self.kill(-1, signal.SIGKILL)
+            except OSError:
+                pass  # there was nobody
+        _reap()
+
+
+class Shell:
+    """Stands where IPython's shell would: it takes every call and does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Shell()
+
+    def __call__(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing."""
+
+
+# Where torch has what a question may forbid, and whose functions may go on using it.
+TORCH = re.compile(r"torch\.nn(\.|$)|torch\._C\._nn$")
+LAYERS = re.compile(r"torch\.nn\.(functional|modules\.)")
+
+
+def replace_answers(
+    questions: Mapping[str, Any], labs: str, packages: Sequence[str]
+) -> None:
+    """Put stubs where the course's packages or torch have what is asked for.
+
+    They import, and calling them says whose job it is. Nothing hides the source:
+    packages and book are open on purpose.
+
+    Args:
+        questions: those that are asked, by name.
+        labs: the module that holds them, and the `check` of notebooks.
+        packages: the course's; their own functions go on using what is replaced.
+    """
+    others = {*packages} - {labs}
+
+    def is_own(name: str) -> bool:
+        return name.partition(".")[0] in others or LAYERS.match(name) is not None
+
+    stubs: dict[int, Any] = {}
+    aten = sys.modules["torch"].ops.aten  # functions have their names there, too
+    for name, question in questions.items():
+        stubs[id(question.reference)] = _stub(
+            question.reference, f"is what question {name} asks you to write", is_own
+        )
+        for path in question.forbidden:
+            module, _, attribute = path.rpartition(".")
+            real = getattr(importlib.import_module(module), attribute)
+            why = "does what this course asks you to write"
+            stubs[id(real)] = _stub(real, why, is_own)
+            if hasattr(aten, attribute):
+                setattr(aten, attribute, stubs[id(real)])
+    checks = types.ModuleType(labs)
+    # The judge checks, not this.
+    vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)
+    replaced = set()
+    for name, loaded in list(sys.modules.items()):
+        top = name.partition(".")[0]
+        if name == labs or name.startswith(f"{labs}."):
+            del sys.modules[name]
+            replaced.add(name)
+        elif top in packages or TORCH.match(name):
+            for key, value in list(vars(loaded).items()):
+                if id(value) in stubs:
+                    setattr(loaded, key, stubs[id(value)])
+                    replaced.add(name)
+    sys.meta_path.insert(0, Once(replaced))
+    sys.modules[labs] = checks
+    parent, _, child = labs.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], child, checks)
+
+
+class Once:
+    """Keeps modules in which something was replaced from being read a second time, as
+    `importlib.reload` would.
+
+    Args:
+        modules: their names.
+    """
+
+    def __init__(self, modules: set[str]):
+        self.modules = modules
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse these, and leave all others to Python's own finders."""
+        if name in self.modules:
+            raise ModuleNotFoundError(
+                f"{name} cannot be imported a second time here", name=name
+            )
+
+
+def _stub(real: Any, why: str, is_own: Callable[[str], bool]) -> Any:
+    """Make what works for the modules that `is_own` names, and for no others."""
+
+    def call_or_refuse(*arguments: Any, **options: Any) -> Any:
+        caller = sys._getframe(2 if isinstance(real, type) else 1).f_globals
+        name = str(caller.get("__name__"))
+        if is_own(name) and vars(sys.modules.get(name, types)) is caller:
+            return real(*arguments, **options)
+        raise RuntimeError(f"{real.__name__} {why}")
+
+    def refuse_subclass(cls: type, **options: Any) -> None:
+        raise RuntimeError(f"{real.__name__} {why}")
+
+    if not isinstance(real, type):
+        return call_or_refuse
+    make = {
+        "__new__": lambda cls, *arguments, **options: call_or_refuse(
+            *arguments, **options
+        )
+    }
+    return type(
+        real.__name__, (), {**make, "__init_subclass__": classmethod(refuse_subclass)}
+    )
+
+
+def _resetter(torch: Any) -> Callable[[int], None]:
+    """Make what undoes changes to global state; it holds the functions as they are
+    now."""
+    steps: list[tuple[Callable[..., Any], Any]] = [
+        (torch.set_default_device, None),
+        (torch.set_default_dtype, torch.float32),
+        (torch.set_grad_enabled, True),
+        (torch.use_deterministic_algorithms, False),
+        (torch.autograd.set_detect_anomaly, False),
+        (torch.set_num_threads, 1),
+    ]
+    seeds = (torch.manual_seed, random.seed)
+    known = dict(vars(builtins))
+
+    def reset(seed: int) -> None:
+        builtins.__dict__.update(known)
+        for function, value in steps:
+            function(value)
+        for function in seeds:
+            function(seed)
+
+    return reset
+
+
+def describe(error: BaseException, filename: str | None = None) -> str:
+    """Say in one line what went wrong, and in which line of the cell."""
+    try:
+        message = " ".join(str(error).split())[:200]
+    except Exception:  # what an error says is the student's code, too
+        message = ""
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    lines = [
+        entry.lineno
+        for entry in traceback.extract_tb(error.__traceback__)
+        if entry.filename == filename
+    ]
+    if isinstance(error, SyntaxError) and error.filename == filename:
+        lines.append(error.lineno)
+    return (
+        f"{text} (line {lines[-1]} of the cell)"
+        if lines and "(line" not in text
+        else text
+    )
+
+
+def _flush() -> None:
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None:
+                stream.flush()
+        except Exception:
+            pass

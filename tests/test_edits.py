@@ -1,0 +1,113 @@
+"""Edits: the mistake is made, and nothing else is."""
+
+import traceback
+
+import pytest
+import torch
+
+from attention_course import attention, rnn, scores, transformer
+from attention_labs import QUESTIONS
+from nbjudge import edit
+
+SCORES = torch.tensor([[1.0, 2.0, 3.0], [0.0, 5.0, 1.0]])
+
+
+def test_of_a_function_itself():
+    wrong = edit(
+        attention.attend, "dropout(weights)) @ value", "dropout(weights)) @ -value"
+    ).apply(attention.attend)
+    value = torch.rand(3, 4)
+    assert torch.equal(wrong(SCORES, value)[0], -attention.attend(SCORES, value)[0])
+
+
+def test_of_a_function_on_the_way():
+    """From a class over a function to the edited one, across methods."""
+    off = edit(
+        attention.masked_softmax, "return scores.softmax(dim=-1)", "return scores"
+    )
+    wrong = off.apply(attention.attend)
+    assert torch.equal(wrong(SCORES, torch.rand(3, 4))[1], SCORES)
+    wrong = off.apply(attention.MultiHeadAttention)
+    x = torch.rand(1, 3, 4)
+    weights = wrong(4, 2)(x, x, x)[1]
+    assert not torch.allclose(weights.sum(-1), torch.ones(1, 2, 3))
+
+
+def test_across_modules():
+    off = edit(
+        attention.masked_softmax, "return scores.softmax(dim=-1)", "return scores"
+    )
+    wrong = off.apply(transformer.EncoderBlock)
+    assert wrong is not transformer.EncoderBlock
+    assert wrong.__module__ == transformer.EncoderBlock.__module__
+
+
+def test_of_a_method_and_of_an_inherited_one():
+    wrong = edit(scores.Score.project_keys, "return key", "return -key")
+    key = torch.rand(2, 3)
+    assert torch.equal(wrong.apply(scores.DotScore)().project_keys(key), -key)
+    assert torch.equal(wrong.apply(scores.Score)().project_keys(key), -key)
+    assert torch.equal(scores.DotScore().project_keys(key), key)
+    assert edit(scores.DotScore.project_keys, "return key", "return -key") == wrong
+
+
+def test_two_edits_at_once():
+    method = transformer.DecoderBlock.forward
+    both = edit(method, "past.extend(seen)", "past") & edit(
+        method, "seen, mask", "seen, None"
+    )
+    wrong = both.apply(transformer.DecoderBlock)
+    assert issubclass(wrong, torch.nn.Module)
+
+
+def test_types_stay_the_same():
+    """What is not on the way is shared, so that `isinstance` goes on working."""
+    off = edit(transformer.DecoderBlock.forward, "past.extend(seen)", "seen")
+    names = off.apply(transformer.DecoderBlock).forward.__globals__
+    assert names["KeyValue"] is attention.KeyValue
+    assert names["DecoderBlock"] is not transformer.DecoderBlock
+
+
+def test_a_traceback_shows_the_edited_line():
+    wrong = edit(
+        attention.attend,
+        "dropout(weights)) @ value",
+        "dropout(weights)) @ nothing_of_the_kind",
+    )
+    with pytest.raises(NameError) as caught:
+        wrong.apply(attention.attend)(SCORES, torch.rand(3, 4))
+    frame = traceback.extract_tb(caught.tb)[-1]
+    assert "nothing_of_the_kind" in frame.line and frame.filename.startswith("<edit")
+
+
+@pytest.mark.parametrize(
+    ("owner", "old", "said"),
+    [
+        (attention.attend, "no such text", "stands 0 times"),
+        (attention.attend, "weights", "times in attention_course.attention.attend"),
+        (attention.attend, "The one function", "stands 0 times"),  # its docstring
+    ],
+)
+def test_a_text_that_is_not_there_once_is_refused(owner, old, said):
+    with pytest.raises(ValueError, match=said):
+        edit(owner, old, "x").apply(attention.attend)
+
+
+def test_an_owner_that_is_not_used_is_refused():
+    wrong = edit(scores.DotScore.forward, "@", "+")
+    with pytest.raises(ValueError, match="attend does not use DotScore"):
+        wrong.apply(attention.attend)
+
+
+def test_every_edit_of_the_labs_fits():
+    """An edit whose text is gone says so here, not first to a student."""
+    made = [m.answers(q.reference) for q in QUESTIONS.values() for m in q.mistakes]
+    assert sum(map(len, made)) > 250
+
+
+def test_what_is_recompiled_finds_its_base_class():
+    """`super()` without arguments needs the class that it stands in."""
+    wrong = edit(
+        rnn.BahdanauDecoder.__init__, "super().__init__()", "super().__init__();"
+    )
+    assert issubclass(wrong.apply(rnn.BahdanauDecoder), torch.nn.Module)
