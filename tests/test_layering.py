@@ -26,10 +26,10 @@ BELOW = {
     "models": ["rnn", "transformer", "pooling", "vision"],
     "decoding": ["seq2seq"],
     "tasks": ["masks", "decoding", "metrics"],
-    "explain": ["pooling", "tasks"],
-    "checkpoints": [],
-    "training": ["tasks", "checkpoints"],
-    "cli": ["training", "models"],
+    "training": ["tasks"],
+    "registry": ["models", "tasks"],
+    "runs": ["training", "registry"],
+    "cli": ["runs"],
 }
 # The rooms: what each may import of the others. The command line is for a shell, and the
 # instructor's half of the judge for an instructor.

@@ -18,8 +18,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from attention_course import models
-from attention_course.cli import TASKS
 from attention_course.decoding import Decoded
+from attention_course.registry import TASKS
 from attention_course.tasks.core import (
     BOS,
     EOS,

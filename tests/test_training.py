@@ -7,8 +7,7 @@ from lightning_fabric import Fabric
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course import models, training
-from attention_course.checkpoints import Run
+from attention_course import models
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
 from attention_course.tasks.core import EOS
@@ -17,10 +16,12 @@ from attention_course.tasks.sequences import Batch, Example, make_task
 from attention_course.training import (
     Objective,
     OwnTokens,
+    Run,
     TrainConfig,
     alignment,
     evaluate,
     fabric_at,
+    loop,
     train,
     train_step,
     validation_loss,
@@ -174,7 +175,7 @@ def learning_rates(task, monkeypatch, config):
         )
         return train_step(fabric, objective, batch, run, clip_norm)
 
-    monkeypatch.setattr(training, "train_step", spy)
+    monkeypatch.setattr(loop, "train_step", spy)
     train(build(task), task, config)
     rates, sizes, norms = zip(*trace)
     assert set(sizes) == {config.batch_size}

@@ -12,6 +12,9 @@ from torch import Tensor
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
 
+# Of an example: one number, or one for each of its sequences.
+Length = Callable[[Any], Any]
+
 
 class Vocabulary:
     """Tokens and their ids; the first four ids are PAD, BOS, EOS and UNK.
@@ -44,8 +47,9 @@ class Vocabulary:
 
 @runtime_checkable
 class Task(Protocol):
-    """What training and evaluation ask of a task; its examples, its batches and its
-    kind of model are its own affair.
+    """What the command line, training and evaluation ask of a task.
+
+    Its examples, its batches and its kind of model are its own affair.
 
     Attributes:
         name: how the task is called in tables.
@@ -53,6 +57,13 @@ class Task(Protocol):
         train: examples to train on.
         validation: examples to choose a model by.
         test: examples to report on.
+        source_size: what a model's encoder is built for: tokens in the vocabulary,
+            numbers in a frame, or cells in an image's grid.
+        target_size: tokens or labels that a model chooses from.
+        translates: whether the task has texts in and texts out, so that a line of text
+            can be decoded.
+        length: example -> how many tokens its sequences have, one number or several;
+            examples of like length then share a batch. None: any examples may.
     """
 
     @property
@@ -65,6 +76,19 @@ class Task(Protocol):
     def validation(self) -> Sequence[Any]: ...  # noqa: D102
     @property
     def test(self) -> Sequence[Any]: ...  # noqa: D102
+    @property
+    def source_size(self) -> int: ...  # noqa: D102
+    @property
+    def target_size(self) -> int: ...  # noqa: D102
+    @property
+    def translates(self) -> bool: ...  # noqa: D102
+    @property
+    def length(self) -> Length | None: ...  # noqa: D102
+
+    def read(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """Turn sources into what an encoder takes: a source tensor and lengths."""
 
     def collate(
         self, examples: Sequence[Any], device: torch.device | str = "cpu"
@@ -88,12 +112,6 @@ class Task(Protocol):
         """Write an example for people, on one line."""
 
 
-def length_of(task: Task) -> Callable[[Any], Any] | None:
-    """Return what a task says about the length of an example, if it wants examples of
-    like length in one batch."""
-    return getattr(task, "length", None)
-
-
 def batches(
     task: Task,
     examples: Sequence[Any],
@@ -109,7 +127,7 @@ def shuffled_forever(
     examples: Sequence[Any],
     batch_size: int,
     seed: int,
-    length: Callable[[Any], Any] | None = None,
+    length: Length | None = None,
 ) -> Iterator[list[Any]]:
     """Draw batches of examples without end, in a new order at every pass.
 

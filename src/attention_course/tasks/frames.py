@@ -76,7 +76,7 @@ def frames(train_size: int = 400, held_out_size: int = 60, seed: int = 0) -> Lab
     sizes = (train_size, held_out_size, held_out_size)
     train, validation, test = ([utterance(rng) for _ in range(size)] for size in sizes)
     return LabelTask(
-        "frames", train, validation, test, (SILENCE, *VOWELS), read_frames, _write
+        "frames", train, validation, test, (SILENCE, *VOWELS), ReadFrames(), _write
     )
 
 
@@ -188,39 +188,44 @@ def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
     return torch.tensor(np.log10(bands + 1e-3), dtype=torch.float32)
 
 
-def read_frames(
-    sources: Sequence[Float[Tensor, "_ bands"]], device: torch.device | str = "cpu"
-) -> tuple[Float[Tensor, "B S bands"], Int[Tensor, " B"]]:
-    """Pad frames with zeros, and count them.
+class ReadFrames:
+    """A task's `read` for sound: pad frames with zeros, and count them."""
 
-    Args:
-        sources: frames, per example.
-        device: where they go; the lengths stay on the CPU.
+    size = BANDS
 
-    Returns:
-        The frames, padded to the longest source, and the number of frames in each.
+    def __call__(
+        self,
+        sources: Sequence[Float[Tensor, "_ bands"]],
+        device: torch.device | str = "cpu",
+    ) -> tuple[Float[Tensor, "B S bands"], Int[Tensor, " B"]]:
+        """Pad frames with zeros, and count them.
 
-    Raises:
-        ValueError: there are no sources, or one without frames or with frames of
-            another width.
-    """
-    if not sources:
-        raise ValueError("a batch needs at least one example, got 0")
-    for i, source in enumerate(sources):
-        if not len(source):
-            raise ValueError(
-                f"the source of example {i} has 0 frames; a labeller needs at least 1"
-            )
-        if source.shape[1:] != (BANDS,):
-            raise ValueError(
-                f"the source of example {i} has shape {tuple(source.shape)}, expected"
-                f" (frames, {BANDS})"
-            )
-    lengths = torch.tensor([len(source) for source in sources])
-    return (
-        torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True).to(device),
-        lengths,
-    )
+        Args:
+            sources: frames, per example.
+            device: where they go; the lengths stay on the CPU.
+
+        Returns:
+            The frames, padded to the longest source, and the number of frames in each.
+
+        Raises:
+            ValueError: there are no sources, or one without frames or with frames of
+                another width.
+        """
+        if not sources:
+            raise ValueError("a batch needs at least one example, got 0")
+        for i, source in enumerate(sources):
+            if not len(source):
+                raise ValueError(
+                    f"the source of example {i} has 0 frames; a labeller needs at"
+                    " least 1"
+                )
+            if source.shape[1:] != (BANDS,):
+                raise ValueError(
+                    f"the source of example {i} has shape {tuple(source.shape)},"
+                    f" expected (frames, {BANDS})"
+                )
+        padded = torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
+        return padded.to(device), torch.tensor([len(source) for source in sources])
 
 
 def _write(source: Float[Tensor, "S bands"]) -> str:

@@ -20,7 +20,7 @@ from tokenizers.pre_tokenizers import Sequence as Pipeline
 from tokenizers.trainers import BpeTrainer
 
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Vocabulary
+from attention_course.tasks.core import Length, Vocabulary
 from attention_course.tasks.sequences import Example, SequenceTask
 
 SHA256 = {
@@ -94,10 +94,10 @@ class TranslationTask(SequenceTask):
             self.source_subwords.split(source), self.target_subwords.split(target)
         )
 
-    def length(self, example: Example) -> tuple[int, int]:
-        """Return the number of pieces, of the target and of the source: examples are
-        grouped by it."""
-        return len(example.target), len(example.source)
+    @property
+    def length(self) -> Length:
+        """Return what counts the pieces of an example's target and of its source."""
+        return lambda example: (len(example.target), len(example.source))
 
     def max_length(self, examples: Sequence[Example]) -> int:
         """Return how many pieces to decode at most; the targets are not looked at."""
@@ -119,7 +119,7 @@ class TranslationTask(SequenceTask):
         return join(tokens)
 
 
-def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
+def multi30k(data: str | Path, vocab_size: int = 4_000) -> TranslationTask:
     """Read the corpus, German -> English: 29,000 pairs to train on, 1,014 to validate,
     and test_2016_flickr, 1,000.
 
@@ -127,7 +127,7 @@ def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
     pairs alone.
 
     Args:
-        folder: where the six files are.
+        data: the folder with the six files.
         vocab_size: pieces of each language.
 
     Returns:
@@ -137,7 +137,7 @@ def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
         ValueError: a file is missing, or is not the published one.
     """
     pairs = [
-        list(zip(_lines(folder, f"{split}.de.gz"), _lines(folder, f"{split}.en.gz")))
+        list(zip(_lines(data, f"{split}.de.gz"), _lines(data, f"{split}.en.gz")))
         for split in SPLITS
     ]
     german, english = (Subwords(texts, vocab_size) for texts in zip(*pairs[0]))

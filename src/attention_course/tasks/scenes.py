@@ -14,7 +14,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -46,14 +46,20 @@ class Handwriting(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptionTask(SequenceTask):
-    """Images in, sequences out: a `SequenceTask` whose sources are images.
-    `source_vocabulary` has no tokens."""
+    """Images in, sequences out; `source_vocabulary` has no tokens."""
+
+    translates: ClassVar[bool] = False
+
+    @property
+    def source_size(self) -> int:
+        """Return how many cells an image's grid has."""
+        return GRID
 
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
-        """Stack images. See `read_images`."""
-        return read_images(sources, device)
+        """Stack images. See `ReadImages`."""
+        return ReadImages()(sources, device)
 
     def view(self, example: Any) -> str:
         """Write an example on one line: the image's size -> its caption."""
@@ -96,7 +102,7 @@ def focus(
         [single(rng, pool) for _ in range(size)]
         for size, pool in zip(sizes, _pools(rng))
     )
-    return LabelTask("focus", train, validation, test, WORDS, read_images, _write)
+    return LabelTask("focus", train, validation, test, WORDS, ReadImages(), _write)
 
 
 def pair(rng: random.Random, pool: Handwriting) -> Example:
@@ -201,30 +207,37 @@ def _handwriting() -> Handwriting:
     )
 
 
-def read_images(
-    sources: Sequence[Float[Tensor, "1 size size"]], device: torch.device | str = "cpu"
-) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
-    """Stack images, and count their cells.
+class ReadImages:
+    """A task's `read` for images: stack them, and count their cells."""
 
-    Args:
-        sources: an image per example.
-        device: where they go; the counts stay on the CPU.
+    size = GRID
 
-    Returns:
-        The images, and for each the number of cells: the same for all.
+    def __call__(
+        self,
+        sources: Sequence[Float[Tensor, "1 size size"]],
+        device: torch.device | str = "cpu",
+    ) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
+        """Stack images, and count their cells.
 
-    Raises:
-        ValueError: there are no images, or one of another size.
-    """
-    if not sources:
-        raise ValueError("a batch needs at least one example, got 0")
-    for i, source in enumerate(sources):
-        if source.shape != (1, SIZE, SIZE):
-            raise ValueError(
-                f"the image of example {i} has shape {tuple(source.shape)}, expected"
-                f" {(1, SIZE, SIZE)}"
-            )
-    return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
+        Args:
+            sources: an image per example.
+            device: where they go; the counts stay on the CPU.
+
+        Returns:
+            The images, and for each the number of cells: the same for all.
+
+        Raises:
+            ValueError: there are no images, or one of another size.
+        """
+        if not sources:
+            raise ValueError("a batch needs at least one example, got 0")
+        for i, source in enumerate(sources):
+            if source.shape != (1, SIZE, SIZE):
+                raise ValueError(
+                    f"the image of example {i} has shape {tuple(source.shape)},"
+                    f" expected {(1, SIZE, SIZE)}"
+                )
+        return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
 
 
 def _write(source: Tensor) -> str:

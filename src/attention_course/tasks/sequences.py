@@ -3,7 +3,7 @@ and exact match."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from attention_course.decoding import beam_search, greedy
 from attention_course.metrics import exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, pad, source_batch
+from attention_course.tasks.core import (
+    BOS,
+    EOS,
+    PAD,
+    Length,
+    Vocabulary,
+    pad,
+    source_batch,
+)
 
 
 class Example(NamedTuple):
@@ -51,6 +59,10 @@ class Batch(NamedTuple):
 class SequenceTask:
     """Sequences in, sequences out.
 
+    A kind of task with sources other than tokens answers `read`, `source_size` and
+    `translates` in its own way; one whose targets may be longer than those of training
+    answers `max_length`.
+
     Attributes:
         name: how the task is called in tables.
         train: examples to train on.
@@ -70,6 +82,23 @@ class SequenceTask:
     target_vocabulary: Vocabulary
     separator: str = ""
     metric: str = "exact match"
+
+    translates: ClassVar[bool] = True
+
+    @property
+    def source_size(self) -> int:
+        """Return how many tokens the source vocabulary has."""
+        return len(self.source_vocabulary)
+
+    @property
+    def target_size(self) -> int:
+        """Return how many tokens the target vocabulary has."""
+        return len(self.target_vocabulary)
+
+    @property
+    def length(self) -> Length | None:
+        """Return None: examples of any length may share a batch."""
+        return None
 
     def collate(
         self, examples: Sequence[Example], device: torch.device | str = "cpu"
