@@ -20,7 +20,7 @@ PACKAGE = Path(nbjudge.__file__).parent
 # the course stay outside.
 VISIBLE = (
     *("__init__.py", "course.py", "wire.py"),
-    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "server")),
+    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "notebook", "server")),
 )
 LIBRARY = "/course/lib"
 # Users that no account has, one for each sandbox: process limits are per user, and do
@@ -115,6 +115,7 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
         binds += ["--ro-bind", str(place), f"{LIBRARY}/{place.name}"]
     hidden = f"{LIBRARY}/nbjudge/grading"
     binds += ["--perms", "0755", "--tmpfs", hidden]
+    binds += ["--perms", "0755", "--dir", f"{hidden}/sandbox"]
     for name in VISIBLE:
         binds += ["--ro-bind", str(PACKAGE / "grading" / name), f"{hidden}/{name}"]
     binds += ["--remount-ro", hidden]
