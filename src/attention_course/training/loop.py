@@ -18,6 +18,24 @@ from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
 from attention_course.training.own_tokens import OwnTokens
 
+Limit = tuple[str, Callable[[float], bool]]
+AT_LEAST_1: Limit = ("at least 1", lambda value: value >= 1)
+AT_LEAST_0: Limit = ("at least 0", lambda value: value >= 0)
+SHARE: Limit = ("a share between 0 and 1", lambda value: 0 <= value <= 1)
+# Of the fields of `TrainConfig`; nan is within none of them.
+LIMITS: dict[str, Limit] = {
+    "steps": AT_LEAST_1,
+    "batch_size": AT_LEAST_1,
+    "learning_rate": ("finite and above 0", lambda value: 0 < value < math.inf),
+    "warmup_steps": AT_LEAST_0,
+    "clip_norm": ("above 0", lambda value: value > 0),  # inf: nothing is clipped
+    "label_smoothing": SHARE,
+    "teacher_forcing": SHARE,
+    "validate_every": AT_LEAST_1,
+    "patience": AT_LEAST_1,
+    "seed": AT_LEAST_0,
+}
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -39,6 +57,9 @@ class TrainConfig:
         patience: validations in a row without a better one after which training ends;
             None: it goes on.
         seed: of the order of the examples.
+
+    Raises:
+        ValueError: a field has a value that makes no sense.
     """
 
     steps: int = 300
@@ -53,12 +74,10 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "validate_every", "patience"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is at least 1, got {value}")
-        for name in ("label_smoothing", "teacher_forcing"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ValueError(f"{name} is a share between 0 and 1, got {share}")
+        for name, (what, holds) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not holds(value):
+                raise ValueError(f"{name} is {what}, got {value}")
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
