@@ -6,6 +6,12 @@ LAB ?= lab03_scoring
 DISK_MB ?= 4000
 # Cells of the ladder that are measured at once.
 JOBS ?= 1
+# Where the course stands on the web, once it does. Nothing guesses them: without an address there is no link.
+SITE ?=
+REPOSITORY ?=
+export SITE REPOSITORY
+
+$(foreach name,SITE REPOSITORY,$(if $(filter-out https://%,$($(name))),$(error $(name) is no plain https address: $($(name)))))
 
 BIN := $(CURDIR)/.venv/bin
 # One thread is fastest for models of this size, and keeps runs comparable.
@@ -16,6 +22,8 @@ export OMP_NUM_THREADS ?= 1
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "With SITE=https://...       each page of the book names its own address there"
+	@echo "With REPOSITORY=https://... the book links to the course's files: to look at, edit, report on and open in Colab"
 
 course: environment  ## install, build the book, make the labs, grade two sample submissions
 	@echo "environment: .venv, installed $$(date -r .venv/installed '+%Y-%m-%d %H:%M'), reused until pyproject.toml or constraints.txt changes"

@@ -340,7 +340,7 @@ class Parrot(nn.Module):
         self.given.append(token[:, 0].tolist())
         return 1e3 * F.one_hot((token + 1) % 19, 19).float(), None, cache
 
-    def decode(self, target, memory):
+    def decode(self, target, memory, need_weights=False):
         raise AssertionError("the model's own tokens are known only step by step")
 
 
@@ -541,7 +541,7 @@ class Rigged(nn.Module):
         logits = F.one_hot(torch.tensor(ids), 8)[:, None].float()
         return logits, memory.mask.float(), cache + torch.tensor([0.0, 1.0])
 
-    def decode(self, target, memory):
+    def decode(self, target, memory, need_weights=False):
         slots = memory.mask.size(-1)
         weights = torch.zeros(*target.shape, slots)
         for b, name in enumerate(memory.state[:, 0].int().tolist()):

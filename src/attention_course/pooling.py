@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_width
+from attention_course.attention import attend
+from attention_course.checks import check_width
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded
 
@@ -191,5 +192,5 @@ class Labeller(nn.Module):
             weights.
         """
         states = self.encoder(source, lengths).states
-        check_width(self.head, states)
+        check_width(states, self.head.in_features)
         return self.head(states), None

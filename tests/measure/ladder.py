@@ -31,11 +31,11 @@ from torch import nn
 
 from attention_course import models, registry
 from attention_course.metrics import exact_match_by_length
+from attention_course.rnn import LocalM, LocalP
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train
-from attention_course.windows import LocalM, LocalP
 
 CELLS = report.ROOT / "_build" / "ladder"
 LEARNING_RATE, EMBEDDING, WINDOW, SEEDS = 8e-3, 32, 5, (0, 1, 2)

@@ -38,7 +38,9 @@ from nbjudge import (
 class _Bahdanau(rnn.BahdanauDecoder):
     """The course's decoder in pieces that a mistake can replace."""
 
-    def step(self, token: Tensor, memory: Memory, cache: Tensor) -> Any:
+    def step(
+        self, token: Tensor, memory: Memory, cache: Tensor, need_weights: bool = False
+    ) -> Any:
         embedded = self.embedding(token)
         context, weights = attention.attend(
             self.score(self.query(memory, cache), memory.key), memory.value, memory.mask

@@ -108,7 +108,9 @@ class _Feeding(rnn.LuongDecoder):
     def start(self, memory: Memory) -> Any:
         return memory.state, self.first(memory.state)[:, None]
 
-    def step(self, token: Tensor, memory: Memory, cache: Any) -> Any:
+    def step(
+        self, token: Tensor, memory: Memory, cache: Any, need_weights: bool = False
+    ) -> Any:
         state, fed = cache
         states, last = self.rnn(self.read(self.embedding(token), fed), state[None])
         context, weights = attention.attend(

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_course import attention, windows
+from attention_course import attention, rnn
 from attention_course.masks import padding_mask
 from attention_course.seq2seq import Memory
 from attention_labs.lab04_alignment.steps import WEIGHTS, A, D, E, T
@@ -55,9 +55,7 @@ def _window(
         mask,
     )
     init = (D, A, HALF_WIDTH)
-    return Request(
-        inputs, init, parameters(g, lambda: windows.LocalP(*init)), gradients
-    )
+    return Request(inputs, init, parameters(g, lambda: rnn.LocalP(*init)), gradients)
 
 
 def _whole_sentences(g: torch.Generator) -> Iterator[Request]:
@@ -79,7 +77,7 @@ def _window_manners(g: torch.Generator) -> Iterator[Request]:
     yield from manners(_window(g, (LONG, 11)))
 
 
-class _Local(windows.LocalP):
+class _Local(rnn.LocalP):
     """The course's window in pieces that a mistake can replace."""
 
     def forward(
@@ -132,7 +130,7 @@ def _same_window(reply: Reply, reference: Reply) -> bool:
 
 LOCAL_P = Question(
     name="local_p",
-    reference=windows.LocalP,
+    reference=rnn.LocalP,
     use=_use_window,
     properties=(
         Property(

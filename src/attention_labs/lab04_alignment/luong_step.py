@@ -44,7 +44,9 @@ class _Luong(rnn.LuongDecoder):
     def start(self, memory: Memory) -> Any:
         return memory.state
 
-    def step(self, token: Tensor, memory: Memory, cache: Any) -> Any:
+    def step(
+        self, token: Tensor, memory: Memory, cache: Any, need_weights: bool = False
+    ) -> Any:
         states, last = self.rnn(self.embedding(token), self.before(memory, cache)[None])
         query = self.query(states, cache)
         context, weights = attention.attend(
