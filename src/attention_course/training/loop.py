@@ -81,8 +81,10 @@ class TrainConfig:
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
-    """Return the share of the highest learning rate to use at a step: up along a line,
-    down along a cosine."""
+    """Return the share of the highest learning rate to use at a step.
+
+    It goes up along a line, and down along a cosine.
+    """
     if step < config.warmup_steps:
         return (step + 1) / config.warmup_steps
     progress = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
@@ -90,8 +92,9 @@ def warmup_and_decay(step: int, config: TrainConfig) -> float:
 
 
 class Objective(nn.Module):
-    """A task's loss as a module: what Fabric wraps, so that all of it runs in the
-    precision and processes asked for.
+    """A task's loss as a module, which is what Fabric wraps.
+
+    So all of it runs in the precision and the processes asked for.
 
     Args:
         model: what is trained.
@@ -110,8 +113,7 @@ class Objective(nn.Module):
         self.label_smoothing = config.label_smoothing
 
     def forward(self, batch: Any) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the batch's losses in nats, and the number of predictions
-        in that sum."""
+        """Return the sum of the losses in nats, and how many predictions it is of."""
         return self.task.loss(self.model, batch, self.label_smoothing)
 
 
@@ -165,8 +167,9 @@ def train(
     validate: Callable[[nn.Module], float] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> list[Row]:
-    """Train a model on a task. It ends up in `eval()` mode and, if there was
-    validation, with its best weights.
+    """Train a model on a task.
+
+    It ends up in `eval()` mode and, if there was validation, with its best weights.
 
     Args:
         model: changed in place.
@@ -244,8 +247,10 @@ def fabric_at(device: torch.device) -> Fabric:
 
 
 def progress_bar(name: str, done: int, steps: int) -> tqdm:
-    """Return a bar of plain text, which goes when it is done; a page of the book keeps
-    nothing of it."""
+    """Return a bar of plain text, which goes when it is done.
+
+    So a page of the book keeps nothing of it.
+    """
     # a file would fill with it
     seen = sys.stdout.isatty() or "ipykernel" in sys.modules
     # On stdout: nbgrader takes anything on stderr for an error.
