@@ -10,7 +10,9 @@ course is named in the configuration, and imported from there.
 
 from nbjudge.check import checker
 from nbjudge.comparisons import (
+    each_of,
     good_manners,
+    in_words,
     of_output,
     of_outputs,
     same_gradients,
