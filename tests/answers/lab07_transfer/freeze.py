@@ -1,6 +1,5 @@
 """Answers to freeze."""
 
-import torch
 from answers.core import draw, right, wide, with_part, wrong
 from answers.signs import NO_NAME
 from torch import nn
@@ -12,7 +11,7 @@ from nbjudge.question import Request
 @wide("freeze")
 def any_depth(g):
     for layers in range(5):
-        for freezes in (0, 1):
+        for freezes in (False, True):
             weights = {
                 "body.embeddings.0.weight": draw(g, 7, 4),
                 "head.inner.weight": draw(g, 4, 4),
@@ -28,7 +27,7 @@ def any_depth(g):
                 "head.outer.weight": draw(g, 6, 4),
                 "head.outer.bias": draw(g, 6),
             }
-            yield Request((torch.empty(freezes, 0),), (layers,), weights)
+            yield Request((freezes,), (layers,), weights)
 
 
 class Classifier(nn.Module):

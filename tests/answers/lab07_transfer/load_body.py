@@ -7,18 +7,8 @@ from answers.core import draw, right, wide, wrong
 from answers.signs import NO_NAME, NOTHING
 from torch import nn
 
-from attention_labs.lab07_transfer.load_body import NAMES
+from attention_labs.lab07_transfer.load_body import NAMES, SHAPES
 from nbjudge.question import Request
-
-SHAPES = {
-    "embeddings.0.weight": (7, 4),
-    "encoder.layer.0.0.weight": (4, 4),
-    "encoder.layer.0.0.bias": (4,),
-    "encoder.layer.1.0.weight": (4, 4),
-    "encoder.layer.1.0.bias": (4,),
-    "pooler.weight": (4, 4),
-    "pooler.bias": (4,),
-}
 
 
 def chance(g, share):
@@ -28,29 +18,17 @@ def chance(g, share):
 @wide("load_body")
 def any_file(g):
     for number in range(60):
-        present, odd = (0.95, 0.5, 0.2)[number % 3], 0.3 if number % 2 else 0.0
-        places = [
-            i
-            for i in range(3 * len(NAMES))
-            if chance(g, present if i < len(NAMES) else 0.3)
-        ]
-        file = []
-        for i in places:
-            shape = SHAPES.get(NAMES[i % len(NAMES)], (3, 2))
-            file.append(
-                draw(g, *(n + 1 for n in shape))
-                if chance(g, odd / 4)
-                else draw(g, *shape)
-            )
+        prefix = ("bert.", "old.reader.")[number % 2]
+        present, odd = (0.95, 0.5, 0.2)[number % 3], 0.075 if number % 2 else 0.0
+        shares = {prefix: present, "": 0.3, "copy." + prefix: 0.3}
+        file = {
+            way + name: draw(g, *(n + chance(g, odd) for n in SHAPES.get(name, (3, 2))))
+            for way, share in shares.items()
+            for name in NAMES
+            if chance(g, share)
+        }
         own = [draw(g, *shape) for shape in SHAPES.values()]
-        yield Request(
-            (
-                torch.empty(number % 2, 0),
-                torch.tensor(places, dtype=torch.long),
-                *own,
-                *file,
-            )
-        )
+        yield Request((prefix, list(file), *own, *file.values()))
 
 
 def refuse(name, tensor, wanted):

@@ -11,9 +11,9 @@ from nbjudge.question import Request
 def any_rates(g):
     for number in range(24):
         layers = number % 6
-        rate, decay = (0.1 + torch.rand(2, generator=g, dtype=torch.float64)).unbind()
+        rate, decay = (0.1 + torch.rand(2, generator=g, dtype=torch.float64)).tolist()
         frozen = torch.rand(layers + 2, generator=g) < (0.4 if number % 2 else 0.0)
-        yield Request((rate, decay, torch.empty(layers, 0), frozen))
+        yield Request((rate, decay, layers, frozen.nonzero()[:, 0].tolist()))
 
 
 def asking(part):
