@@ -422,7 +422,8 @@ def run(nursery, source):
 
 def test_nothing_of_the_course_is_inside(nursery):
     _, printed = run(
-        nursery, "import os\nfor r, _, f in os.walk('/course/lib'): print(r, sorted(f))"
+        nursery,
+        "import os\nfor r, _, f in os.walk('/course/lib/nbjudge'): print(r, sorted(f))",
     )
     assert (
         "server.py" in printed
@@ -714,6 +715,7 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
         )
         jobs.append(Job(f"student{number}", folder))
     setup = {
+        "course": COURSE.module,
         "lab": LAB,
         "source": RELEASED["cells"],
         "secret": "00" * 32,
@@ -724,7 +726,7 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
     points, killed = {}, []
     for result in grade_all(jobs, setup, workers=2):
         points[result["record"]["student"]] = result["record"]["points"]
-        mark = {1: b"grader.worker", 2: b"grader.inside"}.get(len(points))
+        mark = {1: b"grading.worker", 2: b"sandbox.server"}.get(len(points))
         for pid in submissions.below(os.getpid()):
             with contextlib.suppress(OSError):
                 if mark and mark in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -732,7 +734,7 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
                     killed.append(mark)
     full = sum(q.points for q in submissions.QUESTIONS)
     assert points == {f"student{n}": full if n % 2 else full - 3 for n in range(4)}
-    assert set(killed) == {b"grader.worker", b"grader.inside"}
+    assert set(killed) == {b"grading.worker", b"sandbox.server"}
 
 
 # --- with nbgrader --------------------------------------------------------------------

@@ -193,8 +193,8 @@ def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> A
 
     from attention_course import models
     from attention_course.pooling import Labeller
+    from attention_course.rnn import LocalM, LocalP
     from attention_course.scores import AdditiveScore, GeneralScore
-    from attention_course.windows import LocalM, LocalP
 
     values: list[Any] = [sizes.get(size) for size in SIZES]
     dim, hidden_dim, layers, heads, dropout = values
