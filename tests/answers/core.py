@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from attention_labs import QUESTIONS
+from nbjudge.edits import Edit
 from nbjudge.question import Request
 
 
@@ -69,10 +70,24 @@ def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) ->
         right: what is edited; without it, the question's reference.
         answers: name of the answer -> the edit, and the mistakes that it may be called.
     """
-    right = right or QUESTIONS[question].reference
     for name, (change, *names) in answers.items():
-        thing = change.apply(right)
+        thing = _edited(question, right, change)
         WRONG[question].append(Answer(question, thing, name, frozenset(names)))
+
+
+def right_edits(question: str, right: Any = None, **answers: Edit) -> None:
+    """Enter right answers that are edits of a right one. See `wrong_edits`."""
+    for name, change in answers.items():
+        thing = _edited(question, right, change)
+        RIGHT[question].append(Answer(question, thing, name))
+
+
+def _edited(question: str, right: Any, change: Edit) -> Any:
+    """Edit a right answer; that its decorator then enters it again does not count."""
+    entered = RIGHT[question][:]
+    thing = change.apply(right or QUESTIONS[question].reference)
+    RIGHT[question][:] = entered
+    return thing
 
 
 def wide(*questions: str) -> Callable[[Wide], Wide]:
