@@ -39,6 +39,7 @@ from nbjudge.signs import (
     error_like,
     right_in,
     scaled_by,
+    somewhere,
     wrong_in,
     wrong_output,
 )

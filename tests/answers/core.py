@@ -62,6 +62,19 @@ def wrong(question: str, *names: str) -> Callable[[Any], Any]:
     return enter
 
 
+def right_edits(question: str, right: Any = None, **changes: Any) -> None:
+    """Enter right answers that differ from another one in a few places.
+
+    Args:
+        question: its name.
+        right: what is edited; without it, the question's reference.
+        changes: name of the answer -> the edit.
+    """
+    right = right or QUESTIONS[question].reference
+    for name, change in changes.items():
+        RIGHT[question].append(Answer(question, change.apply(right), name))
+
+
 def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
     """Enter wrong answers that are edits of a right one.
 
