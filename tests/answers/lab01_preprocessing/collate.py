@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from answers.core import right, right_edits, wide, wrong_edits
 from answers.lab01_preprocessing.pad import padded_by_loop
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from torch.nn.utils.rnn import pad_sequence
 
 from attention_course.tasks.core import BOS, EOS, PAD

@@ -5,7 +5,7 @@ from collections import Counter
 
 import torch
 from answers.core import right, wide, wrong_edits
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 
 from nbjudge import Request, edit
 

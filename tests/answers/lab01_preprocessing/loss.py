@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from answers.core import right, wide, wrong_edits
 from answers.lab01_preprocessing.pad import padded_by_loop
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from answers.signs import CUT, FITS, NO_NAME, TOO_MUCH
 from torch import nn
 

@@ -5,7 +5,7 @@ import itertools
 import torch
 import torch.nn.functional as F
 from answers.core import right, wide, wrong_edits
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from answers.signs import NO_NAME
 from torch.nn.utils.rnn import pad_sequence
 

@@ -4,7 +4,7 @@ import sys
 
 import torch
 from answers.core import right, wide, wrong_edits
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from answers.signs import (
     DEVICE,
     EXCHANGED,

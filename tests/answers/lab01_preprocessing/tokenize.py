@@ -4,7 +4,7 @@ import itertools
 import re
 
 from answers.core import right, wide, wrong_edits
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from answers.signs import NOTHING
 
 from attention_labs.lab01_preprocessing.tokenize import tokenize

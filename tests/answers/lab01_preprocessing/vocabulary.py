@@ -5,7 +5,7 @@ from collections import Counter
 
 import torch
 from answers.core import right_edits, variations, wide, wrong_edits
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from answers.lab01_preprocessing.tokenize import ONCE
 
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
