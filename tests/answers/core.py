@@ -62,6 +62,27 @@ def wrong(question: str, *names: str) -> Callable[[Any], Any]:
     return enter
 
 
+def _edited(question: str, right: Any, change: Edit) -> Any:
+    """Edit a right answer; that its decorator then enters it again does not count."""
+    entered = RIGHT[question][:]
+    thing = change.apply(right or QUESTIONS[question].reference)
+    RIGHT[question][:] = entered
+    return thing
+
+
+def right_edits(question: str, right: Any = None, **changes: Edit) -> None:
+    """Enter right answers that differ from another one in a few places.
+
+    Args:
+        question: its name.
+        right: what is edited; without it, the question's reference.
+        changes: name of the answer -> the edit.
+    """
+    for name, change in changes.items():
+        thing = _edited(question, right, change)
+        RIGHT[question].append(Answer(question, thing, name))
+
+
 def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
     """Enter wrong answers that are edits of a right one.
 
@@ -73,21 +94,6 @@ def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) ->
     for name, (change, *names) in answers.items():
         thing = _edited(question, right, change)
         WRONG[question].append(Answer(question, thing, name, frozenset(names)))
-
-
-def right_edits(question: str, right: Any = None, **answers: Edit) -> None:
-    """Enter right answers that are edits of a right one. See `wrong_edits`."""
-    for name, change in answers.items():
-        thing = _edited(question, right, change)
-        RIGHT[question].append(Answer(question, thing, name))
-
-
-def _edited(question: str, right: Any, change: Edit) -> Any:
-    """Edit a right answer; that its decorator then enters it again does not count."""
-    entered = RIGHT[question][:]
-    thing = change.apply(right or QUESTIONS[question].reference)
-    RIGHT[question][:] = entered
-    return thing
 
 
 def wide(*questions: str) -> Callable[[Wide], Wide]:
