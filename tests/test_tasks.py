@@ -69,6 +69,14 @@ def test_decoding_stops_at_the_end_and_drops_what_is_no_text():
     assert Vocabulary("abc").decode([EOS, 5]) == ()
 
 
+def test_a_special_token_in_a_text_gets_no_second_id():
+    vocabulary = Vocabulary(["b", "<pad>", "a", *SPECIALS])
+
+    assert vocabulary.tokens == (*SPECIALS, "a", "b")
+    assert vocabulary.encode(SPECIALS) == [PAD, BOS, EOS, UNK]
+    assert vocabulary.decode(vocabulary.encode(["a", "<pad>", "b"])) == ("a", "b")
+
+
 @given(st.lists(st.text(min_size=1).filter(lambda token: token not in SPECIALS)))
 def test_what_is_encoded_can_be_decoded(tokens):
     vocabulary = Vocabulary(tokens)

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -28,6 +29,7 @@ from attention_course.training import (
 )
 
 HIDDEN = 24
+FIELDS = dataclasses.fields(TrainConfig)
 
 
 @pytest.fixture(scope="module")
@@ -282,15 +284,17 @@ def test_every_model_trains_in_mixed_precision(task, name):
     [
         ({"steps": 0}, "steps is at least 1, got 0"),
         ({"batch_size": -3}, "batch_size is at least 1, got -3"),
+        ({"learning_rate": -1}, "learning_rate is finite and above 0, got -1"),
+        ({"learning_rate": math.inf}, "learning_rate is finite and above 0, got inf"),
+        ({"warmup_steps": -5}, "warmup_steps is at least 0, got -5"),
+        ({"clip_norm": -1}, "clip_norm is above 0, got -1"),
+        ({"clip_norm": 0.0}, "clip_norm is above 0, got 0.0"),
+        ({"label_smoothing": -0.1}, "label_smoothing is a share .* 0 and 1, got -0.1"),
+        ({"teacher_forcing": 1.5}, "teacher_forcing is a share .* 0 and 1, got 1.5"),
         ({"validate_every": 0}, "validate_every is at least 1, got 0"),
-        (
-            {"teacher_forcing": 1.5},
-            "teacher_forcing is a share between 0 and 1, got 1.5",
-        ),
-        (
-            {"label_smoothing": -0.1},
-            "label_smoothing is a share between 0 and 1, got -0.1",
-        ),
+        ({"patience": 0}, "patience is at least 1, got 0"),
+        ({"seed": -1}, "seed is at least 0, got -1"),
+        *(({field.name: math.nan}, f"{field.name} is .*, got nan") for field in FIELDS),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting, named):

@@ -10,7 +10,9 @@ course is named in the configuration, and imported from there.
 
 from nbjudge.check import checker
 from nbjudge.comparisons import (
+    each_of,
     good_manners,
+    in_words,
     of_output,
     of_outputs,
     same_gradients,
@@ -37,6 +39,7 @@ from nbjudge.signs import (
     error_like,
     right_in,
     scaled_by,
+    somewhere,
     wrong_in,
     wrong_output,
 )

@@ -73,6 +73,15 @@ def wrong_in(output: int, *right: int) -> Sign:
     )
 
 
+def somewhere(output: int, test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
+    """Look for entries of one output for which test(given, wanted) holds."""
+    return comparable(
+        lambda request, reply, reference: bool(
+            test(reply.outputs[output], reference.outputs[output]).any()
+        )
+    )
+
+
 def close(given: Tensor, wanted: Tensor) -> bool:
     """Whether two tensors are the same but for rounding and dtype."""
     if given.shape != wanted.shape:
