@@ -8,9 +8,13 @@ students' code in a sandbox and a judge outside it. The package imports no cours
 course is named in the configuration, and imported from there.
 """
 
+__version__ = "0.1.0"
+
 from nbjudge.check import checker
 from nbjudge.comparisons import (
+    each_of,
     good_manners,
+    in_words,
     of_output,
     of_outputs,
     same_gradients,
@@ -37,6 +41,7 @@ from nbjudge.signs import (
     error_like,
     right_in,
     scaled_by,
+    somewhere,
     wrong_in,
     wrong_output,
 )

@@ -1,12 +1,15 @@
-"""What several questions of this lab share: sizes, switches of blocks, mistakes that
-every block invites."""
+"""What several questions of this lab share: blocks, sizes, mistakes that all invite."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from attention_course.attention import MultiHeadAttention
+from attention_course.transformer import DecoderBlock as CourseDecoderBlock
+from attention_course.transformer import EncoderBlock as CourseEncoderBlock
+from attention_course.transformer import FeedForward, Residual
 from nbjudge import Mistake, Reply, Request, close, comparable
 
 B, H, T, S, P, DH, HIDDEN, V = 2, 3, 5, 7, 4, 4, 10, 11
@@ -14,6 +17,46 @@ D = H * DH
 BLOCK = "13_transformer.html#transformer-stream"
 
 CACHE = "14_decoding.html#decoding-cache"
+
+
+class EncoderBlock(CourseEncoderBlock):
+    """The course's block, constructed from numbers as the lab's is."""
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        hidden_dim: int,
+        dropout: float = 0.0,
+        pre_norm: bool = True,
+    ):
+        super().__init__(
+            self_attention=MultiHeadAttention(dim, num_heads),
+            feed_forward=FeedForward(dim, hidden_dim),
+            around_self=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+            around_feed_forward=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+        )
+
+
+class DecoderBlock(CourseDecoderBlock):
+    """The course's block, constructed from numbers as the lab's is."""
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        hidden_dim: int,
+        dropout: float = 0.0,
+        pre_norm: bool = True,
+    ):
+        super().__init__(
+            self_attention=MultiHeadAttention(dim, num_heads),
+            cross_attention=MultiHeadAttention(dim, num_heads),
+            feed_forward=FeedForward(dim, hidden_dim),
+            around_self=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+            around_cross=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+            around_feed_forward=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+        )
 
 
 def tensors_of(tree: Any) -> Iterator[Tensor]:

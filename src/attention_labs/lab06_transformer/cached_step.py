@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attention_course import transformer
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask
-from attention_course.transformer import SinusoidalPositions, TransformerMemory
+from attention_course.transformer import (
+    SinusoidalPositions,
+    TokenEmbedding,
+    TransformerMemory,
+)
+from attention_course.transformer import TransformerDecoder as CourseDecoder
 from attention_labs.lab06_transformer.blocks import (
     BLOCK,
     CACHE,
@@ -18,6 +22,7 @@ from attention_labs.lab06_transformer.blocks import (
     STATES,
     B,
     D,
+    DecoderBlock,
     H,
     S,
     T,
@@ -49,6 +54,26 @@ from nbjudge import (
 )
 
 LAYERS = 2
+
+
+class TransformerDecoder(CourseDecoder):
+    """The course's decoder, constructed from numbers as the lab's is."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        dim: int,
+        num_heads: int,
+        hidden_dim: int,
+        num_layers: int,
+        positions: nn.Module,
+    ):
+        super().__init__(
+            TokenEmbedding(vocab_size, dim, positions),
+            [DecoderBlock(dim, num_heads, hidden_dim) for _ in range(num_layers)],
+            nn.LayerNorm(dim),
+            nn.Linear(dim, vocab_size),
+        )
 
 
 def _with_positions(decoder: Any, *init: int) -> Any:
@@ -89,9 +114,7 @@ def _stepwise(
 ) -> Request:
     tokens, init = sum(pieces), (V, D, H, HIDDEN, layers)
     memory = (normal(g, layers, B, H, S, DH), normal(g, layers, B, H, S, DH))
-    weights = parameters(
-        g, lambda: _with_positions(transformer.TransformerDecoder, *init)
-    )
+    weights = parameters(g, lambda: _with_positions(TransformerDecoder, *init))
     inputs = (
         torch.randint(V, (B, tokens), generator=g),
         *memory,
@@ -144,7 +167,7 @@ def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | No
     )
 
 
-class _Stack(transformer.TransformerDecoder):
+class _Stack(TransformerDecoder):
     """The course's decoder in pieces that a mistake can replace."""
 
     def step(
@@ -230,10 +253,10 @@ def _first_token_right(request: Request, reply: Reply, reference: Reply) -> bool
 
 CACHED_STEP = Question(
     name="cached_step",
-    reference=transformer.TransformerDecoder,
+    reference=TransformerDecoder,
     use=_use_steps,
     make=_with_positions,
-    stand_ins={"causal_mask": causal_mask, "DecoderBlock": transformer.DecoderBlock},
+    stand_ins={"causal_mask": causal_mask, "DecoderBlock": DecoderBlock},
     properties=(
         Property("all tokens at once", 2, _at_once, of_output(STATES, same_numbers)),
         Property(

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_course import transformer
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
 from attention_labs.lab06_transformer.blocks import (
@@ -23,6 +22,7 @@ from attention_labs.lab06_transformer.blocks import (
     WAY_AROUND,
     B,
     D,
+    DecoderBlock,
     H,
     P,
     S,
@@ -57,7 +57,7 @@ from nbjudge import (
 SOURCE = "13_transformer.html#transformer-decoder"
 
 
-class _DecoderBlock(transformer.DecoderBlock):
+class _DecoderBlock(DecoderBlock):
     """The course's block in pieces that a mistake can replace."""
 
     def forward(
@@ -184,7 +184,7 @@ def _writing(
     gradients: bool = False,
     need_weights: bool = False,
 ) -> Request:
-    weights = parameters(g, lambda: with_switches(transformer.DecoderBlock, *init))
+    weights = parameters(g, lambda: with_switches(DecoderBlock, *init))
     pasts = _heads(g, past) if past else (None, None)
     look = as_length(1) if need_weights else None
     inputs = (normal(g, B, tokens, D), *_heads(g, S), mask, source_mask, *pasts, look)
@@ -240,7 +240,7 @@ def _alone(request: Request, reply: Reply, reference: Reply) -> bool:
 
 DECODER_BLOCK = Question(
     name="decoder_block",
-    reference=transformer.DecoderBlock,
+    reference=DecoderBlock,
     use=_use_decoder,
     make=with_switches,
     properties=(

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_course import transformer
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
 from attention_labs.lab06_transformer.blocks import (
@@ -21,6 +20,7 @@ from attention_labs.lab06_transformer.blocks import (
     WAY_AROUND,
     B,
     D,
+    EncoderBlock,
     T,
     flattened,
     has_mask,
@@ -47,7 +47,7 @@ from nbjudge import (
 )
 
 
-class _EncoderBlock(transformer.EncoderBlock):
+class _EncoderBlock(EncoderBlock):
     """The course's block in pieces that a mistake can replace."""
 
     def forward(
@@ -88,7 +88,7 @@ def _reading(
     init: tuple[int, ...] = PRE_NORM,
     gradients: bool = False,
 ) -> Request:
-    weights = parameters(g, lambda: with_switches(transformer.EncoderBlock, *init))
+    weights = parameters(g, lambda: with_switches(EncoderBlock, *init))
     return Request((normal(g, B, T, D), mask), init, weights, gradients)
 
 
@@ -118,7 +118,7 @@ THINKING = (
 
 ENCODER_BLOCK = Question(
     name="encoder_block",
-    reference=transformer.EncoderBlock,
+    reference=EncoderBlock,
     use=_use_encoder,
     make=with_switches,
     properties=(
