@@ -8,12 +8,8 @@ feedback, formgrader and export see what they always see.
 import contextlib
 import glob
 import json
-import logging
 import os
 import re
-import shutil
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +18,7 @@ from filelock import Timeout
 from nbgrader import preprocessors
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
-from nbgrader.converters import autograde
-from nbgrader.converters.base import BaseConverter, NbGraderException
-from nbgrader.utils import parse_utc
+from nbgrader.converters.base import NbGraderException
 from sqlalchemy.exc import SQLAlchemyError
 from traitlets import Bool, Float, Integer, List, Unicode
 from traitlets.config import Configurable
@@ -32,13 +26,13 @@ from traitlets.config import Configurable
 from nbjudge.grading.batch import Job, failed, grade_all
 from nbjudge.grading.commands import GradingError, check_lab
 from nbjudge.grading.course import CourseError, load
-from nbjudge.grading.files import Unreadable, content_of, fingerprint, printable
+from nbjudge.grading.files import fingerprint, printable
+from nbjudge.grading.gradebook import GradebookWriter, SaveGrades, first_line
 from nbjudge.grading.names import clashes
-from nbjudge.grading.record import FLAGGED, GRADED, PERSON
+from nbjudge.grading.record import FLAGGED, PERSON
 from nbjudge.grading.report import page
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.proof import prove
-from nbjudge.grading.state import State
 
 WAYS_OUT = (
     "install bubblewrap and have the kernel permit namespaces, or grade in a container,"
@@ -55,22 +49,7 @@ class NbJudge(Configurable):
     ).tag(config=True)
 
 
-class SaveGrades(preprocessors.SaveAutoGrades):
-    """nbgrader's own, but there is no score, not even zero, where a person must look."""
-
-    def _add_score(self, cell: Any, resources: Any) -> None:
-        if not resources["nbgrader"]["needs_person"]:
-            return super()._add_score(cell, resources)
-        name = cell.metadata["nbgrader"]["grade_id"]
-        grade = self.gradebook.find_grade(
-            name, self.notebook_id, self.assignment_id, self.student_id
-        )
-        grade.auto_score, grade.needs_manual_grade = None, True
-        self.gradebook.db.commit()
-        return None
-
-
-class Autograde(autograde.Autograde):
+class Autograde(GradebookWriter):
     """Grade submissions in sandboxes; this process alone writes to the gradebook."""
 
     trust_submissions = Bool(
@@ -142,13 +121,8 @@ class Autograde(autograde.Autograde):
             raise self._stop(f"stopped; {AGAIN}") from None
         except (OSError, SQLAlchemyError) as error:
             raise self._stop(
-                f"stopped: {_first_line(error)}; mend that, and {AGAIN}"
+                f"stopped: {first_line(error)}; mend that, and {AGAIN}"
             ) from error
-
-    @property
-    def state(self) -> State:
-        """What the course keeps on disk."""
-        return State(Path(self.coursedir.root))
 
     def _grade(self, lab: str) -> None:
         self._check(lab)
@@ -163,23 +137,25 @@ class Autograde(autograde.Autograde):
             if record and record["folder"] == fingerprint(job.folder):
                 records.append(record)
             elif job.student in clashing:
-                records.append(self._finish(failed(job, lab, clashing[job.student])))
+                records.append(self.finish(failed(job, lab, clashing[job.student])))
             else:
                 todo.append(job)
-        so_far = sum(map(self._is_waiting, records))
+        so_far = sum(map(self.is_waiting, records))
         for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
-            records.append(self._finish(result))
+            records.append(self.finish(result))
             so_far += records[-1]["status"] == PERSON
             self._say(f"{number}/{len(todo)}", records[-1], so_far, result["seconds"])
         self._report(lab)
-        waiting = [record for record in records if self._is_waiting(record)]
+        waiting = [record for record in records if self.is_waiting(record)]
         flagged = sum(record["status"] == FLAGGED for record in records)
         self.log.info(
             "%s: %d submissions, %d graded (%d with a flag), %d need a person",
             *(lab, len(records), len(records) - len(waiting), flagged, len(waiting)),
         )
         if waiting:
-            names = ", ".join(f"{printable(r['student'])} ({r['reason']})" for r in waiting)
+            names = ", ".join(
+                f"{printable(r['student'])} ({r['reason']})" for r in waiting
+            )
             raise self._stop(
                 f"{len(waiting)} of {len(records)} submissions need a person: {names}"
             )
@@ -206,118 +182,6 @@ class Autograde(autograde.Autograde):
             "kept": str(self.state.kept()),
             "limits": limits._asdict(),
         }
-
-    # --- one submission ---------------------------------------------------------------
-
-    def _finish(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Write a result to the gradebook, and only then its record.
-
-        What has no record is graded again.
-        """
-        record = result["record"]
-        if result["notebook"] is None:
-            self._clear_scores(record)
-        else:
-            level = self.log.level
-            if getattr(self.parent, "log_level", logging.INFO) > logging.DEBUG:
-                # nbgrader's own lines on every file would bury the progress
-                self.log.setLevel(logging.WARNING)
-            try:
-                self._write(record, result["notebook"])
-            except Exception as error:
-                reason = _first_line(error)
-                self.log.debug("%s: %s", record["student"], reason, exc_info=True)
-                record = {
-                    **record,
-                    "status": PERSON,
-                    "points": None,
-                    "folder": "",
-                    "reason": f"not in the gradebook: {reason}",
-                }
-                # what could not be written may not be cleared, either
-                with contextlib.suppress(Exception):
-                    self._clear_scores(record)
-            finally:
-                self.log.setLevel(level)
-        self.state.write_record(record)
-        return dict(record)
-
-    def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
-        student, lab = record["student"], record["lab"]
-        self.state.forget(lab, student)
-        graded = self.coursedir.autograded_directory
-        folder = Path(self.coursedir.format_path(graded, student, lab))
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        when = self._handed_in_at(record)
-        # no file of a student's is copied
-        ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]
-        self.coursedir.get_existing_timestamp = lambda _: when
-        self.notebooks = [str(folder / f"{lab}.ipynb")]
-        try:
-            super().init_assignment(lab, student)
-        finally:
-            self.coursedir.ignore = ignored
-            del self.coursedir.get_existing_timestamp
-        nbformat.write(nbformat.from_dict(notebook), folder / f"{lab}.ipynb")
-        self._needs_person = record["status"] == PERSON
-        self._sanitizing = False
-        self._init_preprocessors()
-        try:
-            BaseConverter.convert_single_notebook(self, self.notebooks[0])
-        finally:
-            self._sanitizing = True
-        self.set_permissions(lab, student)
-
-    def _handed_in_at(self, record: dict[str, Any]) -> datetime | None:
-        """Read the time that came with a submission.
-
-        nbgrader would wait for a pipe, and break at what is no time.
-        """
-        path = Path(
-            self._format_source(record["lab"], record["student"]), "timestamp.txt"
-        )
-        content = content_of(path) if os.path.lexists(path) else b""
-        try:
-            if isinstance(content, Unreadable):
-                raise content
-            text = content.decode()[:100].strip()
-            return parse_utc(text) if text else None
-        except (Unreadable, ValueError, OverflowError) as problem:
-            if record["status"] == GRADED:
-                record["status"] = FLAGGED
-            reason = printable(str(problem))
-            record["flags"].append(f"timestamp.txt holds no time: {reason}")
-            return None
-
-    @contextlib.contextmanager
-    def _in_gradebook(self, record: dict[str, Any]) -> Iterator[Any]:
-        """Find a submission in the gradebook; None if it is not there.
-
-        A name that is in no encoding is in no gradebook.
-        """
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            found = None
-            with contextlib.suppress(MissingEntry, UnicodeEncodeError):
-                found = gradebook.find_submission(record["lab"], record["student"])
-            yield found
-            gradebook.db.commit()
-
-    def _clear_scores(self, record: dict[str, Any]) -> None:
-        """Leave no score of a part of this submission, and none of an earlier one."""
-        with self._in_gradebook(record) as submission:
-            for grade in _grades(submission):
-                grade.auto_score, grade.needs_manual_grade = None, True
-
-    def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
-        """Tell `SaveGrades` whether there is a score."""
-        resources: dict[str, Any] = super().init_single_notebook_resources(
-            notebook_filename
-        )
-        resources["nbgrader"]["needs_person"] = self._needs_person
-        return resources
-
-    # --- what was done ----------------------------------------------------------------
 
     def _handed_in(self, students: str) -> list[Job]:
         folders = sorted(
@@ -365,7 +229,7 @@ class Autograde(autograde.Autograde):
         student = printable(record["student"])
         line = f"{number} {student}: {outcome}{flags} ({seconds:.1f} s){so_far}"
         self.log.info("%s", line)
-        if by_hand := self._by_hand(record):
+        if by_hand := self.by_hand(record):
             self.log.warning(
                 "%s: points by hand stand for what was handed in before: %s",
                 student,
@@ -376,7 +240,7 @@ class Autograde(autograde.Autograde):
         """Write the instructor's page on all that has a record, from whichever run."""
         jobs = self._handed_in("*")
         found = [r for job in jobs if (r := self.state.record(lab, job.student))]
-        waiting = [record for record in found if self._is_waiting(record)]
+        waiting = [record for record in found if self.is_waiting(record)]
         html = page(lab, found, waiting, self.formgrader_url)
         path = self.state.write_report(lab, html)
         self.log.info("%s: the report is at %s", lab, path)
@@ -401,35 +265,7 @@ class Autograde(autograde.Autograde):
             " --force"
         )
 
-    def _by_hand(self, record: dict[str, Any]) -> list[str]:
-        """List the scores given by hand that stand in place of the judge's."""
-        with self._in_gradebook(record) as submission:
-            return [
-                f"{grade.name} {grade.manual_score:g}, now {grade.auto_score:g} by the"
-                " judge"
-                for grade in _grades(submission)
-                if None not in (grade.manual_score, grade.auto_score)
-                and grade.manual_score != grade.auto_score
-            ]
-
-    def _is_waiting(self, record: dict[str, Any]) -> bool:
-        """Whether it needs a person, and none has looked since."""
-        if record["status"] != PERSON:
-            return False
-        with self._in_gradebook(record) as submission:
-            return submission is None or bool(submission.needs_manual_grade)
-
 
 def install() -> None:
     """Let nbgrader's command and formgrader's button use this converter."""
     autogradeapp.Autograde = api.Autograde = Autograde
-
-
-def _grades(submission: Any) -> list[Any]:
-    """List the grades of a submission in the gradebook, if it is there."""
-    books = submission.notebooks if submission is not None else ()
-    return [grade for notebook in books for grade in notebook.grades]
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -122,7 +122,10 @@ class Judge:
                 self.sandbox.close()
 
     def _ask(self, asked: GradedCell) -> Verdict:
-        question, seed = self.course.questions[asked.question], self.seed(asked.question)
+        question, seed = (
+            self.course.questions[asked.question],
+            self.seed(asked.question),
+        )
         answer = SandboxedAnswer(self, asked)
         results = evaluate(question, answer, seed)
         if answer.ended:  # twice is the answer's own doing
@@ -153,7 +156,11 @@ class Judge:
         for cell in self.cells:
             if cell in self.broken:
                 continue
-            data = {"name": cell.name, "source": cell.source, "seed": self.seed("inside")}
+            data = {
+                "name": cell.name,
+                "source": cell.source,
+                "seed": self.seed("inside"),
+            }
             try:
                 limit = self.deadline(sandbox, self.limits.cell)
                 frame = sandbox.call("cell", data, limit)

@@ -1,7 +1,7 @@
 """The cells of a lab, found again in a notebook that a student has worked in.
 
-The rules are those of `intake`. nbgrader has none of them: what has lost its grade id is
-another cell to it, and a cell that is there twice stops it.
+The rules are those of `intake`. nbgrader has none of them: what has lost its grade id
+is another cell to it, and a cell that is there twice stops it.
 """
 
 import ast
@@ -51,7 +51,7 @@ def defined(code: str) -> frozenset[str]:
 
 
 def is_of(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> bool:
-    """Whether a notebook is of this lab: it has one of its answers, or of its checks."""
+    """Whether a notebook is of this lab: it has one of its answers or checks."""
     found = [source[match] for match in _matches(cells, source) if match is not None]
     return any(is_answer(cell) or is_graded(cell) for cell in found)
 
@@ -143,8 +143,8 @@ def _answer(
     worked = [i for i in copies if cells[i]["source"].strip() != text] or copies[-1:]
     if at == copies[0]:
         odd = [
-            f"{len(copies)} cells answer this; all that were worked in run, the last one"
-            " counts"
+            f"{len(copies)} cells answer this; all that were worked in run, the last"
+            " one counts"
         ] * (len(copies) > 1)
         odd += _other_kind(cell, source)
         odd += [

@@ -136,8 +136,8 @@ def _plain_cell(
 def tame(markdown: str) -> str:
     """Put a space where a student's text could become more than text.
 
-    That is a tag, an entity, or a link to anything but a page. Formgrader shows such text to the instructor, in a page from which their whole
-    machine can be reached.
+    That is a tag, an entity, or a link to anything but a page. Formgrader shows such
+    text to the instructor, in a page from which their whole machine can be reached.
     """
     return ACTIVE.sub(
         r"\g<0> ", "".join(c for c in markdown if c in "\n\t" or c.isprintable())
