@@ -96,8 +96,7 @@ class Judge:
         self.used, self.end = 0, time.monotonic() + limits.submission
 
     def deadline(self, sandbox: Sandbox, seconds: float) -> float:
-        """Give a sandbox so much CPU time, and return when on the clock something has
-        to be done.
+        """Give a sandbox CPU time, and return by when on the clock it has to answer.
 
         Raises:
             Trouble: the submission has had its time.
