@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition readme bench fidelity attacks ladder norms seeds multi30k test clean environment
+.PHONY: help course book labs lab student-edition readme bench fidelity mutants attacks ladder norms seeds multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench: environment  ## measure how fast the models are, against other libraries 
 
 fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
 	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
+
+mutants: environment  ## change 300 single lines of the packages, one at a time, and see whether a test notices (90 CPU minutes)
+	@PYTHONPATH=tests $(BIN)/python -m measure.mutants
 
 attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
 	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }

@@ -86,9 +86,9 @@ def test_every_table_became_one(site):
 
 def test_every_page_with_cells_was_executed(site):
     (cache_path,) = (ROOT / "_build" / ".jupyter_cache").iterdir()
-    executed = {
-        Path(record.uri).name for record in get_cache(cache_path).list_cache_records()
-    }
+    cache = get_cache(cache_path)
+    executed = {Path(record.uri).name for record in cache.list_cache_records()}
+    cache.db.dispose()
     assert EXECUTED
     assert {path.name for path in EXECUTED} <= executed
 

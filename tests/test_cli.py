@@ -316,6 +316,10 @@ def only_line(failed):
             ["--task", "dates", "--model", "luong", "--steps", "0"],
             "steps is at least 1, got 0",
         ),
+        (
+            ["--task", "dates", "--model", "luong", "--clip", "-1"],
+            "clip_norm is above 0, got -1.0",
+        ),
         (["--task", "reversal", "--model", "transformer", "--heads", "3"], "3"),
     ],
 )

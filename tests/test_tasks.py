@@ -69,6 +69,14 @@ def test_decoding_stops_at_the_end_and_drops_what_is_no_text():
     assert Vocabulary("abc").decode([EOS, 5]) == ()
 
 
+def test_a_special_token_in_a_text_gets_no_second_id():
+    vocabulary = Vocabulary(["b", "<pad>", "a", *SPECIALS])
+
+    assert vocabulary.tokens == (*SPECIALS, "a", "b")
+    assert vocabulary.encode(SPECIALS) == [PAD, BOS, EOS, UNK]
+    assert vocabulary.decode(vocabulary.encode(["a", "<pad>", "b"])) == ("a", "b")
+
+
 @given(st.lists(st.text(min_size=1).filter(lambda token: token not in SPECIALS)))
 def test_what_is_encoded_can_be_decoded(tokens):
     vocabulary = Vocabulary(tokens)
@@ -173,7 +181,9 @@ def test_a_beam_is_searched_if_it_has_room(task, monkeypatch):
         )
 
     monkeypatch.setattr("attention_course.tasks.sequences.beam_search", search)
-    model = models.final_state(7, 7, 3, 5)
+    model = models.final_state(
+        source_size=7, target_size=7, embedding_dim=3, hidden_dim=5
+    )
     predictions = task.predict(
         model, [task.example("ab")] * 3, batch_size=2, beam_size=5, length_penalty=0.6
     )

@@ -402,7 +402,7 @@ def test_no_pickle_is_read_anywhere():
 
 @pytest.fixture(scope="module")
 def nursery(walls):
-    made = Nursery("attention_labs", ["dot"], [], Limits(memory=400 << 20))
+    made = Nursery("attention_labs", ["dot"], [], Limits(memory=600 << 20))
     yield made
     made.close()
 
@@ -471,12 +471,31 @@ def test_the_process_that_submissions_are_forked_from_is_out_of_reach(nursery):
 
 def test_memory_is_limited_in_sum(nursery):
     """No process has too much, and each keeps what it has until all are ended."""
+    hoard = "hoard = bytearray(b'x') * (120 << 20)\n"
+    assert run(nursery, f"{hoard}import time\ntime.sleep(0.5)") == ("", "")
     source = (
-        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n        hoard ="
-        " bytearray(b'x' * (120 << 20))\n        signal.pause()\nsignal.pause()"
+        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n       "
+        f" {hoard}        signal.pause()\nsignal.pause()"
     )
     with pytest.raises(Trouble, match="GiB of memory"):
         run(nursery, source)
+
+
+def test_address_space_that_torch_has_taken_is_not_counted(nursery):
+    """The CUDA build takes five times as much as the CPU build, and touches as
+    little."""
+    source = "import mmap\nuntouched = mmap.mmap(-1, 600 << 20, mmap.MAP_PRIVATE)"
+    assert run(nursery, source) == ("", "")
+
+
+def test_a_submission_has_as_much_memory_as_the_guide_says(walls):
+    guide = (ROOT / "book" / "instructor_guide.md").read_text(encoding="utf-8")
+    megabytes = int(re.search(r"at least (\d+) MB for itself", guide)[1])
+    preload = ["attention_course.training", "matplotlib.pyplot", "transformers"]
+    nursery = Nursery("attention_labs", ["dot"], preload, Limits())
+    source = f"hoard = bytearray(b'x') * ({megabytes} << 20)\nimport time\n"
+    assert run(nursery, f"{source}time.sleep(0.5)") == ("", "")
+    nursery.close()
 
 
 def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):

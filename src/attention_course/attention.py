@@ -1,7 +1,7 @@
 """Attention: scores become weights, weights become a context. Every model in the course
 calls `attend`."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -100,6 +100,26 @@ class KeyValue(NamedTuple):
             torch.cat([self.key, new.key], dim=2),
             torch.cat([self.value, new.value], dim=2),
         )
+
+
+@runtime_checkable
+class Attention(Protocol):
+    """What a block asks of an attention; `MultiHeadAttention` is one.
+
+    See there what its two verbs do.
+    """
+
+    def remember(self, key: Tensor, value: Tensor) -> KeyValue:
+        """Do once per source what does not depend on the query."""
+
+    def ask(
+        self,
+        query: Tensor,
+        memory: KeyValue,
+        mask: Tensor | None = None,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Look up each query in what was remembered."""
 
 
 class MultiHeadAttention(nn.Module):

@@ -160,8 +160,7 @@ def gradient_times_input(
 
 
 class Labeller(nn.Module):
-    r"""One answer per position of the source: a part of speech per word, a vowel per
-    frame.
+    r"""One answer per position: a part of speech per word, a vowel per frame.
 
     .. math:: P(y_s \mid x) = \mathrm{softmax}(W h_s + b)
 

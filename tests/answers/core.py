@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from attention_labs import QUESTIONS
+from nbjudge.edits import Edit
 from nbjudge.question import Request
 
 
@@ -61,7 +62,15 @@ def wrong(question: str, *names: str) -> Callable[[Any], Any]:
     return enter
 
 
-def right_edits(question: str, right: Any = None, **changes: Any) -> None:
+def _edited(question: str, right: Any, change: Edit) -> Any:
+    """Edit a right answer; that its decorator then enters it again does not count."""
+    entered = RIGHT[question][:]
+    thing = change.apply(right or QUESTIONS[question].reference)
+    RIGHT[question][:] = entered
+    return thing
+
+
+def right_edits(question: str, right: Any = None, **changes: Edit) -> None:
     """Enter right answers that differ from another one in a few places.
 
     Args:
@@ -69,9 +78,9 @@ def right_edits(question: str, right: Any = None, **changes: Any) -> None:
         right: what is edited; without it, the question's reference.
         changes: name of the answer -> the edit.
     """
-    right = right or QUESTIONS[question].reference
     for name, change in changes.items():
-        RIGHT[question].append(Answer(question, change.apply(right), name))
+        thing = _edited(question, right, change)
+        RIGHT[question].append(Answer(question, thing, name))
 
 
 def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
@@ -82,9 +91,8 @@ def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) ->
         right: what is edited; without it, the question's reference.
         answers: name of the answer -> the edit, and the mistakes that it may be called.
     """
-    right = right or QUESTIONS[question].reference
     for name, (change, *names) in answers.items():
-        thing = change.apply(right)
+        thing = _edited(question, right, change)
         WRONG[question].append(Answer(question, thing, name, frozenset(names)))
 
 

@@ -1,5 +1,4 @@
-"""What all tasks share: the protocol that training asks of a task, vocabularies and
-batching."""
+"""What all tasks share: the protocol of a task, vocabularies and batching."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -93,20 +92,26 @@ class Task(Protocol):
     def collate(
         self, examples: Sequence[Any], device: torch.device | str = "cpu"
     ) -> Any:
-        """Pad examples to a batch; this is where lengths, ids and empty examples are
-        checked."""
+        """Pad examples to a batch.
+
+        This is where lengths, ids and empty examples are checked.
+        """
 
     def loss(
         self, model: Any, batch: Any, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the losses in nats, and the number of predictions in that
-        sum; padding is not in it."""
+        """Return the sum of the losses in nats, and how many predictions it is of.
+
+        Padding is not in it.
+        """
 
     def score(
         self, model: Any, examples: Sequence[Any], batch_size: int = 256
     ) -> float:
-        """Return the metric on examples; higher is better. The model is left in
-        `eval()` mode."""
+        """Return the metric on examples; higher is better.
+
+        The model is left in `eval()` mode.
+        """
 
     def view(self, example: Any) -> str:
         """Write an example for people, on one line."""
@@ -163,8 +168,7 @@ def shuffled_forever(
 def padded_share(
     drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]
 ) -> float:
-    """Return which share of batches of examples is padding, over all sequences of an
-    example."""
+    """Return which share of batches is padding, over all sequences of an example."""
     tokens = places = 0
     for examples in drawn:
         for counts in zip(*map(length, examples)):
@@ -188,8 +192,9 @@ def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
 def source_batch(
     rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device | str = "cpu"
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-    """Pad the ids of sources, and count them: what every `encode(source, lengths)`
-    takes.
+    """Pad the ids of sources, and count them.
+
+    That is what every `encode(source, lengths)` takes.
 
     Args:
         rows: token ids, a row per source.
@@ -212,8 +217,9 @@ def source_batch(
 def check_source(
     source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int
 ) -> None:
-    """Refuse values that no model can read. Models look at shapes only; whoever makes a
-    batch calls this, once.
+    """Refuse values that no model can read.
+
+    Models look at shapes only; whoever makes a batch calls this, once.
 
     Args:
         source: token ids, padded.

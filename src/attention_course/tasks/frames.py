@@ -1,5 +1,6 @@
-"""Frames: which vowel is being said, every hundredth of a second? Synthetic speech ->
-one label per frame.
+"""Frames: which vowel is being said, every hundredth of a second?
+
+Synthetic speech goes in, and one label per frame comes out.
 
 What is real: how vowels differ. The pitch and the first three formants (resonances of
 the vocal tract) of ten American English vowels are the averages over 33 men, 28 women
@@ -112,8 +113,10 @@ def utterance(rng: np.random.Generator) -> LabelledExample:
 
 
 def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
-    """Replace each sample by the mean over `reach` samples to either side: a step
-    becomes a ramp."""
+    """Replace each sample by the mean over `reach` samples to either side.
+
+    A step becomes a ramp.
+    """
     around = np.pad(voice, ((0, 0), (reach, reach)), mode="edge")
     return np.lib.stride_tricks.sliding_window_view(around, 2 * reach + 1, axis=1).mean(
         axis=2
@@ -121,8 +124,9 @@ def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
 
 
 def pulses(pitch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Let the vocal folds open once per period: a pulse wherever the phase passes a
-    whole number.
+    """Let the vocal folds open once per period.
+
+    There is a pulse wherever the phase passes a whole number.
 
     Args:
         pitch: Hz, per sample.
@@ -172,8 +176,9 @@ def resonate(source: np.ndarray, formants: np.ndarray) -> np.ndarray:
 
 
 def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
-    """Take the log power spectrum around the middle of each frame, in `BANDS` bands of
-    equal width.
+    """Take the log power spectrum around the middle of each frame.
+
+    It is in `BANDS` bands of equal width.
 
     Args:
         sound: samples, a whole number of frames.

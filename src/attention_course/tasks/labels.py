@@ -1,5 +1,4 @@
-"""Labels: one for a whole source (classification), or one for each position of it
-(labelling)."""
+"""Labels: one for a whole source (classification), or one per position (labelling)."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -159,8 +158,10 @@ class LabelTask:
         examples: Sequence[LabelledExample],
         batch_size: int = 256,
     ) -> list[tuple[str, ...]]:
-        """Name the likeliest label of each source, or of each position; the model is
-        left in `eval()` mode."""
+        """Name the likeliest label of each source, or of each position.
+
+        The model is left in `eval()` mode.
+        """
         model.eval()
         predictions: list[tuple[str, ...]] = []
         for batch in batches(
@@ -197,7 +198,9 @@ class LabelTask:
         batch_size: int = 256,
     ) -> float:
         """Return how often a classifier's largest weight is on a position that decides.
-        See `alignment_hit_rate`."""
+
+        See `alignment_hit_rate`.
+        """
         model.eval()
         weights: list[list[list[float]]] = []
         for batch in batches(

@@ -1,5 +1,6 @@
-"""Multi30k: captions of 31,000 photographs, in English and as translators put them into
-German. A real corpus.
+"""Multi30k: captions of 31,000 photographs, in English and in German.
+
+A real corpus: translators put the English captions into German.
 
 Elliott et al. (2016). It is not part of this package: the user names a folder with the
 files of data/task1/raw in https://github.com/multi30k/dataset. What is translated here
@@ -42,8 +43,9 @@ WORD_START = "▁"
 
 
 class Subwords:
-    """Cut text into pieces that are frequent in other text: byte-pair encoding, with
-    characters as its bytes.
+    """Cut text into pieces that are frequent in other text.
+
+    This is byte-pair encoding, with characters as its bytes.
 
     Sennrich et al. (2016), Section 3.2. No piece crosses a space or a punctuation mark.
     A piece is a piece of the text itself, also where a character was never seen before.
@@ -120,8 +122,9 @@ class TranslationTask(SequenceTask):
 
 
 def multi30k(data: str | Path, vocab_size: int = 4_000) -> TranslationTask:
-    """Read the corpus, German -> English: 29,000 pairs to train on, 1,014 to validate,
-    and test_2016_flickr, 1,000.
+    """Read the corpus, German -> English.
+
+    There are 29,000 pairs to train on, 1,014 to validate, and test_2016_flickr, 1,000.
 
     Text keeps its case. Either language has its own subwords, learned from the training
     pairs alone.

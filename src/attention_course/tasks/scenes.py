@@ -1,5 +1,6 @@
-"""Scenes: images of handwritten digits among clutter, to be described ("a three above a
-seven") or recognised.
+"""Scenes: images of handwritten digits among clutter.
+
+They are to be described ("a three above a seven") or recognised.
 
 What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak,
 1998; the copy that ships with scikit-learn, 1,797 images). What is synthetic: where
@@ -69,8 +70,9 @@ class CaptionTask(SequenceTask):
 def captions(
     train_size: int = 20_000, held_out_size: int = 500, seed: int = 0
 ) -> CaptionTask:
-    """Put two digits on a canvas, one above or left of the other, and say so: "a three
-    above a seven".
+    """Put two digits on a canvas, one above or left of the other, and say so.
+
+    A caption is "a three above a seven".
 
     Args:
         train_size: examples to train on.
@@ -94,8 +96,10 @@ def captions(
 def focus(
     train_size: int = 6_000, held_out_size: int = 500, seed: int = 0
 ) -> LabelTask:
-    """Put one digit on a canvas, and ask which it is. Arguments as in `captions`; gold
-    are the digit's cells."""
+    """Put one digit on a canvas, and ask which it is.
+
+    Arguments as in `captions`; gold are the digit's cells.
+    """
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
     train, validation, test = (
@@ -136,8 +140,10 @@ def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
 
 
 def anywhere(rng: random.Random) -> int:
-    """Draw the first row, or column, of a digit: that of a cell, so that a network has
-    one view of it to learn."""
+    """Draw the first row, or column, of a digit.
+
+    It is that of a cell, so that a network has one view of it to learn.
+    """
     return rng.randrange(0, SIZE - DIGIT + 1, CELL)
 
 
@@ -188,8 +194,7 @@ def cells(row: int, column: int) -> frozenset[int]:
 
 
 def _pools(rng: random.Random) -> Iterator[Handwriting]:
-    """Share the digits out to training, validation and test: four sixths, one, and
-    one."""
+    """Share the digits out to training, validation and test: 4 sixths, 1 and 1."""
     everything = _handwriting()
     order = list(range(len(everything.values)))
     rng.shuffle(order)

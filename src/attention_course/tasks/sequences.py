@@ -1,5 +1,4 @@
-"""Sequences in, sequences out: examples with gold alignments, padded batches, the loss
-and exact match."""
+"""Sequences in, sequences out: examples, padded batches, the loss and exact match."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -129,8 +128,10 @@ class SequenceTask:
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
-        """Turn sources into what the encoder takes: ids and lengths. See
-        `source_batch`."""
+        """Turn sources into what the encoder takes: ids and lengths.
+
+        See `source_batch`.
+        """
         rows = [self.source_vocabulary.encode(source) for source in sources]
         return source_batch(rows, len(self.source_vocabulary), device)
 
@@ -198,8 +199,10 @@ class SequenceTask:
         return predictions
 
     def max_length(self, examples: Sequence[Example]) -> int:
-        """Return how many tokens, EOS counted, to decode at most: those of the longest
-        target, training's included."""
+        """Return how many tokens, EOS counted, to decode at most.
+
+        They are those of the longest target, training's included.
+        """
         return 1 + max(
             len(example.target) for split in (examples, self.train) for example in split
         )
@@ -207,8 +210,10 @@ class SequenceTask:
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
     ) -> float:
-        """Return the share of examples whose greedily decoded target is right in every
-        token."""
+        """Return the share of examples whose target is decoded right in every token.
+
+        Decoding is greedy.
+        """
         return exact_match(
             self.predict(model, examples, batch_size),
             [example.target for example in examples],
@@ -235,8 +240,10 @@ class SequenceTask:
 def make_task(
     name: str, splits: Sequence[Sequence[Example]], separator: str = ""
 ) -> SequenceTask:
-    """Assemble a task from its training, validation and test examples; vocabularies
-    come from the training ones."""
+    """Assemble a task from its training, validation and test examples.
+
+    The vocabularies come from the training ones.
+    """
     train, validation, test = splits
     source_vocabulary = Vocabulary(
         token for example in train for token in example.source

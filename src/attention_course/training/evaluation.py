@@ -19,8 +19,10 @@ from attention_course.tasks.sequences import Example, SequenceTask
 
 @torch.no_grad()
 def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> float:
-    """Return the loss on the validation examples, in nats per token. The model is left
-    in `eval()` mode."""
+    """Return the loss on the validation examples, in nats per token.
+
+    The model is left in `eval()` mode.
+    """
     model.eval()
     device = next(model.parameters()).device
     examples = sorted(task.validation, key=task.length or (lambda example: 0))
@@ -52,8 +54,10 @@ class Evaluation:
 
 
 def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T S"]:
-    """Return one map per sentence: the weights themselves, or the mean over the heads
-    of a Transformer's last layer.
+    """Return one map per sentence.
+
+    It is the weights themselves, or their mean over the heads of a Transformer's last
+    layer.
 
     Args:
         weights: (B, T, S), or by layers and heads, (B, L, H, T, S).

@@ -18,6 +18,24 @@ from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
 from attention_course.training.own_tokens import OwnTokens
 
+Limit = tuple[str, Callable[[float], bool]]
+AT_LEAST_1: Limit = ("at least 1", lambda value: value >= 1)
+AT_LEAST_0: Limit = ("at least 0", lambda value: value >= 0)
+SHARE: Limit = ("a share between 0 and 1", lambda value: 0 <= value <= 1)
+# Of the fields of `TrainConfig`; nan is within none of them.
+LIMITS: dict[str, Limit] = {
+    "steps": AT_LEAST_1,
+    "batch_size": AT_LEAST_1,
+    "learning_rate": ("finite and above 0", lambda value: 0 < value < math.inf),
+    "warmup_steps": AT_LEAST_0,
+    "clip_norm": ("above 0", lambda value: value > 0),  # inf: nothing is clipped
+    "label_smoothing": SHARE,
+    "teacher_forcing": SHARE,
+    "validate_every": AT_LEAST_1,
+    "patience": AT_LEAST_1,
+    "seed": AT_LEAST_0,
+}
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -39,6 +57,9 @@ class TrainConfig:
         patience: validations in a row without a better one after which training ends;
             None: it goes on.
         seed: of the order of the examples.
+
+    Raises:
+        ValueError: a field has a value that makes no sense.
     """
 
     steps: int = 300
@@ -53,17 +74,17 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "validate_every", "patience"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is at least 1, got {value}")
-        for name in ("label_smoothing", "teacher_forcing"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ValueError(f"{name} is a share between 0 and 1, got {share}")
+        for name, (what, holds) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not holds(value):
+                raise ValueError(f"{name} is {what}, got {value}")
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
-    """Return the share of the highest learning rate to use at a step: up along a line,
-    down along a cosine."""
+    """Return the share of the highest learning rate to use at a step.
+
+    It goes up along a line, and down along a cosine.
+    """
     if step < config.warmup_steps:
         return (step + 1) / config.warmup_steps
     progress = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
@@ -71,8 +92,9 @@ def warmup_and_decay(step: int, config: TrainConfig) -> float:
 
 
 class Objective(nn.Module):
-    """A task's loss as a module: what Fabric wraps, so that all of it runs in the
-    precision and processes asked for.
+    """A task's loss as a module, which is what Fabric wraps.
+
+    So all of it runs in the precision and the processes asked for.
 
     Args:
         model: what is trained.
@@ -91,8 +113,7 @@ class Objective(nn.Module):
         self.label_smoothing = config.label_smoothing
 
     def forward(self, batch: Any) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the batch's losses in nats, and the number of predictions
-        in that sum."""
+        """Return the sum of the losses in nats, and how many predictions it is of."""
         return self.task.loss(self.model, batch, self.label_smoothing)
 
 
@@ -146,8 +167,9 @@ def train(
     validate: Callable[[nn.Module], float] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> list[Row]:
-    """Train a model on a task. It ends up in `eval()` mode and, if there was
-    validation, with its best weights.
+    """Train a model on a task.
+
+    It ends up in `eval()` mode and, if there was validation, with its best weights.
 
     Args:
         model: changed in place.
@@ -225,8 +247,10 @@ def fabric_at(device: torch.device) -> Fabric:
 
 
 def progress_bar(name: str, done: int, steps: int) -> tqdm:
-    """Return a bar of plain text, which goes when it is done; a page of the book keeps
-    nothing of it."""
+    """Return a bar of plain text, which goes when it is done.
+
+    So a page of the book keeps nothing of it.
+    """
     # a file would fill with it
     seen = sys.stdout.isatty() or "ipykernel" in sys.modules
     # On stdout: nbgrader takes anything on stderr for an error.

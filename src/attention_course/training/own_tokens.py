@@ -8,8 +8,9 @@ from attention_course.seq2seq import EncoderDecoder
 
 
 class OwnTokens(nn.Module):
-    """Give a decoder its own last token now and then, in training, as it will have to
-    live with it afterwards.
+    """Give a decoder its own last token now and then, in training.
+
+    It will have to live with it afterwards.
 
     Bengio et al. (2015), "scheduled sampling", without the schedule: a coin is thrown
     for every token, and what is not the right one is drawn from what the model has just
@@ -39,15 +40,17 @@ class OwnTokens(nn.Module):
         lengths: Int[Tensor, " B"],
         target: Int[Tensor, "B T"],
     ) -> tuple[Float[Tensor, "B T V"], None]:
-        """Predict every next token; called as the model is, and with no weights in the
-        answer."""
+        """Predict every next token; called as the model is.
+
+        There are no weights in the answer.
+        """
         memory = self.model.encode(source, lengths)
         cache, given, predictions = self.model.start(memory), target[:, :1], []
         for right in target[:, 1:].split(1, dim=1):
             logits, _, cache = self.model.step(given, memory, cache)
             predictions.append(logits)
-            # (B, 1)
-            own = torch.distributions.Categorical(logits=logits.detach()).sample()
+            said = torch.distributions.Categorical(logits=logits.detach())
+            own = said.sample()  # (B, 1)
             given = torch.where(
                 torch.rand(right.shape, device=right.device) < self.ratio, right, own
             )

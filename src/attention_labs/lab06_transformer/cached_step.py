@@ -160,12 +160,15 @@ def _only_later_pieces(request: Request, reply: Reply, reference: Reply) -> bool
 
 
 STEP = TransformerDecoder.step
-# The mask that a step makes is another one here.
 EMBED = "x = self.embedding(token, past)"
-FIRST_ROWS = f"""mask = causal_mask(past + token.size(1), token.device)[: token.size(1)]
-    {EMBED}"""
-NEW_ALONE = f"""mask = causal_mask(token.size(1), token.device)
-    {EMBED}"""
+ALL = "mask = causal_mask(past + token.size(1), token.device)"
+FIRST_ROWS = edit(STEP, EMBED, f"{ALL}[: token.size(1)]; {EMBED}")
+# A step that makes a mask for a single token, too, fails otherwise without the past.
+LAST_ROWS = edit(STEP, EMBED, f"{ALL}[past:]; {EMBED}")
+NEW_ALONE = edit(
+    STEP, EMBED, f"mask = causal_mask(token.size(1), token.device); {EMBED}"
+)
+NO_PAST = edit(STEP, "layers, cache)", "layers, (None,) * len(cache))")
 
 CACHED_STEP = Question(
     name="cached_step",
@@ -220,7 +223,7 @@ CACHED_STEP = Question(
             "Each block wants what it returned at the step before: its place in the"
             " cache.",
             CACHE,
-            edit(STEP, "layers, cache)", "layers, (None,) * len(cache))"),
+            (NO_PAST, NO_PAST & LAST_ROWS),
         ),
         Mistake(
             "one layer's past for all",
@@ -247,13 +250,13 @@ CACHED_STEP = Question(
             "The new tokens are the *last* of past + T positions: theirs are the mask's"
             " last T rows.",
             MASK,
-            edit(STEP, EMBED, FIRST_ROWS),
+            FIRST_ROWS,
         ),
         Mistake(
             "a mask for the new positions alone",
             "The new tokens ask all past + T positions: T rows, past + T columns.",
             MASK,
-            edit(STEP, EMBED, NEW_ALONE),
+            NEW_ALONE,
         ),
         Mistake(
             "the source's mask left out",
