@@ -1,5 +1,7 @@
-"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`. Any
-model that has them will do."""
+"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`.
+
+Any model that has them will do.
+"""
 
 import functools
 import math
@@ -15,8 +17,9 @@ from attention_course.seq2seq import select
 
 @runtime_checkable
 class Model(Protocol):
-    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which
-    has no source.
+    """What decoding asks of a model.
+
+    An `EncoderDecoder`, or a language model, which has no source.
 
     Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode;
     but what a model keeps for itself of such a call, or a hook keeps of it, has to be
@@ -52,8 +55,10 @@ class Decoded(NamedTuple):
 
 
 def _without_gradients(search: Callable[..., Decoded]) -> Callable[..., Decoded]:
-    """Search in inference mode, which is quicker than `no_grad`, and hand out tensors
-    that can be trained on."""
+    """Search in inference mode, and hand out tensors that can be trained on.
+
+    Inference mode is quicker than `no_grad`.
+    """
 
     @functools.wraps(search)
     def run(*args: Any, **kwargs: Any) -> Decoded:
@@ -164,8 +169,9 @@ def sample(
 def gnmt_length_penalty(
     length: Int[Tensor, "..."], alpha: float
 ) -> Float[Tensor, "..."]:
-    r"""Make up for what every further token costs: without it the shortest sentence
-    would be the likeliest.
+    r"""Make up for what every further token costs.
+
+    Without it the shortest sentence would be the likeliest.
 
     .. math:: lp(Y) = (5 + |Y|)^\alpha / (5 + 1)^\alpha
 
@@ -192,8 +198,7 @@ def beam_search(
     beam_size: int,
     length_penalty: float = 0.0,
 ) -> Decoded:
-    """Keep the `beam_size` best beginnings of each sentence, for a batch of sources at
-    once.
+    """Keep the `beam_size` best beginnings of each sentence of a batch.
 
     A sentence that has ended keeps its place in the beam as long as no other beginning
     has a better score, so that a beam of one is `greedy`. Graves (2012), Section 2.5;
@@ -279,8 +284,10 @@ def _one_by_one(
     max_length: int,
     choose: Callable[[Tensor], Tensor],
 ) -> Decoded:
-    """Let `choose` make a token (B, 1) of the logits (B, 1, V) at every step, until all
-    sentences have ended."""
+    """Choose a token at every step, until all sentences have ended.
+
+    `choose` makes a token (B, 1) of logits (B, 1, V).
+    """
     _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)

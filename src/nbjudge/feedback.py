@@ -102,8 +102,7 @@ class Grade(float):
         )
 
     def _inputs(self) -> list[str]:
-        """Say for each line what went in, where it fails and the line before it has not
-        said the same."""
+        """Say for each line that fails what went in, unless the line before said so."""
         said, lines = "", []
         for result in self.results:
             inputs = result.finding.inputs if result.finding else ""
