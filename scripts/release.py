@@ -1,4 +1,4 @@
-"""Make the students' notebooks from the solutions: `python -m scripts.release [LAB ...]`."""
+"""Make the students' notebooks: `python -m scripts.release [LAB ...]`."""
 
 import shutil
 import sys
@@ -92,7 +92,7 @@ def _files(directory: Path) -> dict[str, bytes]:
 
 
 def _has_answers(notebook: Path) -> bool:
-    """Whether somebody has run a cell, or written something where the lab asks for it."""
+    """Whether somebody has run a cell, or written where the lab asks for it."""
     import nbformat
 
     try:
