@@ -2,11 +2,14 @@
 
 import dataclasses
 import itertools
+from statistics import fmean
 
 import torch
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, wide, wrong, wrong_edits
 from answers.lab04_alignment.shared import sizes
+from answers.signs import NOTHING
 
+from nbjudge import edit
 from nbjudge.question import Request
 
 
@@ -168,73 +171,7 @@ def with_a_helper(weights, gold):
 
 @wrong("alignment_hit_rate", "mean of the sentences' shares")
 def mean_of_means(weights, gold):
-    shares = [with_a_list([w], [g]) for w, g in zip(weights, gold)]
-    return sum(shares) / len(shares)
-
-
-@wrong("alignment_hit_rate", "positions that came from nowhere counted as misses")
-def hyphens_missed(weights, gold):
-    hits = []
-    for rows, positions in zip(weights, gold):
-        hits += [
-            max(row) > 0 and row.index(max(row)) in marked
-            for row, marked in zip(rows, positions)
-        ]
-    return sum(hits) / len(hits)
-
-
-@wrong("alignment_hit_rate", "a row of zeros points to the first token")
-def zeros_point(weights, gold):
-    hits = [
-        row.index(max(row)) in g
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-        if g
-    ]
-    return sum(hits) / len(hits)
-
-
-@wrong("alignment_hit_rate", "the weight on gold positions, where hits are meant")
-def mass(weights, gold):
-    shares = [
-        sum(row[s] for s in g)
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-        if g
-    ]
-    return sum(shares) / len(shares)
-
-
-@wrong("alignment_hit_rate", "hits counted, not their share")
-def counted(weights, gold):
-    return sum(
-        row.index(max(row)) in g and max(row) > 0
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-        if g
-    )
-
-
-@wrong("alignment_hit_rate")
-def more_than_half(weights, gold):
-    hits = [
-        sum(row[s] for s in g) > 0.5
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-        if g
-    ]
-    return sum(hits) / len(hits)
-
-
-@wrong("alignment_hit_rate", "no number is returned")
-def both_counts(weights, gold):
-    hits = [
-        row.index(max(row)) in g
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-        if g
-    ]
-    return sum(hits), len(hits)
+    return fmean(with_a_list([rows], [places]) for rows, places in zip(weights, gold))
 
 
 @wrong("alignment_hit_rate", "tensors expected, where lists come")
@@ -243,45 +180,47 @@ def expects_tensors(weights, gold):
     return (gold.gather(-1, best[..., None])).float().mean()
 
 
-@wrong("alignment_hit_rate", "a position that came from nowhere is counted")
-def stumbles_over_hyphens(weights, gold):
-    hits = [
-        max(row[s] for s in g) == max(row) > 0
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-    ]
-    return sum(hits) / len(hits)
+EVERY_ROW = edit(with_a_list, "if marked:", "if True:")
+HIT = "max(row) > 0 and row.index(max(row)) in marked"
+SHARE = "sum(hits) / len(hits)"
+ROWS = "for row, marked in zip(rows, positions):"
+COUNTED = "a position that came from nowhere is counted"
 
-
-@wrong("alignment_hit_rate", "nothing returned")
-def printed(weights, gold):
-    print(with_a_list(weights, gold))
-
-
-@wrong("alignment_hit_rate", "a position that came from nowhere is counted")
-def hyphens_hit(weights, gold):
-    hits = [
-        not g or (max(row) > 0 and row.index(max(row)) in g)
-        for w, gs in zip(weights, gold)
-        for row, g in zip(w, gs)
-    ]
-    return sum(hits) / len(hits)
-
-
-@wrong("alignment_hit_rate")
-def one_row_late(weights, gold):
-    return with_a_list([rows[1:] for rows in weights], gold)
-
-
-@wrong("alignment_hit_rate", "the caller's lists are changed")
-def rows_beyond_popped(weights, gold):
-    hits = []
-    for rows, sets in zip(weights, gold):
-        while len(rows) > len(sets):
-            rows.pop()
-        hits += [
-            max(row) > 0 and row.index(max(row)) in places
-            for row, places in zip(rows, sets)
-            if places
-        ]
-    return sum(hits) / len(hits)
+wrong_edits(
+    "alignment_hit_rate",
+    with_a_list,
+    hyphens_missed=(EVERY_ROW, "positions that came from nowhere counted as misses"),
+    zeros_point=(
+        edit(with_a_list, "max(row) > 0 and ", ""),
+        "a row of zeros points to the first token",
+    ),
+    mass=(
+        edit(with_a_list, HIT, "sum(row[s] for s in marked)"),
+        "the weight on gold positions, where hits are meant",
+    ),
+    counted=(
+        edit(with_a_list, SHARE, "sum(hits)"),
+        "hits counted, not their share",
+    ),
+    more_than_half=(edit(with_a_list, HIT, "sum(row[s] for s in marked) > 0.5"),),
+    both_counts=(
+        edit(with_a_list, SHARE, "sum(hits), len(hits)"),
+        "no number is returned",
+    ),
+    stumbles_over_hyphens=(
+        EVERY_ROW
+        & edit(with_a_list, HIT, "max(row[s] for s in marked) == max(row) > 0"),
+        COUNTED,
+    ),
+    printed=(edit(with_a_list, f"return {SHARE}", f"print({SHARE})"), NOTHING),
+    hyphens_hit=(EVERY_ROW & edit(with_a_list, HIT, f"not marked or {HIT}"), COUNTED),
+    one_row_late=(edit(with_a_list, "zip(rows,", "zip(rows[1:],"),),
+    rows_beyond_popped=(
+        edit(
+            with_a_list,
+            ROWS,
+            f"while len(rows) > len(positions):\n            rows.pop()\n        {ROWS}",
+        ),
+        "the caller's lists are changed",
+    ),
+)

@@ -1,29 +1,20 @@
 """Answers to luong_step."""
 
 import torch
-from answers.core import draw, variations, wide, with_part, wrong
+from answers.core import wide, wrong_edits
 from answers.lab04_alignment.shared import (
-    PARTS,
+    MASK_FORGOTTEN,
     Decoder,
-    decoder_weights,
-    gates,
-    memories,
-    sizes,
+    any_decoder,
+    enter_right,
+    in_parts,  # noqa: F401 (an edit names it)
+    run_by_gates,
+    run_token_by_token,
 )
 from answers.signs import CUT, FITS, ONE_AXIS, TOO_MUCH, WEIGHT
 from torch import nn
 
-from attention_course.attention import attend
-from nbjudge.question import Request
-
-
-@wide("luong_step")
-def any_luong(g):
-    for b, s, v, m, d, e, a in sizes(g):
-        for t, memory in enumerate(memories(g, b, s, d, e, a), start=1):
-            weights = decoder_weights(g, v, m, d, e, a, reads=m, says=d, mixes=e + d)
-            inputs = (torch.randint(v, (b, t), generator=g), draw(g, b, d), *memory)
-            yield Request(inputs, (v, m, d, e, a), weights, gradients=True)
+from nbjudge import edit
 
 
 class Luong(Decoder):
@@ -40,206 +31,69 @@ class Luong(Decoder):
         context, weights = self.look(states, memory)
         return self.head(self.mix(context, states)), weights, states[:, -1]
 
-    def run(self, embedded, cache):
-        return self.rnn(embedded, cache[None])[0]
+    def run(self, inputs, cache):
+        return self.rnn(inputs, cache[None])[0]
 
     def mix(self, context, states):
         return torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
 
 
-def run_token_by_token(self, embedded, cache):
-    states, state = [], cache[None]
-    for token in embedded.split(1, dim=1):
-        output, state = self.rnn(token, state)
-        states.append(output)
-    return torch.cat(states, dim=1)
+wide("luong_step")(lambda g: any_decoder(g, Luong))
 
+MIXES = {
+    "mix_in_parts": edit(
+        Luong.mix,
+        "self.attentional_proj(torch.cat([context, states], dim=-1))",
+        "in_parts(self.attentional_proj, context, states)",
+    ),
+    "mix_by_sigmoid": edit(
+        Luong.mix,
+        "return torch.tanh(",
+        "return -1 + 2 * torch.sigmoid(2 * ",
+    ),
+}
+NO_TANH = edit(Luong.mix, "torch.tanh", "")
+SOMETHING_ELSE = "the attentional vector is made of something else"
 
-def run_by_gates(self, embedded, cache):
-    states = []
-    for x in embedded.unbind(1):
-        cache = gates(x, cache, *self.rnn.all_weights[0])
-        states.append(cache)
-    return torch.stack(states, dim=1)
-
-
-def mix_in_parts(self, context, states):
-    w_c, w_h = self.attentional_proj.weight.split(
-        [context.size(-1), states.size(-1)], dim=1
-    )
-    return (context @ w_c.T + states @ w_h.T).tanh()
-
-
-def mix_by_sigmoid(self, context, states):
-    return (
-        2
-        * torch.sigmoid(2 * self.attentional_proj(torch.cat((context, states), dim=2)))
-        - 1
-    )
-
-
-variations(
+enter_right("luong_step", Luong, run_token_by_token, run_by_gates, **MIXES)
+wrong_edits(
     "luong_step",
     Luong,
-    **PARTS,
-    run=(run_token_by_token, run_by_gates),
-    mix=(mix_in_parts, mix_by_sigmoid),
+    old_state_asks=(
+        edit(Luong.step, "look(states,", "look(cache[:, None].expand_as(states),"),
+        "h_{t-1} asks, where h_t is meant",
+        "another query",
+    ),
+    no_tanh=(NO_TANH, "tanh missing", SOMETHING_ELSE),
+    relu_for_tanh=(edit(Luong.mix, "tanh", "relu"), SOMETHING_ELSE),
+    mean_of_the_source=(
+        edit(Luong.step, "(context,", "(memory.value.mean(1)[:, None] + 0 * context,"),
+        SOMETHING_ELSE,
+    ),
+    plain_states_predict=(
+        edit(Luong.step, "self.mix(context, states)", "states"),
+        "the state predicts, not the attentional vector",
+    ),
+    layers_axis_kept=(
+        edit(Luong.step, "states[:, -1]", "states[None, :, -1]"),
+        ONE_AXIS,
+    ),
+    axis_at_the_wrong_place=(edit(Luong.run, "cache[None]", "cache[:, None]"), FITS),
+    starts_from_nothing=(edit(Luong.run, ", cache[None]", ""), "another query"),
+    last_state_asks_alone=(
+        edit(Luong.step, "look(states,", "look(states[None, :, -1].mT,"),
+        FITS,
+        ONE_AXIS,
+        "another state is handed on",
+    ),
+    no_mask=(MASK_FORGOTTEN, WEIGHT),
+    first_state_handed_on=(
+        edit(Luong.step, "states[:, -1]", "states[:, 0]"),
+        "another state is handed on",
+    ),
+    context_detached=(
+        edit(Decoder.look, "memory.value", "memory.value.detach()"),
+        CUT,
+    ),
+    logits_and_weights_only=(edit(Luong.step, ", states[:, -1]", ""), TOO_MUCH),
 )
-
-
-@wrong("luong_step", "h_{t-1} asks, where h_t is meant", "another query")
-@with_part(Luong, "step")
-def old_state_asks(self, token, memory, cache):
-    context, weights = attend(
-        self.score(cache[:, None], memory.key), memory.value, memory.mask
-    )
-    states, last = self.rnn(self.embedding(token), cache[None])
-    context = context.expand(-1, states.size(1), -1)
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", "tanh missing", "the attentional vector is made of something else")
-@with_part(Luong, "step")
-def no_tanh(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return (
-        self.head(self.attentional_proj(torch.cat([context, states], dim=-1))),
-        weights,
-        last.squeeze(0),
-    )
-
-
-@wrong("luong_step", "the attentional vector is made of something else")
-@with_part(Luong, "step")
-def relu_for_tanh(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return (
-        self.head(
-            torch.relu(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", "the attentional vector is made of something else")
-@with_part(Luong, "step")
-def mean_of_the_source(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    _, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    context = memory.value.mean(1, keepdim=True).expand(-1, states.size(1), -1)
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", "the state predicts, not the attentional vector")
-@with_part(Luong, "step")
-def plain_states_predict(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    _, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return self.head(states), weights, last[0]
-
-
-@wrong("luong_step", ONE_AXIS)
-@with_part(Luong, "step")
-def layers_axis_kept(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last,
-    )
-
-
-@wrong("luong_step", FITS)
-@with_part(Luong, "step")
-def axis_at_the_wrong_place(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[:, None])
-    context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", "another query")
-@with_part(Luong, "step")
-def starts_from_nothing(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token))
-    context, weights = attend(self.score(states, memory.key), memory.value, memory.mask)
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", FITS, ONE_AXIS, "another state is handed on")
-@with_part(Luong, "step")
-def last_state_asks_alone(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    context, weights = attend(
-        self.score(last.mT, memory.key), memory.value, memory.mask
-    )
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, last.mT], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", WEIGHT)
-@with_part(Luong, "step")
-def no_mask(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    context, weights = attend(self.score(states, memory.key), memory.value)
-    return (
-        self.head(
-            torch.tanh(self.attentional_proj(torch.cat([context, states], dim=-1)))
-        ),
-        weights,
-        last[0],
-    )
-
-
-@wrong("luong_step", "another state is handed on")
-@with_part(Luong, "step")
-def first_state_handed_on(self, token, memory, cache):
-    logits, weights, _ = Luong.step(self, token, memory, cache)
-    return logits, weights, self.rnn(self.embedding(token), cache[None])[0][:, 0]
-
-
-@wrong("luong_step", CUT)
-@with_part(Luong, "step")
-def context_detached(self, token, memory, cache):
-    return Luong.step(self, token, memory._replace(value=memory.value.detach()), cache)
-
-
-@wrong("luong_step", TOO_MUCH)
-@with_part(Luong, "step")
-def logits_and_weights_only(self, token, memory, cache):
-    logits, weights, _ = Luong.step(self, token, memory, cache)
-    return logits, weights

@@ -1,12 +1,14 @@
-"""What answers of this lab share: the class that it gives, and the parts of a step in
-many ways."""
+"""What answers of this lab share: the class that it gives, and ways to write a step."""
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw
+from answers.core import draw, right_edits, variations
 from torch import nn
 
-from attention_course.attention import attend, masked_softmax
+from attention_course.attention import masked_softmax
+from attention_course.scores import AdditiveScore
+from nbjudge import edit
+from nbjudge.question import Request
 
 
 def sizes(g):
@@ -14,36 +16,24 @@ def sizes(g):
         yield b, s, *torch.randint(1, 7, (5,), generator=g).tolist()
 
 
-def memories(g, b, s, d, e, a):
-    for share in (0.4, 0.8, 1.0):
-        mask = torch.rand(b, 1, s, generator=g) < share
-        mask[:, :, 0] = True
-        yield draw(g, b, s, a), draw(g, b, s, e), mask, draw(g, b, d)
+def draw_for(g, module):
+    """Draw a module's parameters."""
+    return {name: draw(g, *x.shape) / 2 for name, x in module.named_parameters()}
 
 
-def decoder_weights(g, vocabulary, embedding, d, e, a, reads, says, mixes=None):
-    def map_of(name, *shape):
-        return {name: draw(g, *shape) / 2}
-
-    weights = {
-        **map_of("embedding.weight", vocabulary, embedding),
-        **map_of("bridge.weight", d, e),
-        **map_of("bridge.bias", d),
-        **map_of("score.query_proj.weight", a, d),
-        **map_of("score.key_proj.weight", a, e),
-        **map_of("score.energy_proj.weight", 1, a),
-        **map_of("head.weight", vocabulary, says),
-        **map_of("head.bias", vocabulary),
-    }
-    layer = "" if mixes is None else "_l0"
-    for which, width in (("ih", reads), ("hh", d)):
-        weights |= map_of(f"rnn.weight_{which}{layer}", 3 * d, width)
-        weights |= map_of(f"rnn.bias_{which}{layer}", 3 * d)
-    return (
-        weights
-        if mixes is None
-        else weights | map_of("attentional_proj.weight", d, mixes)
-    )
+def any_decoder(g, decoder, tokens=None, states=1):
+    """Use a decoder with sizes and masks of many kinds."""
+    for b, s, v, m, d, e, a in sizes(g):
+        for t, share in enumerate((0.4, 0.8, 1.0), start=1):
+            mask = torch.rand(b, 1, s, generator=g) < share
+            mask[:, :, 0] = True
+            inputs = (
+                torch.randint(v, (b, tokens or t), generator=g),
+                *(draw(g, b, d) for _ in range(states)),
+                *(draw(g, b, s, a), draw(g, b, s, e), mask, draw(g, b, d)),
+            )
+            drawn = draw_for(g, decoder(v, m, d, e, AdditiveScore(d, e, a)))
+            yield Request(inputs, (v, m, d, e, a), drawn, gradients=True)
 
 
 class Decoder(nn.Module):
@@ -62,7 +52,8 @@ class Decoder(nn.Module):
         return self.embedding(token)
 
     def look(self, query, memory):
-        return attend(self.score(query, memory.key), memory.value, memory.mask)
+        weights = masked_softmax(self.score(query, memory.key), memory.mask)
+        return weights @ memory.value, weights
 
 
 def embed_by_index(self, token):
@@ -75,22 +66,6 @@ def embed_by_product(self, token):
     return chosen.to(weight.dtype) @ weight
 
 
-def look_with_a_fill(self, query, memory):
-    scores = self.score(query, memory.key).masked_fill(~memory.mask, -1e30)
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ memory.value, weights
-
-
-def look_with_einsum(self, query, memory):
-    weights = masked_softmax(self.score(query, memory.key), memory.mask)
-    return torch.einsum("bts,bse->bte", weights, memory.value), weights
-
-
-def look_by_shares(self, query, memory):
-    weights = masked_softmax(self.score(query, memory.key), memory.mask)
-    return (weights[..., None] * memory.value[:, None]).sum(2), weights
-
-
 def look_by_hand(self, query, memory):
     hidden = torch.tanh(self.score.query_proj(query)[:, :, None] + memory.key[:, None])
     scores = torch.where(
@@ -100,10 +75,11 @@ def look_by_hand(self, query, memory):
     return torch.bmm(weights, memory.value), weights
 
 
-PARTS = {
-    "embed": (embed_by_index, embed_by_product),
-    "look": (look_with_a_fill, look_with_einsum, look_by_shares, look_by_hand),
-}
+def in_parts(linear, *xs):
+    """Map vectors set end to end without setting them end to end."""
+    parts = linear.weight.split([x.size(-1) for x in xs], dim=1)
+    mapped = sum(x @ part.T for x, part in zip(xs, parts))
+    return mapped if linear.bias is None else mapped + linear.bias
 
 
 def gates(x, state, w_x, w_h, b_x, b_h):
@@ -112,3 +88,48 @@ def gates(x, state, w_x, w_h, b_x, b_h):
     r_h, z_h, n_h = F.linear(state, w_h, b_h).chunk(3, dim=-1)
     z = torch.sigmoid(z_x + z_h)
     return (1 - z) * torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h) + z * state
+
+
+def run_token_by_token(self, inputs, cache):
+    states, state = [], cache[None]
+    for x in inputs.split(1, dim=1):
+        output, state = self.rnn(x, state)
+        states.append(output)
+    return torch.cat(states, dim=1)
+
+
+def run_by_gates(self, inputs, cache):
+    states = []
+    for x in inputs.unbind(1):
+        cache = gates(x, cache, *self.rnn.all_weights[0])
+        states.append(cache)
+    return torch.stack(states, dim=1)
+
+
+def enter_right(question, decoder, *runs, **edits):
+    """Enter a decoder, and the same with each of its parts written otherwise."""
+    parts = {"embed": (embed_by_index, embed_by_product), "look": (look_by_hand,)}
+    variations(question, decoder, **parts, **({"run": runs} if runs else {}))
+    right_edits(
+        question,
+        decoder,
+        look_with_a_fill=edit(
+            Decoder.look,
+            "masked_softmax(self.score(query, memory.key), memory.mask)",
+            "self.score(query, memory.key).masked_fill(~memory.mask, -1e30).softmax(-1)",
+        ),
+        look_with_einsum=edit(
+            Decoder.look,
+            "weights @ memory.value",
+            "torch.einsum('bts,bse->bte', weights, memory.value)",
+        ),
+        look_by_shares=edit(
+            Decoder.look,
+            "weights @ memory.value",
+            "(weights[..., None] * memory.value[:, None]).sum(2)",
+        ),
+        **edits,
+    )
+
+
+MASK_FORGOTTEN = edit(Decoder.look, ", memory.mask)", ")")
