@@ -17,9 +17,9 @@ from attention_course.seq2seq import select
 
 @runtime_checkable
 class Model(Protocol):
-    """What decoding asks of a model.
+    """What decoding asks of a model: an `EncoderDecoder`, or a language model.
 
-    An `EncoderDecoder`, or a language model, which has no source.
+    The source of a language model is its prompt.
 
     Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode;
     but what a model keeps for itself of such a call, or a hook keeps of it, has to be
@@ -55,9 +55,9 @@ class Decoded(NamedTuple):
 
 
 def _without_gradients(search: Callable[..., Decoded]) -> Callable[..., Decoded]:
-    """Search in inference mode, and hand out tensors that can be trained on.
+    """Search in inference mode, which is quicker than `no_grad`.
 
-    Inference mode is quicker than `no_grad`.
+    What is handed out are tensors that can be trained on.
     """
 
     @functools.wraps(search)
@@ -258,8 +258,8 @@ def beam_search(
             length.gather(1, beam),
         )
         ended = ended.gather(1, beam) | (token == eos)
-        # (B K), (B K, 1)
-        parent, token = (batch[:, None] * beam_size + beam).flatten(), token.view(-1, 1)
+        parent = (batch[:, None] * beam_size + beam).flatten()  # (B K)
+        token = token.view(-1, 1)  # (B K, 1)
         cache = select(cache, parent)
         steps.append((parent, token, weights))
         if ended.all():
@@ -284,10 +284,7 @@ def _one_by_one(
     max_length: int,
     choose: Callable[[Tensor], Tensor],
 ) -> Decoded:
-    """Choose a token at every step, until all sentences have ended.
-
-    `choose` makes a token (B, 1) of logits (B, 1, V).
-    """
+    """Let `choose` make tokens (B, 1) of logits (B, 1, V) until all have ended."""
     _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)
@@ -310,10 +307,8 @@ def _one_by_one(
 
 def _log_probabilities(logits: Tensor) -> Tensor:
     # In half precision many tokens would be equally likely that are not.
-    # (B, V)
-    return logits[:, 0].log_softmax(
-        dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)
-    )
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    return logits[:, 0].log_softmax(dim=-1, dtype=dtype)  # (B, V)
 
 
 def _joined(
