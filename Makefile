@@ -6,16 +6,24 @@ LAB ?= lab03_scoring
 DISK_MB ?= 4000
 # Cells of the ladder that are measured at once.
 JOBS ?= 1
+# Where the course stands on the web, once it does. Nothing guesses them: without an address there is no link.
+SITE ?=
+REPOSITORY ?=
+export SITE REPOSITORY
+
+$(foreach name,SITE REPOSITORY,$(if $(filter-out https://%,$($(name))),$(error $(name) is no plain https address: $($(name)))))
 
 BIN := $(CURDIR)/.venv/bin
 # One thread is fastest for models of this size, and keeps runs comparable.
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity attacks ladder norms seeds multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "With SITE=https://...       each page of the book names its own address there"
+	@echo "With REPOSITORY=https://... the book links to the course's files: to look at, edit, report on and open in Colab"
 
 course: environment  ## install, build the book, make the labs, grade two sample submissions
 	@echo "environment: .venv, installed $$(date -r .venv/installed '+%Y-%m-%d %H:%M'), reused until pyproject.toml or constraints.txt changes"
@@ -50,6 +58,9 @@ bench: environment  ## measure how fast the models are, against other libraries 
 
 fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
 	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
+
+mutants: environment  ## change 300 single lines of the packages, one at a time, and see whether a test notices (90 CPU minutes)
+	@PYTHONPATH=tests $(BIN)/python -m measure.mutants
 
 attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
 	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }

@@ -9,6 +9,7 @@ from hypothesis import settings
 from torch import nn
 
 from attention_course import models
+from attention_course.rnn import LocalM, LocalP
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.transformer import (
@@ -16,7 +17,6 @@ from attention_course.transformer import (
     TransformerDecoder,
     TransformerEncoder,
 )
-from attention_course.windows import LocalM, LocalP
 
 matplotlib.use("Agg")
 torch.set_num_threads(1)

@@ -6,6 +6,7 @@ is handed in, and is marked with what must come of it. Where an attack tries to 
 points, the answer to `dot` is wrong: its points must be lost.
 """
 
+import contextlib
 import copy
 import json
 import os
@@ -1350,17 +1351,23 @@ def records(course: Path, lab: str = LAB) -> dict[str, Any]:
     }
 
 
+def query(course: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Read from nbgrader's own database, or write to it."""
+    database = sqlite3.connect(course / "gradebook" / "gradebook.db")
+    with contextlib.closing(database), database:  # which commits, but does not close
+        return database.execute(statement, values).fetchall()
+
+
 def scores(course: Path) -> dict[str, float | None]:
     """Read what nbgrader's own database says: student -> points, None if nothing was
     graded."""
-    query = """
+    statement = """
         select submitted_assignment.student_id, sum(grade.auto_score) from grade
         join submitted_notebook on submitted_notebook.id = grade.notebook_id
         join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
         group by submitted_assignment.student_id
     """
-    with sqlite3.connect(course / "gradebook" / "gradebook.db") as connection:
-        return dict(connection.execute(query))
+    return dict(query(course, statement))
 
 
 def points_lost(record: dict[str, Any]) -> frozenset[str]:

@@ -11,9 +11,9 @@ import torch
 from torch.testing import assert_close
 
 from attention_course import models
-from attention_course.checkpoints import Checkpoints, read
 from attention_course.tasks.reversal import reversal
 from attention_course.training import TrainConfig, train
+from attention_course.training.checkpoints import Checkpoints, read
 
 CONFIG = TrainConfig(steps=12, batch_size=7, warmup_steps=3, validate_every=4)
 
@@ -21,17 +21,17 @@ CONFIG = TrainConfig(steps=12, batch_size=7, warmup_steps=3, validate_every=4)
 STOPPED_RUN = """
 import signal, sys
 from pathlib import Path
-from attention_course import training
+from attention_course.training import loop
 from tests.test_checkpoints import run
 
-in_time, steps = training.train_step, []
+in_time, steps = loop.train_step, []
 def waiting(*arguments):
     if len(steps) == 7:
         print("seven steps", flush=True)
         signal.pause()
     steps.append(in_time(*arguments))
     return steps[-1]
-training.train_step = waiting
+loop.train_step = waiting
 run(Path(sys.argv[1]))
 """
 
@@ -83,7 +83,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
 
 def test_a_run_that_has_ended_is_read_and_not_repeated(tmp_path, monkeypatch):
     first, history = run(tmp_path)
-    monkeypatch.setattr("attention_course.training.train_step", None)
+    monkeypatch.setattr("attention_course.training.loop.train_step", None)
     second, again = run(tmp_path)
 
     assert again == history

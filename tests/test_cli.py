@@ -1,5 +1,6 @@
 """The command line, from a shell's point of view: words in, text and files out."""
 
+import inspect
 import io
 import shutil
 import subprocess
@@ -11,25 +12,36 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_course import cli
-from attention_course.checkpoints import read
-from attention_course.cli import MODELS, TASKS, Sizes, TaskOptions
+from attention_course import cli, runs
+from attention_course.registry import (
+    MODELS,
+    OPTIONS,
+    SIZES,
+    TASKS,
+    Kind,
+    make_model,
+    make_task,
+    task_maker,
+)
 from attention_course.tasks.frames import frames
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.scenes import captions, focus
 from attention_course.tasks.sentiment import sentiment
 from attention_course.tasks.tagging import tagging
 from attention_course.training import evaluate, validation_loss
+from attention_course.training.checkpoints import read
 
 ROOT = Path(__file__).parent.parent
-SIZES = ["--dim", "8", "--hidden-dim", "12", "--layers", "1", "--heads", "2"]
+WIDTHS = ["--dim", "8", "--hidden-dim", "12"]
 TRAIN = [
     "train",
     "--task",
     "reversal",
     "--max-length",
     "4",
-    *SIZES,
+    *WIDTHS,
+    "--layers",
+    "1",
     "--batch-size",
     "7",
     "--device",
@@ -99,7 +111,7 @@ def test_a_run_leaves_a_checkpoint_that_knows_it(trained):
 
 def test_translations_are_those_of_the_best_weights(shell, trained):
     words = ["abc", "bd", "x"]
-    task, model = cli.load(trained, None, cli.Device.cpu)
+    task, model = runs.load(trained, device="cpu")
     expected = [
         task.text(tokens)
         for tokens in task.predict(model, [task.example(word) for word in words])
@@ -138,9 +150,9 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(
     out, failed = shell(
         "evaluate", "--run", trained, "--split", "validation", "--out", file
     )
-    task, model = cli.load(trained, None, cli.Device.cpu)
+    task, model = runs.load(trained, device="cpu")
     assert out.startswith(
-        f"reversal, validation: 1,000 examples; {cli.parameters(model):,} parameters"
+        f"reversal, validation: 1,000 examples; {runs.parameters(model):,} parameters"
     )
     expected = evaluate(model, task, task.validation)
 
@@ -161,11 +173,21 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(
     assert 0 < float(printed["token accuracy"]) < 1
 
 
+@pytest.mark.plain
+def test_a_run_on_images_cannot_translate(shell, tmp_path):
+    words = ["--model", "captioner", *WIDTHS, "--steps", "1", "--device", "cpu"]
+    assert not shell("train", "--task", "captions", *words, "--out", tmp_path)[1]
+
+    for given in ({"stdin": "a three\n"}, {"stdin": ""}):
+        _, failed = shell("translate", "--run", tmp_path, **given)
+        assert "captions is no task of texts in and texts out" in only_line(failed)
+
+
 def test_labels_are_evaluated_as_well(shell, tmp_path):
     words = [
         "--model",
         "classifier",
-        *SIZES,
+        *WIDTHS,
         "--steps",
         "3",
         "--validate-every",
@@ -175,7 +197,7 @@ def test_labels_are_evaluated_as_well(shell, tmp_path):
     ]
     assert not shell("train", "--task", "sentiment", *words, "--out", tmp_path)[1]
     out, failed = shell("evaluate", "--run", tmp_path, "--out", tmp_path / "said.txt")
-    task, model = cli.load(tmp_path, None, cli.Device.cpu)
+    task, model = runs.load(tmp_path, device="cpu")
 
     assert not failed
     assert (tmp_path / "said.txt").read_text().splitlines() == [
@@ -187,6 +209,9 @@ def test_labels_are_evaluated_as_well(shell, tmp_path):
     )
     assert float(printed["alignment hit rate"]) == pytest.approx(
         task.hit_rate(model, task.test), abs=1e-4
+    )
+    assert "--beam-size does nothing for the task sentiment" in only_line(
+        shell("evaluate", "--run", tmp_path, "--beam-size", "1")[1]
     )
     assert (
         "sentiment is no task of texts in and texts out"
@@ -291,6 +316,10 @@ def only_line(failed):
             ["--task", "dates", "--model", "luong", "--steps", "0"],
             "steps is at least 1, got 0",
         ),
+        (
+            ["--task", "dates", "--model", "luong", "--clip", "-1"],
+            "clip_norm is above 0, got -1.0",
+        ),
         (["--task", "reversal", "--model", "transformer", "--heads", "3"], "3"),
     ],
 )
@@ -299,6 +328,54 @@ def test_what_cannot_be_trained_is_said_in_a_line(shell, tmp_path, words, named)
         shell("train", *words, "--device", "cpu", "--out", tmp_path / "run")[1]
     )
     assert not (tmp_path / "run").exists()
+
+
+IDLE = [
+    ("image-classifier", "focus", "--heads", "99"),
+    ("image-classifier", "focus", "--dim", "9"),
+    ("captioner", "captions", "--layers", "2"),
+    ("classifier", "sentiment", "--layers", "2"),
+    ("gnmt", "dates", "--dropout", "0.5"),
+    ("luong", "dates", "--heads", "4"),
+]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(("model", "task", "option", "value"), IDLE)
+def test_sizes_that_do_nothing_are_refused(shell, tmp_path, model, task, option, value):
+    words = ["--task", task, "--model", model, option, value, "--out", tmp_path / "run"]
+    told = only_line(shell("train", *words)[1])
+
+    assert told == f"attention-course: {option} does nothing for the model {model}"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--vocab-size", "9"], "--vocab-size does nothing for the task dates"),
+        (["--max-length", "20"], "--max-length does nothing for the task dates"),
+        (["--data", "there"], "--data does nothing for the task dates"),
+        (["--patience", "3"], "--patience does nothing without --validate-every"),
+        (["--validate-by", "loss"], "--validate-by does nothing without --validate-"),
+    ],
+)
+def test_other_options_that_do_nothing_are_refused(shell, tmp_path, given, told):
+    words = ["--task", "dates", "--model", "luong", *given, "--out", tmp_path / "run"]
+
+    assert told in only_line(shell("train", *words)[1])
+
+
+@pytest.mark.plain
+def test_what_does_nothing_for_a_run_is_refused(shell, trained):
+    beam = "--length-penalty does nothing without a --beam-size above 1"
+    for command in ("translate", "evaluate"):
+        words = [command, "--run", trained, "--length-penalty", "0.6"]
+        assert beam in only_line(shell(*words)[1])
+        words = [command, "--run", trained, "--data", "there"]
+        told = "--data does nothing for the task reversal"
+        assert told in only_line(shell(*words)[1])
 
 
 @pytest.mark.plain
@@ -352,28 +429,111 @@ SMALL = {
 
 @pytest.mark.parametrize(
     ("task_name", "name"),
-    [(task, model) for task in SMALL for model in TASKS[task][0].models],
+    [
+        (task, model)
+        for task in SMALL
+        for model in MODELS
+        if MODELS[model].kind == TASKS[task].kind
+    ],
 )
 def test_every_model_of_the_table_can_be_trained(task_name, name):
-    task, kind = SMALL[task_name](), TASKS[task_name][0]
-    model = MODELS[name](
-        kind.ends(task), Sizes(dim=8, hidden_dim=12, layers=2, heads=2, dropout=0.1)
-    )
+    task = SMALL[task_name]()
+    sizes = {size: LARGE[size] for size in MODELS[name].sizes}
+    model = make_model(name, task.source_size, task.target_size, **sizes)
     total, _ = task.loss(model, task.collate(task.train[:5]))
     total.backward()
 
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+LARGE = {"dim": 8, "hidden_dim": 12, "layers": 3, "heads": 2, "dropout": 0.1}
+OTHER = {"dim": 12, "hidden_dim": 14, "layers": 2, "heads": 4, "dropout": 0.4}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_takes_the_sizes_of_its_row_and_no_others(name):
+    small = next(task for task in SMALL if TASKS[task].kind == MODELS[name].kind)
+    task, row = SMALL[small](), MODELS[name].sizes
+
+    def loss(**changed):
+        sizes = {size: LARGE[size] for size in row} | changed
+        torch.manual_seed(0)
+        model = make_model(name, task.source_size, task.target_size, **sizes)
+        return task.loss(model, task.collate(task.train[:5]))[0].item()
+
+    usual = loss()
+    assert loss() == usual
+    assert len({usual, *(loss(**{size: OTHER[size]}) for size in row)}) == 1 + len(row)
+    for size in set(SIZES) - set(row):
+        with pytest.raises(ValueError, match=f"{name} takes {', '.join(row)}; got .*"):
+            loss(**{size: OTHER[size]})
+
+
 def test_the_small_tasks_are_of_all_kinds():
-    assert {TASKS[name][0] for name in SMALL} == {kind for kind, _ in TASKS.values()}
-    assert {name for kind, _ in TASKS.values() for name in kind.models} == set(MODELS)
+    assert {TASKS[name].kind for name in SMALL} == set(Kind)
+    assert {row.kind for row in MODELS.values()} == set(Kind)
 
 
 def test_options_reach_their_task():
-    task = TASKS["reversal"][1](TaskOptions(data=None, vocab_size=1, max_length=4))
+    task = make_task("reversal", max_length=4)
 
     assert max(len(example.source) for example in task.train) == 4
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_can_be_made_with_the_options_of_its_row(name):
+    row = TASKS[name]
+    takes = inspect.signature(task_maker(name)).parameters
+
+    assert {*row.options, *row.settings} <= set(takes)
+    assert set(OPTIONS) & set(takes) == set(row.options)
+
+
+HEAVY = {"torch", "sklearn", "lightning_fabric", "matplotlib", "scipy"}
+LISTS_WHAT_IS_IMPORTED = """
+import sys
+from attention_course.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        [],
+        ["train", "--help"],
+        ["translate", "--help"],
+        ["evaluate", "--help"],
+        ["train", "--task", "dates"],
+        ["train", "--task", "datess", "--model", "luong", "--out", "run"],
+        ["train", "--task", "dates", "--model", "tagger", "--out", "run"],
+        ["train", "--task", "focus", "--model", "image-classifier", "--out", "run"]
+        + ["--heads", "99"],
+        ["train", "--task", "dates", "--model", "luong", "--out", "run"]
+        + ["--patience", "3"],
+        ["train", "--task", "dates", "--model", "luong", "--out", "run"]
+        + ["--steps", "many"],
+        ["evaluate", "--run", "run", "--split", "training"],
+        ["translate", "--run", "run", "--length-penalty", "0.6"],
+    ],
+    ids=" ".join,
+)
+def test_help_and_wrong_arguments_do_not_wait_for_torch(words):
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS_WHAT_IS_IMPORTED, *words],
+        capture_output=True,
+        text=True,
+    )
+    imported = set(done.stderr.split())
+
+    assert (done.returncode == 0) == ("--help" in words), done.stderr
+    assert "attention_course.registry" in imported
+    assert not HEAVY & imported
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "evaluate"])

@@ -168,7 +168,10 @@ def transformer(target_size=V, num_layers=2, pre_norm=True):
 
 
 def language_model(target_size=V):
-    return shaken(TransformerLM(target_size, 12, 3, 13, 2, SinusoidalPositions(12)))
+    """It reads the other models' sources as prompts, and writes as few kinds of token."""
+    model = TransformerLM(17, 12, 3, 13, 2, SinusoidalPositions(12))
+    model.head = nn.Linear(12, target_size)
+    return shaken(model)
 
 
 def recurrent(target_size=V):

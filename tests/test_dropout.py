@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from attention_course.dropout import Dropout
+from attention_course.fast.dropout import Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

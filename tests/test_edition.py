@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from addresses import without_addresses
 from bs4 import BeautifulSoup
 from solution_text import ROOT, flat, rubrics, secret_lines, solution_regions
 
@@ -72,7 +73,10 @@ def course(tmp_path_factory):
         assert release([]) == 0
     jupyter_book = shutil.which("jupyter-book", path=Path(sys.executable).parent)
     done = subprocess.run(
-        [jupyter_book, "build", course], capture_output=True, text=True
+        [jupyter_book, "build", course],
+        env=without_addresses(),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return course

@@ -46,9 +46,15 @@ def test_of_a_method_and_of_an_inherited_one():
     wrong = edit(scores.Score.project_keys, "return key", "return -key")
     key = torch.rand(2, 3)
     assert torch.equal(wrong.apply(scores.DotScore)().project_keys(key), -key)
-    assert torch.equal(wrong.apply(scores.Score)().project_keys(key), -key)
+    assert torch.equal(wrong.apply(scores.Score).project_keys(None, key), -key)
     assert torch.equal(scores.DotScore().project_keys(key), key)
     assert edit(scores.DotScore.project_keys, "return key", "return -key") == wrong
+
+
+def test_of_a_method_that_is_the_answer():
+    wrong = edit(scores.Score.project_keys, "return key", "return -key")
+    key = torch.rand(2, 3)
+    assert torch.equal(wrong.apply(scores.Score.project_keys)(None, key), -key)
 
 
 def test_two_edits_at_once():

@@ -16,9 +16,9 @@ from attention_course.tasks.frames import (
     RATE,
     SILENCE,
     VOWELS,
+    ReadFrames,
     frames,
     pulses,
-    read_frames,
     resonate,
     spectra,
     utterance,
@@ -149,10 +149,10 @@ def test_hearing_what_comes_before_and_after_helps(task):
 @pytest.mark.plain
 def test_what_cannot_be_a_batch_is_refused():
     with pytest.raises(ValueError, match="at least one example, got 0"):
-        read_frames([])
+        ReadFrames()([])
     with pytest.raises(ValueError, match="example 1 has 0 frames"):
-        read_frames([torch.zeros(3, BANDS), torch.zeros(0, BANDS)])
+        ReadFrames()([torch.zeros(3, BANDS), torch.zeros(0, BANDS)])
     with pytest.raises(
         ValueError, match=r"example 1 has shape \(3, 31\), expected \(frames, 32\)"
     ):
-        read_frames([torch.zeros(3, BANDS), torch.zeros(3, BANDS - 1)])
+        ReadFrames()([torch.zeros(3, BANDS), torch.zeros(3, BANDS - 1)])

@@ -4,8 +4,11 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves, tree_map
 
-from attention_course.gnmt import GNMTDecoder, GNMTEncoder
-from attention_course.rnn import RNNEncoder
+from attention_course.rnn import (
+    GNMTDecoder,
+    GNMTEncoder,
+    RNNEncoder,
+)
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded
 

@@ -9,12 +9,12 @@ import csv
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from submissions import query
 
 from nbjudge.grading.commands import nbgrader
 from nbjudge.grading.report import page
@@ -60,11 +60,6 @@ def autograde(course, *options, lab=LAB, patch=""):
         env={**os.environ, "PYTHONWARNINGS": ""},
     )
     return done.returncode, done.stderr
-
-
-def query(course, statement):
-    with sqlite3.connect(course / "gradebook" / "gradebook.db") as connection:
-        return connection.execute(statement).fetchall()
 
 
 def exported(course, *options, to="gradebook/grades.csv"):

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
 from solution_text import flat, rubrics, solution_lines, solution_regions
+from submissions import query
 
 from attention_labs import QUESTIONS
 from attention_labs.lab03_scoring import QUESTIONS as LAB03_SCORING
@@ -223,17 +224,14 @@ def course(tmp_path_factory):
 
 def by_question(directory, student):
     """Points per cell that a machine has graded, as the gradebook has them."""
-    import sqlite3
-
-    query = """
+    statement = """
         select base_cell.name, grade.auto_score from grade
         join base_cell on base_cell.id = grade.cell_id
         join submitted_notebook on submitted_notebook.id = grade.notebook_id
         join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
         where submitted_assignment.student_id = ? and grade.auto_score is not null
     """
-    with sqlite3.connect(directory / "gradebook" / "gradebook.db") as connection:
-        return dict(connection.execute(query, [student]))
+    return dict(query(directory, statement, student))
 
 
 def test_the_solution_gets_everything_and_the_release_nothing(course):

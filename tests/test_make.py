@@ -74,6 +74,33 @@ def test_help_lists_every_verb(clone):
         for line in (clone / "Makefile").read_text().splitlines()
         if line.startswith(".PHONY:")
     ]
+    *lines, site, repository = lines
+    assert "SITE=https://" in site and "REPOSITORY=https://" in repository
     assert [line.split()[1] for line in lines] == [
         verb for verb in phony.split()[1:] if verb != "environment"
     ]
+
+
+@pytest.mark.parametrize("name", ["SITE", "REPOSITORY"])
+def test_an_address_that_is_not_https(clone, name):
+    for value in ("http://course.example", "git@course.example:a/b", "https://a b"):
+        done = subprocess.run(
+            ["make", "help", f"{name}={value}"],
+            cwd=clone,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode and not done.stdout
+        assert done.stderr.count("\n") == 1
+        assert f"{name} is no plain https address: {value}" in done.stderr
+
+
+def test_addresses_reach_the_book(clone):
+    """As variables of make or of the environment, or not at all."""
+    with (clone / "Makefile").open("a") as makefile:
+        makefile.write('show:\n\t@echo "$$SITE, $$REPOSITORY"\n')
+    addresses = ["SITE=https://a.example", "REPOSITORY=https://b.example"]
+    assert make(clone, "show", *addresses) == (
+        0,
+        [", ".join(a.partition("=")[2] for a in addresses)],
+    )

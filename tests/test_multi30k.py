@@ -11,7 +11,7 @@ from measure.multi30k import Rung
 from attention_course import models
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks import multi30k as module
-from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK, Task, length_of
+from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK, Task
 from attention_course.tasks.multi30k import SHA256, SPLITS, Subwords, join, multi30k
 from attention_course.tasks.reversal import reversal
 
@@ -134,8 +134,7 @@ def test_sentences_of_like_length_are_trained_on_together(task):
         len(task.train[4].target),
         len(task.train[4].source),
     )
-    assert length_of(task)(task.train[4]) == task.length(task.train[4])
-    assert length_of(reversal(3, 20, 2)) is None
+    assert reversal(3, 20, 2).length is None
 
 
 class Says(EncoderDecoder):

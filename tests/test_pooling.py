@@ -8,7 +8,13 @@ from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves
 
 from attention_course import models
-from attention_course.pooling import AttentionPooling, Classifier, Labeller
+from attention_course.pooling import (
+    AttentionPooling,
+    Classifier,
+    Labeller,
+    answer_with,
+    gradient_times_input,
+)
 from attention_course.rnn import FrameEncoder, RNNEncoder
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore
 from attention_course.seq2seq import Encoded
@@ -167,3 +173,63 @@ def test_readers_refuse_another_width():
         Labeller(RNNEncoder(17, D, E), nn.Linear(2 * E - 1, V))(SOURCE, LENGTHS)
     with pytest.raises(ValueError, match=f"width {A}, got width {A - 1}"):
         FrameEncoder(A, D, E)(torch.randn(B, S, A - 1), LENGTHS)
+
+
+# Does attention explain an answer?
+
+
+@pytest.fixture(params=[False, True], ids=["states", "words"])
+def classifier(request):
+    return models.classifier(
+        12, V, 7, 13, AdditiveScore(13, 26, 5), look_up_words=request.param
+    ).eval()
+
+
+def test_with_its_own_weights_a_model_answers_as_ever(classifier):
+    logits, weights = classifier(SOURCE, LENGTHS)
+    assert_close(answer_with(classifier, SOURCE, LENGTHS, weights), logits)
+
+
+def test_other_weights_look_up_other_slots(classifier):
+    one_hot = nn.functional.one_hot(torch.tensor([[3], [1]]), S).float()
+    values = (
+        classifier.encoder.embedding(SOURCE)
+        if classifier.values
+        else classifier.encoder(SOURCE, LENGTHS).states
+    )
+    assert_close(
+        answer_with(classifier, SOURCE, LENGTHS, one_hot),
+        classifier.head(values[[0, 1], [3, 1]]),
+    )
+
+
+def test_gradient_times_input_is_what_a_little_less_of_a_word_costs(classifier):
+    """Central differences: each word's embedding, everywhere that it goes, a little
+    longer and a little shorter."""
+    classifier, step = classifier.double(), 1e-4
+    table = classifier.encoder.embedding.weight
+
+    def leads():
+        best = classifier(SOURCE, LENGTHS)[0].topk(2).values
+        return (best[:, 0] - best[:, 1]).detach()
+
+    found = gradient_times_input(classifier, SOURCE, LENGTHS)
+    for s in (0, 2):
+        for b in range(B):
+            row, kept = SOURCE[b, s], table.detach().clone()
+            ends = []
+            for factor in (1 + step, 1 - step):
+                with torch.no_grad():
+                    table[row] = kept[row] * factor
+                ends.append(leads()[b])
+                with torch.no_grad():
+                    table.copy_(kept)
+            assert_close(
+                found[b, s], (ends[0] - ends[1]) / (2 * step), rtol=1e-3, atol=1e-7
+            )
+
+
+def test_gradients_leave_nothing_behind(classifier):
+    gradient_times_input(classifier, SOURCE, LENGTHS)
+    assert not classifier.encoder.embedding._forward_hooks
+    assert all(parameter.grad is None for parameter in classifier.parameters())

@@ -13,7 +13,8 @@ from torch import nn
 
 from attention_course.attention import masked_softmax
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore, Score
-from attention_labs import QUESTIONS, Grade, check
+from attention_labs import QUESTIONS, check
+from nbjudge import Grade
 from nbjudge.evaluation import evaluate
 from nbjudge.in_process import in_process
 

@@ -7,11 +7,11 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
 from attention_course import models
-from attention_course.gnmt import GNMTDecoder
 from attention_course.rnn import (
     BahdanauDecoder,
-    ContextDecoder,
     FinalStateDecoder,
+    GNMTDecoder,
+    LocalM,
     LuongDecoder,
     RNNEncoder,
     at_end,
@@ -19,7 +19,6 @@ from attention_course.rnn import (
 )
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded
-from attention_course.windows import LocalM
 
 B, T, S, D = 2, 3, 5, 7
 H, E, A, V = 11, 17, 13, 19
@@ -138,8 +137,8 @@ def test_the_final_state_decoder_is_torchs_gru():
     assert_close(weights, torch.ones(B, T, 1))
 
 
-def test_the_context_decoder_reads_the_final_state_beside_every_token():
-    decoder = ContextDecoder(V, D, H, E)
+def test_told_at_every_step_it_reads_the_final_state_beside_every_token():
+    decoder = FinalStateDecoder(V, D, H, E, every_step=True)
     gru = nn.GRU(D + E, H)
     gru.load_state_dict(decoder.rnn.state_dict())
     given = encoded()
@@ -372,13 +371,10 @@ def test_where_steps_wait_for_one_another_a_step_takes_one_token(order):
 
 @pytest.mark.plain
 @pytest.mark.parametrize(
-    "kind",
-    [FinalStateDecoder, ContextDecoder, BahdanauDecoder, LuongDecoder, GNMTDecoder],
+    "kind", [FinalStateDecoder, BahdanauDecoder, LuongDecoder, GNMTDecoder]
 )
 def test_a_source_of_another_width_is_refused(kind):
-    score = (
-        [] if kind in (FinalStateDecoder, ContextDecoder) else [AdditiveScore(H, E, A)]
-    )
+    score = [] if kind is FinalStateDecoder else [AdditiveScore(H, E, A)]
     states, final, mask = encoded()
     with pytest.raises(ValueError, match=f"width {E}, got width {E - 1}"):
         kind(V, D, H, E, *score).remember(

@@ -15,6 +15,7 @@ from attention_course.tasks.scenes import (
     SIZE,
     WORDS,
     Handwriting,
+    ReadImages,
     _handwriting,
     _pools,
     captions,
@@ -22,7 +23,6 @@ from attention_course.tasks.scenes import (
     compose,
     focus,
     pair,
-    read_images,
 )
 from attention_course.training import TrainConfig, evaluate, train
 
@@ -167,8 +167,8 @@ def test_one_look_recognises_a_digit_better_than_the_mean_does():
 @pytest.mark.plain
 def test_what_cannot_be_a_batch_is_refused():
     with pytest.raises(ValueError, match="at least one example, got 0"):
-        read_images([])
+        ReadImages()([])
     with pytest.raises(
         ValueError, match=r"example 1 has shape \(1, 24, 23\), expected \(1, 24, 24\)"
     ):
-        read_images([torch.zeros(1, SIZE, SIZE), torch.zeros(1, SIZE, SIZE - 1)])
+        ReadImages()([torch.zeros(1, SIZE, SIZE), torch.zeros(1, SIZE, SIZE - 1)])

@@ -52,6 +52,18 @@ def content_score(request):
     return KINDS[request.param](D, D)
 
 
+def test_a_score_has_to_say_how_it_compares():
+    with pytest.raises(TypeError, match="abstract.*forward"):
+        Score()
+
+    class Halfway(Score):
+        def project_keys(self, key):
+            return key / 2
+
+    with pytest.raises(TypeError, match="abstract.*forward"):
+        Halfway()
+
+
 def score_all(score, query, key):
     return score(query, score.project_keys(key))
 
@@ -206,7 +218,7 @@ def test_location_does_not_look_at_the_keys():
     )
 
 
-@pytest.mark.parametrize("kind", [Score, DotScore, ScaledDotScore])
+@pytest.mark.parametrize("kind", [ConstantScore, DotScore, ScaledDotScore])
 def test_keys_without_a_projection_are_used_as_they_are(kind):
     key = torch.randn(B, S, D)
     assert kind().project_keys(key) is key

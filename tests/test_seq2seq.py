@@ -7,6 +7,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from attention_course.seq2seq import Decoder, Encoded, EncoderDecoder, Memory, select
+from attention_course.transformer import TransformerDecoder
 
 B, T, S, V = 2, 3, 5, 19
 SOURCE = torch.tensor([[4, 5, 6, 7, 8], [9, 10, 11, 0, 0]])
@@ -125,10 +126,8 @@ def test_select_reaches_every_tensor_of_a_tree():
     assert select(None, rows) is None
 
 
-def test_only_a_decoder_that_gives_weights_on_request_is_asked():
+def test_a_decoder_is_asked_for_weights_only_if_somebody_wants_them():
     class Shy(Echo):
-        weights_on_request = True
-
         def decode(self, target, memory, need_weights=False):
             logits, weights = super().decode(target, memory)
             return logits, weights if need_weights else None
@@ -137,16 +136,31 @@ def test_only_a_decoder_that_gives_weights_on_request_is_asked():
             logits, weights, cache = super().step(token, memory, cache)
             return logits, weights if need_weights else None, cache
 
-    eager, shy = EncoderDecoder(Sum(), Echo()), EncoderDecoder(Sum(), Shy())
-    memory = eager.encode(SOURCE, LENGTHS)
+    model = EncoderDecoder(Sum(), Shy())
+    memory = model.encode(SOURCE, LENGTHS)
     for asked in (True, False):
-        answers = [model.decode(TARGET, memory, asked)[1] for model in (eager, shy)]
-        answers += [model(SOURCE, LENGTHS, TARGET, asked)[1] for model in (eager, shy)]
-        answers += [
-            model.step(TARGET[:, :1], memory, memory.state, asked)[1]
-            for model in (eager, shy)
+        answers = [
+            model.decode(TARGET, memory, asked)[1],
+            model(SOURCE, LENGTHS, TARGET, asked)[1],
+            model.step(TARGET[:, :1], memory, memory.state, asked)[1],
         ]
-        assert [weights is not None for weights in answers] == [True, asked] * 3
+        assert [weights is not None for weights in answers] == [asked] * 3
+
+
+def test_what_costs_nothing_is_returned_unasked(model):
+    """And the logits of a step do not depend on who asks."""
+    memory = model.encode(SOURCE, LENGTHS)
+    cache = model.start(memory)
+    logits, weights, _ = model.step(TARGET[:, :1], memory, cache)
+    asked_logits, asked_weights, _ = model.step(
+        TARGET[:, :1], memory, cache, need_weights=True
+    )
+
+    assert_close(asked_logits, logits)
+    if isinstance(model.decoder, TransformerDecoder):
+        assert weights is None and asked_weights is not None
+    else:
+        assert_close(asked_weights, weights)
 
 
 # What holds for every model: the fixture `model` builds one of each kind. Weights are

@@ -151,6 +151,16 @@ def test_the_loss_counts_labels_and_no_padding(task):
     torch.testing.assert_close(total, torch.tensor(50.0), rtol=1e-4, atol=1e-4)
 
 
+def test_label_smoothing_asks_for_a_share_of_every_label(task):
+    batch = task.collate([SHORT, LabelledExample(("he",), ("PRON",))])
+    total, _ = task.loss(says("PRON", "VERB", "ADJ"), batch, label_smoothing=0.2)
+
+    # 0.8 of the one that is wrong; of each of the four 0.2, spread over all labels, of
+    # which one costs nothing
+    by_hand = 0.8 * 50.0 + 4 * 0.2 * 50.0 * (len(TAGS) - 1) / len(TAGS)
+    torch.testing.assert_close(total, torch.tensor(by_hand), rtol=1e-4, atol=1e-4)
+
+
 class Sure(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from attention_course.tanh import tanh
+from attention_course.fast.tanh import tanh
 
 
 def test_it_is_torchs():

@@ -18,8 +18,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from attention_course import models
-from attention_course.cli import TASKS
 from attention_course.decoding import Decoded
+from attention_course.registry import TASKS
 from attention_course.tasks.core import (
     BOS,
     EOS,
@@ -67,6 +67,14 @@ def test_an_unknown_token_becomes_unk():
 def test_decoding_stops_at_the_end_and_drops_what_is_no_text():
     assert Vocabulary("abc").decode([BOS, 6, PAD, 4, EOS, 5, EOS]) == ("c", "a")
     assert Vocabulary("abc").decode([EOS, 5]) == ()
+
+
+def test_a_special_token_in_a_text_gets_no_second_id():
+    vocabulary = Vocabulary(["b", "<pad>", "a", *SPECIALS])
+
+    assert vocabulary.tokens == (*SPECIALS, "a", "b")
+    assert vocabulary.encode(SPECIALS) == [PAD, BOS, EOS, UNK]
+    assert vocabulary.decode(vocabulary.encode(["a", "<pad>", "b"])) == ("a", "b")
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda token: token not in SPECIALS)))

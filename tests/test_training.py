@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -7,8 +8,7 @@ from lightning_fabric import Fabric
 from torch import nn
 from torch.testing import assert_close
 
-from attention_course import models, training
-from attention_course.checkpoints import Run
+from attention_course import models
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
 from attention_course.tasks.core import EOS
@@ -17,16 +17,19 @@ from attention_course.tasks.sequences import Batch, Example, make_task
 from attention_course.training import (
     Objective,
     OwnTokens,
+    Run,
     TrainConfig,
     alignment,
     evaluate,
     fabric_at,
+    loop,
     train,
     train_step,
     validation_loss,
 )
 
 HIDDEN = 24
+FIELDS = dataclasses.fields(TrainConfig)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +177,7 @@ def learning_rates(task, monkeypatch, config):
         )
         return train_step(fabric, objective, batch, run, clip_norm)
 
-    monkeypatch.setattr(training, "train_step", spy)
+    monkeypatch.setattr(loop, "train_step", spy)
     train(build(task), task, config)
     rates, sizes, norms = zip(*trace)
     assert set(sizes) == {config.batch_size}
@@ -281,15 +284,17 @@ def test_every_model_trains_in_mixed_precision(task, name):
     [
         ({"steps": 0}, "steps is at least 1, got 0"),
         ({"batch_size": -3}, "batch_size is at least 1, got -3"),
+        ({"learning_rate": -1}, "learning_rate is finite and above 0, got -1"),
+        ({"learning_rate": math.inf}, "learning_rate is finite and above 0, got inf"),
+        ({"warmup_steps": -5}, "warmup_steps is at least 0, got -5"),
+        ({"clip_norm": -1}, "clip_norm is above 0, got -1"),
+        ({"clip_norm": 0.0}, "clip_norm is above 0, got 0.0"),
+        ({"label_smoothing": -0.1}, "label_smoothing is a share .* 0 and 1, got -0.1"),
+        ({"teacher_forcing": 1.5}, "teacher_forcing is a share .* 0 and 1, got 1.5"),
         ({"validate_every": 0}, "validate_every is at least 1, got 0"),
-        (
-            {"teacher_forcing": 1.5},
-            "teacher_forcing is a share between 0 and 1, got 1.5",
-        ),
-        (
-            {"label_smoothing": -0.1},
-            "label_smoothing is a share between 0 and 1, got -0.1",
-        ),
+        ({"patience": 0}, "patience is at least 1, got 0"),
+        ({"seed": -1}, "seed is at least 0, got -1"),
+        *(({field.name: math.nan}, f"{field.name} is .*, got nan") for field in FIELDS),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting, named):
@@ -335,7 +340,7 @@ class Parrot(nn.Module):
         self.given.append(token[:, 0].tolist())
         return 1e3 * F.one_hot((token + 1) % 19, 19).float(), None, cache
 
-    def decode(self, target, memory):
+    def decode(self, target, memory, need_weights=False):
         raise AssertionError("the model's own tokens are known only step by step")
 
 
@@ -536,7 +541,7 @@ class Rigged(nn.Module):
         logits = F.one_hot(torch.tensor(ids), 8)[:, None].float()
         return logits, memory.mask.float(), cache + torch.tensor([0.0, 1.0])
 
-    def decode(self, target, memory):
+    def decode(self, target, memory, need_weights=False):
         slots = memory.mask.size(-1)
         weights = torch.zeros(*target.shape, slots)
         for b, name in enumerate(memory.state[:, 0].int().tolist()):

@@ -447,6 +447,12 @@ def test_positions_beyond_the_table_are_refused():
 
 
 @pytest.mark.plain
+def test_no_positions_at_all_are_refused():
+    with pytest.raises(ValueError, match=r"at least 1 .* max_length 0\b"):
+        LearnedPositions(0, D)
+
+
+@pytest.mark.plain
 def test_sines_without_cosines_are_refused():
     with pytest.raises(ValueError, match="width 7"):
         SinusoidalPositions(7)
@@ -456,7 +462,7 @@ def test_sines_without_cosines_are_refused():
 @pytest.mark.parametrize("width", [1, D - 2])
 @pytest.mark.parametrize("kind", ["sines", "learned"])
 def test_positions_of_another_width_are_refused(kind, width):
-    with pytest.raises(ValueError, match=f"width {D} .* width {width}$"):
+    with pytest.raises(ValueError, match=f"width {D}, got width {width}$"):
         positions(kind)(torch.zeros(B, T, width))
 
 

@@ -402,7 +402,7 @@ def test_no_pickle_is_read_anywhere():
 
 @pytest.fixture(scope="module")
 def nursery(walls):
-    made = Nursery("attention_labs", ["dot"], [], Limits(memory=400 << 20))
+    made = Nursery("attention_labs", ["dot"], [], Limits(memory=600 << 20))
     yield made
     made.close()
 
@@ -422,7 +422,8 @@ def run(nursery, source):
 
 def test_nothing_of_the_course_is_inside(nursery):
     _, printed = run(
-        nursery, "import os\nfor r, _, f in os.walk('/course/lib'): print(r, sorted(f))"
+        nursery,
+        "import os\nfor r, _, f in os.walk('/course/lib/nbjudge'): print(r, sorted(f))",
     )
     assert (
         "server.py" in printed
@@ -470,12 +471,31 @@ def test_the_process_that_submissions_are_forked_from_is_out_of_reach(nursery):
 
 def test_memory_is_limited_in_sum(nursery):
     """No process has too much, and each keeps what it has until all are ended."""
+    hoard = "hoard = bytearray(b'x') * (120 << 20)\n"
+    assert run(nursery, f"{hoard}import time\ntime.sleep(0.5)") == ("", "")
     source = (
-        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n        hoard ="
-        " bytearray(b'x' * (120 << 20))\n        signal.pause()\nsignal.pause()"
+        "import os, signal\nfor _ in range(4):\n    if os.fork() == 0:\n       "
+        f" {hoard}        signal.pause()\nsignal.pause()"
     )
     with pytest.raises(Trouble, match="GiB of memory"):
         run(nursery, source)
+
+
+def test_address_space_that_torch_has_taken_is_not_counted(nursery):
+    """The CUDA build takes five times as much as the CPU build, and touches as
+    little."""
+    source = "import mmap\nuntouched = mmap.mmap(-1, 600 << 20, mmap.MAP_PRIVATE)"
+    assert run(nursery, source) == ("", "")
+
+
+def test_a_submission_has_as_much_memory_as_the_guide_says(walls):
+    guide = (ROOT / "book" / "instructor_guide.md").read_text(encoding="utf-8")
+    megabytes = int(re.search(r"at least (\d+) MB for itself", guide)[1])
+    preload = ["attention_course.training", "matplotlib.pyplot", "transformers"]
+    nursery = Nursery("attention_labs", ["dot"], preload, Limits())
+    source = f"hoard = bytearray(b'x') * ({megabytes} << 20)\nimport time\n"
+    assert run(nursery, f"{source}time.sleep(0.5)") == ("", "")
+    nursery.close()
 
 
 def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
@@ -714,6 +734,7 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
         )
         jobs.append(Job(f"student{number}", folder))
     setup = {
+        "course": COURSE.module,
         "lab": LAB,
         "source": RELEASED["cells"],
         "secret": "00" * 32,
@@ -724,7 +745,7 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
     points, killed = {}, []
     for result in grade_all(jobs, setup, workers=2):
         points[result["record"]["student"]] = result["record"]["points"]
-        mark = {1: b"grader.worker", 2: b"grader.inside"}.get(len(points))
+        mark = {1: b"grading.worker", 2: b"sandbox.server"}.get(len(points))
         for pid in submissions.below(os.getpid()):
             with contextlib.suppress(OSError):
                 if mark and mark in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -732,7 +753,7 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
                     killed.append(mark)
     full = sum(q.points for q in submissions.QUESTIONS)
     assert points == {f"student{n}": full if n % 2 else full - 3 for n in range(4)}
-    assert set(killed) == {b"grader.worker", b"grader.inside"}
+    assert set(killed) == {b"grading.worker", b"sandbox.server"}
 
 
 # --- with nbgrader --------------------------------------------------------------------

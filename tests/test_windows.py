@@ -5,8 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from attention_course.attention import attend
+from attention_course.rnn import LocalM, LocalP
 from attention_course.seq2seq import Memory
-from attention_course.windows import LocalM, LocalP
 
 B, T, S, H, E = 2, 3, 7, 11, 5
 LENGTHS = torch.tensor([7, 3])

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+from course_addresses import in_colab
 from docutils import nodes
 from jupyter_cache import get_cache
 from myst_nb.core.execute import create_client
@@ -133,17 +134,15 @@ def show_as_handed_out(app, docname, source):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    repository = app.config.html_theme_options["repository_url"].removeprefix(
-        "https://github.com/"
-    )
     name = Path(docname).with_suffix(".ipynb").name
     title, _, rest = notebook.cells[0].source.partition("\n")
-    colab = f"https://colab.research.google.com/github/{repository}/blob/main/{docname}.ipynb"
+    colab = in_colab(app.config.repository, docname)
+    or_colab = f", [open it in Colab]({colab})," if colab else ""
     how = f"""
 :::{{admonition}} To work in this lab
-This page is for reading. {{download}}`Download the notebook <{name}>`,
-[open it in Colab]({colab}), or start JupyterLab in a copy of the course with
-`make lab`: {{ref}}`how-to-use` says what each needs.
+This page is for reading. {{download}}`Download the notebook <{name}>`{or_colab} or
+start JupyterLab in a copy of the course with `make lab`: {{ref}}`how-to-use` says what
+each needs.
 :::
 """
     notebook.cells[0].source = title + "\n" + how + rest

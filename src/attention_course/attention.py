@@ -1,7 +1,6 @@
 """Attention: scores become weights, weights become a context. Every model in the course
 calls `attend`."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -9,7 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attention_course.dropout import Dropout
+from attention_course.checks import check_mask, check_width
+from attention_course.fast.dropout import Dropout
 from attention_course.scores import ScaledDotScore
 
 
@@ -172,8 +172,8 @@ class MultiHeadAttention(nn.Module):
                 f"there are keys for {key.size(0)} sentences, but values for"
                 f" {value.size(0)}"
             )
-        check_width(self.key_proj, key)
-        check_width(self.value_proj, value)
+        check_width(key, self.key_proj.in_features)
+        check_width(value, self.value_proj.in_features)
         # Laid out head by head once, so that not every question has to gather each
         # head's numbers anew.
         return KeyValue(
@@ -205,7 +205,7 @@ class MultiHeadAttention(nn.Module):
             ValueError: queries are not of width D, the memory is of another batch or
                 other heads, or the mask is wrong (see `masked_softmax`).
         """
-        check_width(self.query_proj, query)
+        check_width(query, self.query_proj.in_features)
         q, (k, v) = self._split(self.query_proj(query)), memory
         if q.size(0) != k.size(0):
             raise ValueError(
@@ -232,29 +232,3 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T Dh"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, H, T, Dh)
-
-
-def check_width(projection: nn.Linear, x: Tensor) -> None:
-    """Raise a ValueError if vectors are not as wide as a map expects them."""
-    if x.size(-1) != projection.in_features:
-        raise ValueError(
-            f"expected vectors of width {projection.in_features}, got width"
-            f" {x.size(-1)}"
-        )
-
-
-def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
-    """Raise a ValueError if a mask is not of dtype bool, or does not broadcast to
-    scores of a shape."""
-    if mask.dtype != torch.bool:
-        raise ValueError(
-            f"a mask has dtype torch.bool (True = may attend), got {mask.dtype}"
-        )
-    trailing = shape[len(shape) - mask.dim() :]
-    if mask.dim() > len(shape) or any(
-        m not in (1, s) for m, s in zip(mask.shape, trailing)
-    ):
-        raise ValueError(
-            f"a mask of shape {tuple(mask.shape)} does not broadcast to scores of"
-            f" {tuple(shape)}"
-        )

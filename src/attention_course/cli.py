@@ -1,201 +1,17 @@
-"""The command line: train, translate and evaluate from a shell. It alone joins models
-and tasks."""
+"""The command line: train, translate and evaluate from a shell.
 
-import math
-import os
+A command imports what does the work, `runs`, when it has work to do: torch takes
+seconds, which `--help` and a mistake in the arguments should not cost.
+"""
+
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import torch
 import typer
-from lightning_fabric import Fabric
-from torch import nn
 
-from attention_course import models
-from attention_course.checkpoints import Checkpoints, read
-from attention_course.metrics import exact_match, text_scores, token_accuracy
-from attention_course.pooling import Labeller
-from attention_course.scores import AdditiveScore, GeneralScore
-from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Task, length_of, padded_share, shuffled_forever
-from attention_course.tasks.dates import dates
-from attention_course.tasks.frames import BANDS, frames
-from attention_course.tasks.multi30k import TranslationTask, multi30k
-from attention_course.tasks.numerals import numerals
-from attention_course.tasks.pretraining import pretraining
-from attention_course.tasks.reversal import reversal
-from attention_course.tasks.scenes import GRID, captions, focus
-from attention_course.tasks.sentiment import sentiment
-from attention_course.tasks.sequences import SequenceTask
-from attention_course.tasks.series import series
-from attention_course.tasks.tagging import tagging
-from attention_course.training import TrainConfig, evaluate, train, validation_loss
-from attention_course.windows import LocalM, LocalP
-
-
-@dataclass(frozen=True)
-class TaskOptions:
-    """What a task may be asked for; each takes what it has a use for.
-
-    Attributes:
-        data: folder of a corpus.
-        vocab_size: subwords per language.
-        max_length: letters in the longest string.
-    """
-
-    data: Path | None
-    vocab_size: int
-    max_length: int
-
-    def folder(self) -> Path:
-        """Return the folder of a corpus, for a task that needs one."""
-        if self.data is None:
-            raise ValueError(
-                "this task reads a corpus from a folder: name it with --data"
-            )
-        return self.data
-
-
-class Kind(NamedTuple):
-    """Tasks with the same kind of sources and of targets.
-
-    Attributes:
-        ends: task -> how many tokens, numbers or cells a source is made of; how many
-            tokens or labels a target is.
-        models: names of the models that learn such a task.
-    """
-
-    ends: Callable[[Any], tuple[int, int]]
-    models: tuple[str, ...]
-
-
-SEQUENCES = Kind(
-    lambda task: (len(task.source_vocabulary), len(task.target_vocabulary)),
-    (
-        "final-state",
-        "context",
-        "bahdanau",
-        "luong",
-        "luong-fed",
-        "local-m",
-        "local-p",
-        "gnmt",
-        "transformer",
-    ),
-)
-CAPTIONS = Kind(lambda task: (GRID, len(task.target_vocabulary)), ("captioner",))
-TAGS = Kind(
-    lambda task: (len(task.read.vocabulary), len(task.labels)), ("tagger", "encoder")
-)
-SENTENCE_CLASSES = TAGS._replace(models=("classifier",))
-FRAME_LABELS = Kind(lambda task: (BANDS, len(task.labels)), ("frame-labeller",))
-IMAGE_CLASSES = Kind(lambda task: (GRID, len(task.labels)), ("image-classifier",))
-
-TASKS: dict[str, tuple[Kind, Callable[[TaskOptions], Task]]] = {
-    "captions": (CAPTIONS, lambda options: captions()),
-    "dates": (SEQUENCES, lambda options: dates()),
-    "focus": (IMAGE_CLASSES, lambda options: focus()),
-    "frames": (FRAME_LABELS, lambda options: frames()),
-    "multi30k": (
-        SEQUENCES,
-        lambda options: multi30k(options.folder(), options.vocab_size),
-    ),
-    "numerals-de": (SEQUENCES, lambda options: numerals("de")),
-    "numerals-fr": (SEQUENCES, lambda options: numerals("fr")),
-    "pretraining": (TAGS, lambda options: pretraining()),
-    "reversal": (SEQUENCES, lambda options: reversal(options.max_length)),
-    "sentiment": (SENTENCE_CLASSES, lambda options: sentiment()),
-    "series": (SEQUENCES, lambda options: series()),
-    "tagging": (TAGS, lambda options: tagging()),
-}
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large a model is; each takes what it has a use for.
-
-    Attributes:
-        dim: width of embeddings, and of a Transformer's states.
-        hidden_dim: width of recurrent states and of what compares them; inside a
-            Transformer's feed-forward networks.
-        layers: of the encoder; of a GNMT and a Transformer, on each side.
-        heads: of a Transformer.
-        dropout: share that training drops; a GNMT has none.
-    """
-
-    dim: int
-    hidden_dim: int
-    layers: int
-    heads: int
-    dropout: float
-
-    def recurrent(self) -> tuple[int, int]:
-        """Return the widths of a recurrent model's embeddings and states."""
-        return self.dim, self.hidden_dim
-
-    def rest(self) -> dict[str, Any]:
-        """Return what most recurrent models have in common besides."""
-        return {"num_layers": self.layers, "dropout": self.dropout}
-
-    def additive(self, directions: int = 2) -> AdditiveScore:
-        """Return Bahdanau's score of queries as wide as a state and keys of one state
-        or two."""
-        return AdditiveScore(
-            self.hidden_dim, directions * self.hidden_dim, self.hidden_dim
-        )
-
-    def general(self) -> GeneralScore:
-        """Return Luong's general score of a decoder's states and those of an encoder of
-        two directions."""
-        return GeneralScore(self.hidden_dim, 2 * self.hidden_dim)
-
-
-# The ends of a task (see `Kind`), sizes -> an untrained model
-MODELS: dict[str, Callable[[tuple[int, int], Sizes], nn.Module]] = {
-    "final-state": lambda e, s: models.final_state(*e, *s.recurrent(), **s.rest()),
-    "context": lambda e, s: models.context_every_step(*e, *s.recurrent(), **s.rest()),
-    "bahdanau": lambda e, s: models.bahdanau(
-        *e, *s.recurrent(), s.additive(), **s.rest()
-    ),
-    "luong": lambda e, s: models.luong(*e, *s.recurrent(), s.general(), **s.rest()),
-    "luong-fed": lambda e, s: models.luong(
-        *e, *s.recurrent(), s.general(), input_feeding=True, **s.rest()
-    ),
-    "local-m": lambda e, s: models.luong(
-        *e, *s.recurrent(), s.general(), LocalM(5), **s.rest()
-    ),
-    "local-p": lambda e, s: models.luong(
-        *e,
-        *s.recurrent(),
-        s.general(),
-        LocalP(s.hidden_dim, s.hidden_dim, 5),
-        **s.rest(),
-    ),
-    "gnmt": lambda e, s: models.gnmt(*e, s.dim, s.hidden_dim, s.additive(1), s.layers),
-    "transformer": lambda e, s: models.transformer(
-        *e, s.dim, s.heads, s.hidden_dim, s.layers, s.dropout, tied=True
-    ),
-    "captioner": lambda e, s: models.captioner(
-        *e, s.hidden_dim, *s.recurrent(), s.additive(1)
-    ),
-    "tagger": lambda e, s: models.tagger(*e, *s.recurrent(), s.layers),
-    "encoder": lambda e, s: Labeller(
-        models.encoder_only(e[0], s.dim, s.heads, s.hidden_dim, s.layers, s.dropout),
-        nn.Linear(s.dim, e[1]),
-    ),
-    "classifier": lambda e, s: models.classifier(
-        *e, *s.recurrent(), s.additive(), look_up_words=True
-    ),
-    "frame-labeller": lambda e, s: models.frame_labeller(*e, *s.recurrent(), s.layers),
-    "image-classifier": lambda e, s: models.image_classifier(
-        *e, s.hidden_dim, s.additive(1)
-    ),
-}
+from attention_course import registry
 
 
 class Device(StrEnum):
@@ -234,6 +50,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def setting(help: str, default: Any, **limits: Any) -> Any:
+    """Describe an option that does something in some cases only.
+
+    It is None where it is not given, so that it can be refused where it does nothing.
+    """
+    usual = "" if default is None else f"  [default: {default}]"
+    return typer.Option(help=help + usual, **limits)
+
+
+def some(name: str) -> Any:
+    """Describe an option that only some tasks or models take."""
+    default, meaning = (registry.OPTIONS | registry.SIZES)[name]
+    return setting(meaning, default)
+
+
 # What several commands take.
 RunFolder = Annotated[
     Path,
@@ -247,11 +79,12 @@ DataFolder = Annotated[
     ),
 ]
 BeamSize = Annotated[
-    int, typer.Option(min=1, help="Beginnings kept per sentence; 1 is greedy decoding.")
+    int | None,
+    setting("Beginnings kept per sentence; 1 is greedy decoding.", 1, min=1),
 ]
 LengthPenalty = Annotated[
-    float,
-    typer.Option(help="Exponent of the length penalty: above 0, longer ones win."),
+    float | None,
+    setting("Exponent of the length penalty: above 0, longer ones win.", 0.0),
 ]
 DeviceName = Annotated[Device, typer.Option(help="Where to compute.")]
 
@@ -283,51 +116,32 @@ Several processes, one for each GPU, share every batch:
 """,
 )
 def train_command(
-    task: Annotated[str, typer.Option(help=f"What to learn: {', '.join(TASKS)}.")],
+    task: Annotated[
+        str, typer.Option(help=f"What to learn: {', '.join(registry.TASKS)}.")
+    ],
     model: Annotated[
         str,
         typer.Option(
-            help=f"What learns it: {', '.join(MODELS)}; each learns some of the tasks."
+            help=f"What learns it: {', '.join(registry.MODELS)}; each learns some of"
+            " the tasks."
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            help="Folder for the checkpoint and the history; one for each run."
-        ),
+        typer.Option(help="Folder for checkpoint and history; one for each run."),
     ],
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on from the folder's checkpoint, if it has one."
-        ),
+        typer.Option("--resume", help="Go on from the folder's checkpoint, if any."),
     ] = False,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the corpus, for a task that has one.")
-    ] = None,
-    vocab_size: Annotated[
-        int, typer.Option(help="Subwords per language (multi30k).")
-    ] = 4_000,
-    max_length: Annotated[
-        int, typer.Option(help="Letters in the longest string (reversal).")
-    ] = 20,
-    dim: Annotated[
-        int, typer.Option(help="Width of embeddings, and of a Transformer's states.")
-    ] = 32,
-    hidden_dim: Annotated[
-        int,
-        typer.Option(help="Width of recurrent states; inside feed-forward networks."),
-    ] = 64,
-    layers: Annotated[
-        int,
-        typer.Option(
-            help="Layers of the encoder; of gnmt and transformer, on each side."
-        ),
-    ] = 2,
-    heads: Annotated[int, typer.Option(help="Heads of a Transformer.")] = 4,
-    dropout: Annotated[
-        float, typer.Option(help="Share that training drops (not of gnmt).")
-    ] = 0.0,
+    data: Annotated[Path | None, some("data")] = None,
+    vocab_size: Annotated[int | None, some("vocab_size")] = None,
+    max_length: Annotated[int | None, some("max_length")] = None,
+    dim: Annotated[int | None, some("dim")] = None,
+    hidden_dim: Annotated[int | None, some("hidden_dim")] = None,
+    layers: Annotated[int | None, some("layers")] = None,
+    heads: Annotated[int | None, some("heads")] = None,
+    dropout: Annotated[float | None, some("dropout")] = None,
     steps: Annotated[int, typer.Option(help="Batches to train on.")] = 300,
     batch_size: Annotated[
         int, typer.Option(help="Examples per batch, of all processes together.")
@@ -349,8 +163,8 @@ def train_command(
         int | None, typer.Option(help="Steps between validations; else there are none.")
     ] = None,
     validate_by: Annotated[
-        By, typer.Option(help="What the best weights are chosen by.")
-    ] = By.loss,
+        By | None, setting("What the best weights are chosen by.", By.loss.value)
+    ] = None,
     patience: Annotated[
         int | None,
         typer.Option(help="Validations without a better one before the end."),
@@ -367,60 +181,37 @@ def train_command(
     ] = Precision.single,
 ) -> None:
     """Train a model on a task."""
-    config = TrainConfig(
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        warmup_steps=warmup,
-        clip_norm=clip,
-        label_smoothing=label_smoothing,
-        teacher_forcing=teacher_forcing,
-        validate_every=validate_every,
-        patience=patience,
-        seed=seed,
+    asked = dict(data=data, vocab_size=vocab_size, max_length=max_length)
+    options = registry.options_of(task, asked)
+    widths = dict(dim=dim, hidden_dim=hidden_dim)
+    sizes = registry.sizes_of(
+        model, task, dict(**widths, layers=layers, heads=heads, dropout=dropout)
     )
-    options, sizes = (
-        TaskOptions(data, vocab_size, max_length),
-        Sizes(dim, hidden_dim, layers, heads, dropout),
-    )
-    kind, make_task = named(TASKS, "task", task)
-    build = named(
-        {name: MODELS[name] for name in kind.models}, f"model for {task} called", model
-    )
-    about = {"task": task, "model": model} | asdict(options) | asdict(sizes)
-    del about["data"]
-    checkpoints = Checkpoints(out, checkpoint_every, about, data)
-    if checkpoints.path.exists() and not resume:
-        raise ValueError(
-            f"there is a run in {out}: go on with it by --resume, or name another"
-            " folder"
-        )
+    if validate_every is None:
+        given = dict(validate_by=validate_by, patience=patience)
+        registry.refuse(given, "without --validate-every")
+    from attention_course import runs
 
-    fabric = launch(device, precision)
-    its_task = make_task(options)
-    torch.manual_seed(seed)
-    its_model = build(kind.ends(its_task), sizes)
-    # what dropout drops differs from process to process
-    torch.manual_seed(seed + fabric.global_rank)
-    fabric.print(
-        f"{task}, {model}: {parameters(its_model):,} parameters, on {fabric.world_size}"
-        f" x {fabric.device.type}"
-    )
-    if length := length_of(its_task):
-        drawn = shuffled_forever(its_task.train, batch_size, seed, length)
-        share = padded_share(
-            islice(drawn, math.ceil(len(its_task.train) / batch_size)), length
-        )
-        fabric.print(f"batches are grouped by length: {share:.1%} of them is padding")
-    validate = (
-        (lambda model: -validation_loss(model, its_task))
-        if validate_by == By.loss
-        else None
-    )
-    history = train(its_model, its_task, config, fabric, validate, checkpoints)
-    fabric.print(
-        f"{len(history)} steps in {history[-1].seconds:.0f} s; loss"
-        f" {history[-1].loss:.3f} nats per token"
+    runs.train_run(
+        runs.About(task, options, model, sizes),
+        out,
+        runs.TrainConfig(
+            steps=steps,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            warmup_steps=warmup,
+            clip_norm=clip,
+            label_smoothing=label_smoothing,
+            teacher_forcing=teacher_forcing,
+            validate_every=validate_every,
+            patience=patience,
+            seed=seed,
+        ),
+        by_score=validate_by == By.score,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        device=device.value,
+        precision=precision.value,
     )
 
 
@@ -443,14 +234,17 @@ def translate_command(
         list[str] | None,
         typer.Argument(help="What to decode; else the lines of standard input."),
     ] = None,
-    beam_size: BeamSize = 1,
-    length_penalty: LengthPenalty = 0.0,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     data: DataFolder = None,
     device: DeviceName = Device.auto,
 ) -> None:
     """Decode sources with a trained model."""
-    task, model = load(run, data, device)
-    if not isinstance(task, SequenceTask) or not len(task.source_vocabulary):
+    decoding = decoding_of(beam_size, length_penalty)
+    from attention_course import runs
+
+    task, model = runs.load(run, data, device.value)
+    if not task.translates:
         raise ValueError(
             f"{task.name} is no task of texts in and texts out; see what its model can"
             " do with evaluate"
@@ -460,9 +254,7 @@ def translate_command(
         raise ValueError(
             "there is nothing to decode: give a source, or lines on standard input"
         )
-    for prediction in task.predict(
-        model, examples, beam_size=beam_size, length_penalty=length_penalty
-    ):
+    for prediction in task.predict(model, examples, **decoding):
         typer.echo(task.text(prediction))
 
 
@@ -483,8 +275,8 @@ which source tokens a target token came from, attention is scored as well.
 def evaluate_command(
     run: RunFolder,
     split: Annotated[Split, typer.Option(help="Which examples.")] = Split.test,
-    beam_size: BeamSize = 1,
-    length_penalty: LengthPenalty = 0.0,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     out: Annotated[
         Path | None, typer.Option(help="File for the predictions, one per line.")
     ] = None,
@@ -492,104 +284,22 @@ def evaluate_command(
     device: DeviceName = Device.auto,
 ) -> None:
     """Score a trained model on held-out examples."""
-    task, model = load(run, data, device)
-    examples = getattr(task, split)
-    typer.echo(
-        f"{task.name}, {split}: {len(examples):,} examples; {parameters(model):,}"
-        " parameters"
-    )
-    if isinstance(task, SequenceTask):
-        predictions = task.predict(
-            model, examples, beam_size=beam_size, length_penalty=length_penalty
-        )
-        texts = [task.text(prediction) for prediction in predictions]
-        report_sequences(task, model, examples, predictions)
-    else:
-        predictions = task.predict(model, examples)
-        texts = [" ".join(prediction) for prediction in predictions]
-        typer.echo(f"{task.metric} {task.score(model, examples):.4f}")
-        if any(example.gold for example in examples):
-            typer.echo(f"alignment hit rate {task.hit_rate(model, examples):.4f}")
+    decoding = decoding_of(beam_size, length_penalty)
+    from attention_course import runs
+
+    task, model = runs.load(run, data, device.value)
+    texts = runs.evaluate_run(task, model, split.value, decoding)
     if out:
         out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
-def report_sequences(
-    task: SequenceTask,
-    model: EncoderDecoder,
-    examples: Sequence[Any],
-    predictions: Sequence[Any],
-) -> None:
-    """Print what predicted sequences score, and their alignments where the right ones
-    are known."""
-    targets = [example.target for example in examples]
-    typer.echo(f"exact match {exact_match(predictions, targets):.4f}")
-    typer.echo(f"token accuracy {token_accuracy(predictions, targets):.4f}")
-    if isinstance(task, TranslationTask):
-        for score in text_scores(
-            [task.text(p) for p in predictions], [task.text(t) for t in targets]
-        ):
-            typer.echo(score)
-    if any(any(example.gold) for example in examples):
-        evaluation = evaluate(model, task, examples)
-        if evaluation.hit_rate is not None:
-            typer.echo(f"alignment hit rate {evaluation.hit_rate:.4f}")
-            typer.echo(f"alignment error rate {evaluation.alignment_error:.4f}")
-
-
-def load(folder: Path, data: Path | None, device: Device) -> tuple[Any, Any]:
-    """Make the task and the model of a run again, the model with its best weights, or
-    the last ones."""
-    state = read(folder)
-    about = state["about"]
-    if "task" not in about or "model" not in about:
-        raise ValueError(
-            f"the checkpoint in {folder} does not say its task and model: it was not"
-            " made by train"
-        )
-    known = data or (Path(state["data"]) if state.get("data") else None)
-    options = TaskOptions(known, about["vocab_size"], about["max_length"])
-    kind, make_task = named(TASKS, "task", about["task"])
-    task = make_task(options)
-    sizes = Sizes(**{field.name: about[field.name] for field in fields(Sizes)})
-    model = named(MODELS, "model", about["model"])(kind.ends(task), sizes)
-    model.load_state_dict(state["best"][2] if state["best"] else state["model"])
-    return task, model.to(launch(device, Precision.single).device).eval()
-
-
-def named(table: Mapping[str, Any], what: str, name: str) -> Any:
-    """Look a name up; one that is not there is answered with those that are."""
-    if name not in table:
-        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(table)}")
-    return table[name]
-
-
-def parameters(model: nn.Module) -> int:
-    """Count a model's parameters."""
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def launch(device: Device, precision: Precision) -> Fabric:
-    """Start Fabric with as many processes as `torchrun` has started, or one."""
-    here, nodes = (
-        int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
-        int(os.environ.get("GROUP_WORLD_SIZE", "1")),
-    )
-    if device == Device.cuda and torch.cuda.device_count() < here:
-        raise ValueError(
-            f"{here} GPUs are needed, one for each process, and"
-            f" {torch.cuda.device_count()} are here"
-        )
-    strategy = "ddp" if here * nodes > 1 else "auto"
-    fabric = Fabric(
-        accelerator=device,
-        strategy=strategy,
-        devices=here,
-        num_nodes=nodes,
-        precision=precision.value,
-    )
-    fabric.launch()
-    return fabric
+def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
+    """Return how to decode, as far as the command says it."""
+    if beam_size in (None, 1):
+        given = dict(length_penalty=length_penalty)
+        registry.refuse(given, "without a --beam-size above 1")
+    asked = dict(beam_size=beam_size, length_penalty=length_penalty)
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def main() -> None:

@@ -1,5 +1,4 @@
-"""Metrics: how often is a prediction right, how close is a text, and how often does
-attention look where it should?"""
+"""Metrics: how often a prediction is right, how close a text, where attention looks."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -59,8 +58,9 @@ def exact_match_by_length(
 def token_accuracy(
     predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
 ) -> float:
-    """Count the tokens that stand where they should. One that is missing or too many is
-    wrong.
+    """Count the tokens that stand where they should.
+
+    One that is missing or too many is wrong.
 
     Args:
         predictions: one token sequence per example.
@@ -104,8 +104,9 @@ class TextScore(NamedTuple):
 def text_scores(
     predictions: Sequence[str], references: Sequence[str]
 ) -> list[TextScore]:
-    """Compare texts by BLEU (Papineni et al., 2002) and chrF (Popović, 2015), as
-    sacreBLEU computes them.
+    """Compare texts by BLEU and chrF, as sacreBLEU computes them.
+
+    BLEU is of Papineni et al. (2002), chrF of Popović (2015).
 
     Args:
         predictions: texts as people write them, with their case and with no space
@@ -130,8 +131,7 @@ def alignment_hit_rate(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    """Count how often the source position with the largest weight is one that the gold
-    alignment names.
+    """Count how often the largest weight is on a position that gold names.
 
     Target positions without a gold position (punctuation, say) do not count.
 
@@ -155,8 +155,7 @@ def alignment_error_rate(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    r"""Compare the links that the largest weights make with those of the gold
-    alignment, in both directions.
+    r"""Compare the links of the largest weights with those of gold, in both directions.
 
     .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|} = 1 - \frac{2 |A \cap
     G|}{|A| + |G|}
@@ -188,8 +187,7 @@ def _links(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> list[tuple[int | None, Collection[int]]]:
-    """Pair the source position with the largest weight and the gold ones, for each
-    target position that has some."""
+    """Pair the largest weight's position with those of gold, where there are some."""
     _check_counts(len(weights), len(gold))
     links = []
     for rows, positions in zip(weights, gold):

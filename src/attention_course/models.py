@@ -3,14 +3,16 @@ encoder, but for `gnmt`."""
 
 from torch import nn
 
-from attention_course.gnmt import GNMTDecoder, GNMTEncoder
 from attention_course.pooling import AttentionPooling, Classifier, Labeller
 from attention_course.rnn import (
     BahdanauDecoder,
     Cell,
-    ContextDecoder,
     FinalStateDecoder,
     FrameEncoder,
+    GNMTDecoder,
+    GNMTEncoder,
+    LocalM,
+    LocalP,
     LuongDecoder,
     RNNEncoder,
 )
@@ -23,7 +25,6 @@ from attention_course.transformer import (
     TransformerLM,
 )
 from attention_course.vision import GridEncoder
-from attention_course.windows import LocalM, LocalP
 
 
 def final_state(
@@ -56,7 +57,11 @@ def final_state(
     return EncoderDecoder(
         encoder,
         FinalStateDecoder(
-            target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout
+            target_size,
+            embedding_dim,
+            hidden_dim,
+            encoder.output_dim,
+            dropout=dropout,
         ),
     )
 
@@ -77,8 +82,13 @@ def context_every_step(
     )
     return EncoderDecoder(
         encoder,
-        ContextDecoder(
-            target_size, embedding_dim, hidden_dim, encoder.output_dim, dropout
+        FinalStateDecoder(
+            target_size,
+            embedding_dim,
+            hidden_dim,
+            encoder.output_dim,
+            every_step=True,
+            dropout=dropout,
         ),
     )
 

@@ -1,5 +1,4 @@
-"""Figures: alignments as heat maps and as tables, scores as curves over length, reports
-as tables."""
+"""Figures: maps and tables of alignments, curves over length, tables of reports."""
 
 import html
 from collections.abc import Collection, Mapping, Sequence
@@ -19,8 +18,9 @@ def heat_map(
     gold: Sequence[Collection[int]] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw who attends to what: one row per target token, one column per source token,
-    bright = more weight.
+    """Draw who attends to what: a row per target token, a column per source token.
+
+    Bright is more weight.
 
     Args:
         weights: at least one row per target token; columns beyond the source's tokens

@@ -1,10 +1,15 @@
-"""Attention without a decoder: one query over a memory, or no query at all."""
+"""Attention without a decoder: one query over a memory, or no query at all.
+
+What one does to a `Classifier` to find out whether its weights explain its answers is
+here as well.
+"""
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_width
+from attention_course.attention import attend
+from attention_course.checks import check_width
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded
 
@@ -96,9 +101,66 @@ class Classifier(nn.Module):
         return self.head(context), weights
 
 
+def answer_with(
+    model: Classifier,
+    source: Int[Tensor, "B S"],
+    lengths: Int[Tensor, " B"],
+    weights: Float[Tensor, "B 1 S"],
+) -> Float[Tensor, "B V"]:
+    """Let a model answer with weights that are not its own.
+
+    Args:
+        model: anything else in it stays as it is.
+        source: token ids.
+        lengths: tokens in each source, on the CPU.
+        weights: over the source, 0 on padding.
+
+    Returns:
+        Logits of the classes.
+    """
+    value = (
+        model.encoder(source, lengths).states
+        if model.values is None
+        else model.values(source)
+    )
+    return model.head((weights @ value)[:, 0])
+
+
+def gradient_times_input(
+    model: Classifier, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B S"]:
+    r"""Ask by the gradient how much each word did for the answer.
+
+    .. math:: g_s = \frac{\partial (z_1 - z_2)}{\partial x_s} \cdot x_s
+
+    where z_1 and z_2 are the largest logit and the next, and x_s is the embedding of
+    word s: to first order, what the lead of the answer would lose if the embedding were
+    zero. Whatever x_s goes through on its way counts, the weights too.
+
+    Args:
+        model: has an embedding in its encoder.
+        source: token ids.
+        lengths: tokens in each source, on the CPU.
+
+    Returns:
+        A number per word: above 0 it speaks for the answer, below 0 against it.
+    """
+    embedded: list[Tensor] = []  # twice, where embeddings are looked up too
+    hook = model.encoder.get_submodule("embedding").register_forward_hook(
+        lambda *call: embedded.append(call[-1])
+    )
+    first, second = model(source, lengths)[0].topk(2).values.unbind(dim=-1)
+    hook.remove()
+    gradients = torch.autograd.grad((first - second).sum(), embedded)
+    return (
+        torch.stack([(g * x).sum(dim=-1) for g, x in zip(gradients, embedded)])
+        .sum(dim=0)
+        .detach()
+    )
+
+
 class Labeller(nn.Module):
-    r"""One answer per position of the source: a part of speech per word, a vowel per
-    frame.
+    r"""One answer per position: a part of speech per word, a vowel per frame.
 
     .. math:: P(y_s \mid x) = \mathrm{softmax}(W h_s + b)
 
@@ -129,5 +191,5 @@ class Labeller(nn.Module):
             weights.
         """
         states = self.encoder(source, lengths).states
-        check_width(self.head, states)
+        check_width(states, self.head.in_features)
         return self.head(states), None

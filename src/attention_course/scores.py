@@ -6,18 +6,28 @@ the decoder asks.
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attention_course.tanh import tanh
+from attention_course.checks import check_width
+from attention_course.fast.tanh import tanh
+
+_HINT = (
+    "; were the keys projected with project_keys, and the query and key widths given in"
+    " this order?"
+)
 
 
-class Score(nn.Module):
-    """What every score shares: keys are used as they are, unless a kind of score
-    projects them."""
+class Score(nn.Module, ABC):
+    """What every score shares: keys are used as they are, unless a kind maps them."""
+
+    # what calling a score returns, for a type checker
+    __call__: Callable[..., Tensor]
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Do once per source what does not depend on the query.
@@ -29,6 +39,24 @@ class Score(nn.Module):
             What `forward` takes as `projected`.
         """
         return key
+
+    @abstractmethod
+    def forward(
+        self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]
+    ) -> Float[Tensor, "*B T S"]:
+        """Score every query against every key.
+
+        Args:
+            query: what the decoder looks for.
+            projected: `project_keys(key)`.
+
+        Returns:
+            Scores: any real number, higher = more alike.
+
+        Raises:
+            ValueError: queries and keys are not of the right widths, or not of one
+                batch.
+        """
 
 
 class DotScore(Score):
@@ -42,20 +70,9 @@ class DotScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key.
-
-        Args:
-            query: what the decoder looks for.
-            projected: `project_keys(key)`.
-
-        Returns:
-            Scores: any real number, higher = more alike.
-
-        Raises:
-            ValueError: queries and keys differ in width, or are not of one batch.
-        """
+        """Score every query against every key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(query.size(-1), projected.size(-1))
+        check_width(projected, query.size(-1), _HINT)
         return query @ projected.mT
 
 
@@ -73,9 +90,9 @@ class ScaledDotScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key. See `DotScore.forward`."""
+        """Score every query against every key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(query.size(-1), projected.size(-1))
+        check_width(projected, query.size(-1), _HINT)
         return (query / math.sqrt(query.size(-1))) @ projected.mT
 
 
@@ -96,7 +113,7 @@ class CosineScore(DotScore):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key of length one. See `DotScore.forward`."""
+        """Score every query against every key of length one. See `Score.forward`."""
         return super().forward(_direction(query), projected)
 
 
@@ -121,7 +138,7 @@ class GeneralScore(DotScore):
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Map the keys into the space of the queries: W k_s. See
         `Score.project_keys`."""
-        _check_width(self.key_proj.in_features, key.size(-1))
+        check_width(key, self.key_proj.in_features, _HINT)
         return self.key_proj(key)
 
 
@@ -148,16 +165,16 @@ class AdditiveScore(Score):
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Compute U k_s. See `Score.project_keys`."""
-        _check_width(self.key_proj.in_features, key.size(-1))
+        check_width(key, self.key_proj.in_features, _HINT)
         return self.key_proj(key)
 
     def forward(
         self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S A"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every projected key. See `DotScore.forward`."""
+        """Score every query against every projected key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(self.query_proj.in_features, query.size(-1))
-        _check_width(self.query_proj.out_features, projected.size(-1))
+        check_width(query, self.query_proj.in_features, _HINT)
+        check_width(projected, self.query_proj.out_features, _HINT)
         q = self.query_proj(query).unsqueeze(-2)  # (..., T, 1, A)
         k = projected.unsqueeze(-3)  # (..., 1, S, A)
         return self.energy_proj(tanh(q + k)).squeeze(-1)
@@ -198,7 +215,7 @@ class LocationScore(Score):
                 the wrong width or another batch.
         """
         _check_batch(query, projected)
-        _check_width(self.query_proj.in_features, query.size(-1))
+        check_width(query, self.query_proj.in_features, _HINT)
         size, longest = projected.size(-2), self.query_proj.out_features
         if size > longest:
             raise ValueError(
@@ -243,9 +260,9 @@ class GaussianScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S A"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every projected key. See `DotScore.forward`."""
+        """Score every query against every projected key. See `Score.forward`."""
         _check_batch(query, projected)
-        _check_width(query.size(-1) + 1, projected.size(-1))
+        check_width(projected, query.size(-1) + 1, _HINT)
         q, (k, cost) = (
             self._in_bandwidths(query),
             projected.split([query.size(-1), 1], dim=-1),
@@ -269,7 +286,7 @@ class ConstantScore(Score):
     def forward(
         self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every key 0, whatever query and key are. See `DotScore.forward`."""
+        """Score every key 0, whatever query and key are. See `Score.forward`."""
         _check_batch(query, projected)
         return query.new_zeros(*query.shape[:-1], projected.size(-2))
 
@@ -288,13 +305,4 @@ def _check_batch(query: Tensor, projected: Tensor) -> None:
         raise ValueError(
             f"queries of {tuple(query.shape)} and keys of {tuple(projected.shape)} are"
             " not of one batch"
-        )
-
-
-def _check_width(expected: int, given: int) -> None:
-    if expected != given:
-        raise ValueError(
-            f"expected vectors of width {expected}, got width {given}; were the keys"
-            " projected with project_keys, and the query and key widths given in this"
-            " order?"
         )

@@ -1,11 +1,10 @@
-"""Encoder-decoder: what an encoder returns, what a decoder remembers of it, and how the
-two are driven.
+"""Encoder-decoder: what an encoder returns, what a decoder keeps of it, who calls whom.
 
-    encoded = encoder(source, lengths)           once per source memory  =
-    decoder.remember(encoded)          once per source logits, weights =
-    decoder.decode(target, memory)              all target tokens at once (training)
-    logits, weights, cache = decoder.step(token, memory, cache)   one token at a time
-    (inference)
+    encoded = encoder(source, lengths)                  once per source
+    memory = decoder.remember(encoded)                  once per source
+    logits, weights = decoder.decode(target, memory)    all tokens at once (training)
+    logits, weights, cache = decoder.step(token, memory, cache)
+                                                        one token at a time (inference)
 
 In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so that
 `select` can reorder them.
@@ -56,23 +55,24 @@ class Decoder(Protocol):
     """What `EncoderDecoder` and the decoding methods ask of a decoder.
 
     Its memory and its cache are its own affair: a tensor, None, or a tuple of such.
-    Weights are (B, T, S); a decoder with many layers and heads has (B, L, H, T, S). One
-    that computes them only if it must answers None, sets `weights_on_request = True`,
-    and takes `need_weights` in `decode` and `step`.
+    Weights are (B, T, S); a decoder with many layers and heads has (B, L, H, T, S). If
+    nobody asks for them by `need_weights`, a decoder to which they cost extra returns
+    None. One that always returns them may do without the word where nobody asks.
     """
 
     def remember(self, encoded: Encoded) -> Any:
         """Compute what depends on the source alone."""
 
-    def decode(self, target: Tensor, memory: Any) -> tuple[Tensor, Tensor | None]:
-        """Predict every next token, given the right tokens before it (teacher
-        forcing)."""
+    def decode(
+        self, target: Tensor, memory: Any, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Predict every next token from the right ones before it (teacher forcing)."""
 
     def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
 
     def step(
-        self, token: Tensor, memory: Any, cache: Any
+        self, token: Tensor, memory: Any, cache: Any, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None, Any]:
         """Predict the token after `token`."""
 
@@ -158,7 +158,9 @@ class EncoderDecoder(nn.Module):
             Logits of the token after each target token, and the weights over the
             memory's slots, or None.
         """
-        return self.decoder.decode(target, memory, **self._ask(need_weights))
+        if not need_weights:
+            return self.decoder.decode(target, memory)
+        return self.decoder.decode(target, memory, need_weights=True)
 
     def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
@@ -184,7 +186,9 @@ class EncoderDecoder(nn.Module):
             Logits of the next token, the weights over the memory's slots, or None, and
             the next cache.
         """
-        return self.decoder.step(token, memory, cache, **self._ask(need_weights))
+        if not need_weights:
+            return self.decoder.step(token, memory, cache)
+        return self.decoder.step(token, memory, cache, need_weights=True)
 
     def forward(
         self,
@@ -195,9 +199,3 @@ class EncoderDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B *LH T slots"] | None]:
         """Encode, then decode with teacher forcing."""
         return self.decode(target, self.encode(source, lengths), need_weights)
-
-    def _ask(self, need_weights: bool) -> dict[str, bool]:
-        # A decoder whose weights cost nothing always returns them, and takes no such
-        # word.
-        on_request = getattr(self.decoder, "weights_on_request", False)
-        return {"need_weights": need_weights} if on_request else {}

@@ -1,5 +1,4 @@
-"""Images as memories: a convolutional network makes a grid of features, and each cell
-of it is a slot."""
+"""Images as memories: a convolutional network makes a grid, and each cell is a slot."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,8 +9,7 @@ from attention_course.transformer import LearnedPositions
 
 
 class GridEncoder(nn.Module):
-    """See an image as a grid of features, row by row: one vector per cell of 4 x 4
-    pixels.
+    """See an image as a grid of features, row by row: a vector per 4 x 4 pixels.
 
     Xu et al. (2015), Section 3.1.1: features of a lower convolutional layer instead of
     the last one, so that each belongs to a place; the cells are their annotation
@@ -63,8 +61,8 @@ class GridEncoder(nn.Module):
             raise ValueError(
                 f"expected images of {self.channels} channels, got {source.size(1)}"
             )
-        # (B, S, E)
-        cells = self.positions(self.norm(self.features(source).flatten(2).mT))
+        features = self.features(source).flatten(2).mT  # (B, S, E)
+        cells = self.positions(self.norm(features))
         return Encoded(
             cells,
             cells.mean(dim=1),

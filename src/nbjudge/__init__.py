@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 from nbjudge.check import checker
 from nbjudge.comparisons import (
+    each_of,
     good_manners,
+    in_words,
     of_output,
     of_outputs,
     same_gradients,
@@ -39,6 +41,7 @@ from nbjudge.signs import (
     error_like,
     right_in,
     scaled_by,
+    somewhere,
     wrong_in,
     wrong_output,
 )

@@ -91,6 +91,29 @@ def of_output(index: int, judge: Judge) -> Judge:
     return of_outputs(index, index + 1, judge)
 
 
+def in_words(
+    judge: Judge, say: Callable[[Request, Reply, Reply], Finding | None]
+) -> Judge:
+    """Let `say` tell what it means that entries are wrong; None if it means nothing."""
+
+    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+        finding = judge(request, reply, reference)
+        entries = finding is not None and finding.seen.startswith("entries")
+        return say(request, reply, reference) if entries else finding
+
+    return judged
+
+
+def each_of(*judges: Judge) -> Judge:
+    """Ask several judges in turn: the first finding counts."""
+
+    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+        findings = (judge(request, reply, reference) for judge in judges)
+        return next(filter(None, findings), None)
+
+    return judged
+
+
 def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """Inputs are left as they were; outputs have the inputs' dtype and device."""
     if (

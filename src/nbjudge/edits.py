@@ -42,13 +42,17 @@ class Edit:
         """Return a copy of the reference in which the owners are edited.
 
         Args:
-            reference: a function or class; it is the owner, or uses it.
+            reference: a function, class or method; it is the owner, or uses it.
 
         Raises:
             ValueError: an old text does not stand exactly once in its owner's source,
                 or the reference does not use the owner.
         """
-        return _apply(self.changes, inspect.unwrap(reference))
+        reference = inspect.unwrap(reference)
+        edited = _apply(self.changes, _home(reference))
+        for name in reference.__qualname__.split(".")[1:]:
+            edited = getattr(edited, name)
+        return edited
 
 
 def edit(owner: Any, old: str, new: str) -> Edit:

@@ -54,20 +54,30 @@ def comparable(sign: Sign) -> Sign:
     return guarded
 
 
-def right_in(output: int) -> Sign:
-    """Look for replies that are right in one output: the mistake is in another."""
+def right_in(*outputs: int) -> Sign:
+    """Look for replies that are right in some outputs: the mistake is in another."""
     return comparable(
-        lambda request, reply, reference: close(
-            reply.outputs[output], reference.outputs[output]
+        lambda request, reply, reference: all(
+            close(reply.outputs[i], reference.outputs[i]) for i in outputs
         )
     )
 
 
-def wrong_in(output: int) -> Sign:
-    """Look for replies that are wrong in one output, whatever the others are."""
+def wrong_in(output: int, *right: int) -> Sign:
+    """Look for replies that are wrong in one output, and right in some others."""
     return comparable(
         lambda request, reply, reference: (
             not close(reply.outputs[output], reference.outputs[output])
+            and right_in(*right)(request, reply, reference)
+        )
+    )
+
+
+def somewhere(output: int, test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
+    """Look for entries of one output for which test(given, wanted) holds."""
+    return comparable(
+        lambda request, reply, reference: bool(
+            test(reply.outputs[output], reference.outputs[output]).any()
         )
     )
 

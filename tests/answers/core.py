@@ -11,7 +11,14 @@ from typing import Any
 
 import torch
 
-from nbjudge.grading.fidelity import RIGHT, WRONG, right, wrong, wrong_edits
+from nbjudge.grading.fidelity import (
+    RIGHT,
+    WRONG,
+    right,
+    right_edits,
+    wrong,
+    wrong_edits,
+)
 from nbjudge.inputs import normal as draw
 from nbjudge.question import Request
 
@@ -21,6 +28,7 @@ __all__ = [
     "WRONG",
     "draw",
     "right",
+    "right_edits",
     "variations",
     "wide",
     "with_part",

@@ -29,16 +29,13 @@ import torch
 from measure import report
 from torch import nn
 
-from attention_course import models
+from attention_course import models, registry
 from attention_course.metrics import exact_match_by_length
+from attention_course.rnn import LocalM, LocalP
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.dates import dates
-from attention_course.tasks.numerals import numerals
-from attention_course.tasks.reversal import reversal
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train
-from attention_course.windows import LocalM, LocalP
 
 CELLS = report.ROOT / "_build" / "ladder"
 LEARNING_RATE, EMBEDDING, WINDOW, SEEDS = 8e-3, 32, 5, (0, 1, 2)
@@ -53,10 +50,12 @@ class Rung(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A task and its budget; `bounds` are the longest of the source lengths that are
-    reported together."""
+    """A task of the registry, and its budget.
 
-    make: Callable[..., SequenceTask]
+    `bounds` are the longest of the source lengths that are reported together.
+    """
+
+    task: str
     steps: int
     batch_size: int
     bounds: tuple[int, ...]
@@ -103,9 +102,13 @@ RUNGS = {
 }
 
 TRIALS = {
-    "reversal": Trial(reversal, 300, 64, (4, 9, 14, 20), "letters", at_most_seconds=15),
-    "dates": Trial(dates, 300, 32, (10, 15, 20, 40), "characters", at_most_seconds=30),
-    "numerals": Trial(numerals, 300, 32, (7, 10, 14), "words", at_most_seconds=30),
+    "reversal": Trial(
+        "reversal", 300, 64, (4, 9, 14, 20), "letters", at_most_seconds=15
+    ),
+    "dates": Trial(
+        "dates", 300, 32, (10, 15, 20, 40), "characters", at_most_seconds=30
+    ),
+    "numerals": Trial("numerals-de", 300, 32, (7, 10, 14), "words", at_most_seconds=30),
 }
 
 
@@ -151,8 +154,8 @@ def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
     """Train one rung on one task and see what it can do with the test examples."""
     torch.set_num_threads(1)
     trial, rung = TRIALS[task_name], RUNGS[rung_name]
-    task = _task(trial.make, seed, effort.sizes)
-    vocabularies = len(task.source_vocabulary), len(task.target_vocabulary)
+    task = _task(trial.task, seed, effort.sizes)
+    vocabularies = task.source_size, task.target_size
     width = width_of_like_size(rung, *vocabularies)
     torch.manual_seed(seed)
     model = rung.build(*vocabularies, width)
@@ -190,10 +193,8 @@ def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
 
 
 @cache
-def _task(
-    make: Callable[..., SequenceTask], seed: int, sizes: tuple[tuple[str, int], ...]
-) -> SequenceTask:
-    return make(seed=seed, **dict(sizes))
+def _task(name: str, seed: int, sizes: tuple[tuple[str, int], ...]) -> SequenceTask:
+    return registry.make_task(name, seed=seed, **dict(sizes))
 
 
 def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
@@ -218,14 +219,15 @@ def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
         rung.build,
     ):
         code.update(inspect.getsource(function).encode())
-    others = {
-        other.make.__module__ for name, other in TRIALS.items() if name != task_name
-    }
+    others = {MODULES[name] for name in TRIALS if name != task_name}
     for module in sorted(IMPORTED - others):
         code.update(Path(str(sys.modules[module].__file__)).read_bytes())
     return f"{task_name}-{rung_name.replace(',', '').replace(' ', '-')}-{seed}-{code.hexdigest()[:16]}"
 
 
+MODULES = {
+    name: registry.task_maker(trial.task).__module__ for name, trial in TRIALS.items()
+}
 # The modules of the course that the cells come from.
 IMPORTED = {name for name in sys.modules if name.startswith("attention_course")}
 

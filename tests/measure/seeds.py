@@ -22,15 +22,10 @@ from scipy.stats import kendalltau
 from torch import Tensor, nn
 
 from attention_course import models
-from attention_course.explain import (
-    LookElsewhere,
-    answer_with,
-    gradient_times_input,
-    shared_weight,
-)
 from attention_course.metrics import alignment_hit_rate
-from attention_course.pooling import Classifier
+from attention_course.pooling import Classifier, answer_with, gradient_times_input
 from attention_course.scores import AdditiveScore, ConstantScore, Score
+from attention_course.tasks.elsewhere import LookElsewhere, shared_weight
 from attention_course.tasks.labels import LabelTask
 from attention_course.tasks.sentiment import opposite, sentiment
 from attention_course.training import TrainConfig, train

@@ -1,5 +1,4 @@
-"""What all tasks share: the protocol that training asks of a task, vocabularies and
-batching."""
+"""What all tasks share: the protocol of a task, vocabularies and batching."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +10,9 @@ from torch import Tensor
 
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
+
+# Of an example: one number, or one for each of its sequences.
+Length = Callable[[Any], Any]
 
 
 class Vocabulary:
@@ -44,8 +46,9 @@ class Vocabulary:
 
 @runtime_checkable
 class Task(Protocol):
-    """What training and evaluation ask of a task; its examples, its batches and its
-    kind of model are its own affair.
+    """What the command line, training and evaluation ask of a task.
+
+    Its examples, its batches and its kind of model are its own affair.
 
     Attributes:
         name: how the task is called in tables.
@@ -53,6 +56,13 @@ class Task(Protocol):
         train: examples to train on.
         validation: examples to choose a model by.
         test: examples to report on.
+        source_size: what a model's encoder is built for: tokens in the vocabulary,
+            numbers in a frame, or cells in an image's grid.
+        target_size: tokens or labels that a model chooses from.
+        translates: whether the task has texts in and texts out, so that a line of text
+            can be decoded.
+        length: example -> how many tokens its sequences have, one number or several;
+            examples of like length then share a batch. None: any examples may.
     """
 
     @property
@@ -65,33 +75,46 @@ class Task(Protocol):
     def validation(self) -> Sequence[Any]: ...  # noqa: D102
     @property
     def test(self) -> Sequence[Any]: ...  # noqa: D102
+    @property
+    def source_size(self) -> int: ...  # noqa: D102
+    @property
+    def target_size(self) -> int: ...  # noqa: D102
+    @property
+    def translates(self) -> bool: ...  # noqa: D102
+    @property
+    def length(self) -> Length | None: ...  # noqa: D102
+
+    def read(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """Turn sources into what an encoder takes: a source tensor and lengths."""
 
     def collate(
         self, examples: Sequence[Any], device: torch.device | str = "cpu"
     ) -> Any:
-        """Pad examples to a batch; this is where lengths, ids and empty examples are
-        checked."""
+        """Pad examples to a batch.
+
+        This is where lengths, ids and empty examples are checked.
+        """
 
     def loss(
         self, model: Any, batch: Any, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the losses in nats, and the number of predictions in that
-        sum; padding is not in it."""
+        """Return the sum of the losses in nats, and how many predictions it is of.
+
+        Padding is not in it.
+        """
 
     def score(
         self, model: Any, examples: Sequence[Any], batch_size: int = 256
     ) -> float:
-        """Return the metric on examples; higher is better. The model is left in
-        `eval()` mode."""
+        """Return the metric on examples; higher is better.
+
+        The model is left in `eval()` mode.
+        """
 
     def view(self, example: Any) -> str:
         """Write an example for people, on one line."""
-
-
-def length_of(task: Task) -> Callable[[Any], Any] | None:
-    """Return what a task says about the length of an example, if it wants examples of
-    like length in one batch."""
-    return getattr(task, "length", None)
 
 
 def batches(
@@ -109,7 +132,7 @@ def shuffled_forever(
     examples: Sequence[Any],
     batch_size: int,
     seed: int,
-    length: Callable[[Any], Any] | None = None,
+    length: Length | None = None,
 ) -> Iterator[list[Any]]:
     """Draw batches of examples without end, in a new order at every pass.
 
@@ -145,8 +168,7 @@ def shuffled_forever(
 def padded_share(
     drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]
 ) -> float:
-    """Return which share of batches of examples is padding, over all sequences of an
-    example."""
+    """Return which share of batches is padding, over all sequences of an example."""
     tokens = places = 0
     for examples in drawn:
         for counts in zip(*map(length, examples)):
@@ -170,8 +192,9 @@ def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
 def source_batch(
     rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device | str = "cpu"
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-    """Pad the ids of sources, and count them: what every `encode(source, lengths)`
-    takes.
+    """Pad the ids of sources, and count them.
+
+    That is what every `encode(source, lengths)` takes.
 
     Args:
         rows: token ids, a row per source.
@@ -194,8 +217,9 @@ def source_batch(
 def check_source(
     source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int
 ) -> None:
-    """Refuse values that no model can read. Models look at shapes only; whoever makes a
-    batch calls this, once.
+    """Refuse values that no model can read.
+
+    Models look at shapes only; whoever makes a batch calls this, once.
 
     Args:
         source: token ids, padded.

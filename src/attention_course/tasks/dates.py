@@ -1,5 +1,7 @@
-"""Dates: free-form dates of several languages to ISO 8601, "Wednesday 9 May 2018" ->
-"2018-05-09"."""
+"""Dates: free-form dates of several languages to ISO 8601.
+
+"Wednesday 9 May 2018" becomes "2018-05-09".
+"""
 
 import random
 from collections.abc import Sequence
@@ -28,8 +30,9 @@ def dates(
     held_out_size: int = 500,
     seed: int = 0,
 ) -> SequenceTask:
-    """Write random dates in the formats that CLDR gives for the locales; the target is
-    the ISO form.
+    """Write random dates in the formats that CLDR gives for the locales.
+
+    The target is the ISO form.
 
     Both sides are characters. No *date* is in two splits. Formats that one of the
     locales, or of `LOCALES`, would read as another date ("1/2/05") are left out.
@@ -88,8 +91,7 @@ def write(day: date, locale: str, pattern: str) -> Example:
 
 @cache
 def patterns(locale: str, others: tuple[str, ...] = LOCALES) -> tuple[str, ...]:
-    """List the date patterns that CLDR gives for a locale and that no other locale
-    reads otherwise.
+    """List a locale's date patterns in CLDR that no other locale reads otherwise.
 
     A pattern whose month is a word has one reading. One in digits is left out if the
     digits and signs of another look the same and stand for other fields: "9/5/2018" is
@@ -141,8 +143,10 @@ def _is_a_date(pattern: str) -> bool:
 
 
 def _shape_and_order(pattern: str) -> tuple[str, str]:
-    """How a date in this pattern looks, "##/##/####", and the order of its fields,
-    "Mdy". Weekdays are left out."""
+    """Return how a date in this pattern looks, and the order of its fields.
+
+    That is "##/##/####" and "Mdy"; weekdays are left out.
+    """
     shape, order = "", ""
     for _, value in tokenize_pattern(pattern):
         if isinstance(value, str):

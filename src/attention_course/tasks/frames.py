@@ -1,5 +1,6 @@
-"""Frames: which vowel is being said, every hundredth of a second? Synthetic speech ->
-one label per frame.
+"""Frames: which vowel is being said, every hundredth of a second?
+
+Synthetic speech goes in, and one label per frame comes out.
 
 What is real: how vowels differ. The pitch and the first three formants (resonances of
 the vocal tract) of ten American English vowels are the averages over 33 men, 28 women
@@ -76,7 +77,7 @@ def frames(train_size: int = 400, held_out_size: int = 60, seed: int = 0) -> Lab
     sizes = (train_size, held_out_size, held_out_size)
     train, validation, test = ([utterance(rng) for _ in range(size)] for size in sizes)
     return LabelTask(
-        "frames", train, validation, test, (SILENCE, *VOWELS), read_frames, _write
+        "frames", train, validation, test, (SILENCE, *VOWELS), ReadFrames(), _write
     )
 
 
@@ -112,8 +113,10 @@ def utterance(rng: np.random.Generator) -> LabelledExample:
 
 
 def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
-    """Replace each sample by the mean over `reach` samples to either side: a step
-    becomes a ramp."""
+    """Replace each sample by the mean over `reach` samples to either side.
+
+    A step becomes a ramp.
+    """
     around = np.pad(voice, ((0, 0), (reach, reach)), mode="edge")
     return np.lib.stride_tricks.sliding_window_view(around, 2 * reach + 1, axis=1).mean(
         axis=2
@@ -121,8 +124,9 @@ def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
 
 
 def pulses(pitch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Let the vocal folds open once per period: a pulse wherever the phase passes a
-    whole number.
+    """Let the vocal folds open once per period.
+
+    There is a pulse wherever the phase passes a whole number.
 
     Args:
         pitch: Hz, per sample.
@@ -172,8 +176,9 @@ def resonate(source: np.ndarray, formants: np.ndarray) -> np.ndarray:
 
 
 def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
-    """Take the log power spectrum around the middle of each frame, in `BANDS` bands of
-    equal width.
+    """Take the log power spectrum around the middle of each frame.
+
+    It is in `BANDS` bands of equal width.
 
     Args:
         sound: samples, a whole number of frames.
@@ -188,39 +193,44 @@ def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
     return torch.tensor(np.log10(bands + 1e-3), dtype=torch.float32)
 
 
-def read_frames(
-    sources: Sequence[Float[Tensor, "_ bands"]], device: torch.device | str = "cpu"
-) -> tuple[Float[Tensor, "B S bands"], Int[Tensor, " B"]]:
-    """Pad frames with zeros, and count them.
+class ReadFrames:
+    """A task's `read` for sound: pad frames with zeros, and count them."""
 
-    Args:
-        sources: frames, per example.
-        device: where they go; the lengths stay on the CPU.
+    size = BANDS
 
-    Returns:
-        The frames, padded to the longest source, and the number of frames in each.
+    def __call__(
+        self,
+        sources: Sequence[Float[Tensor, "_ bands"]],
+        device: torch.device | str = "cpu",
+    ) -> tuple[Float[Tensor, "B S bands"], Int[Tensor, " B"]]:
+        """Pad frames with zeros, and count them.
 
-    Raises:
-        ValueError: there are no sources, or one without frames or with frames of
-            another width.
-    """
-    if not sources:
-        raise ValueError("a batch needs at least one example, got 0")
-    for i, source in enumerate(sources):
-        if not len(source):
-            raise ValueError(
-                f"the source of example {i} has 0 frames; a labeller needs at least 1"
-            )
-        if source.shape[1:] != (BANDS,):
-            raise ValueError(
-                f"the source of example {i} has shape {tuple(source.shape)}, expected"
-                f" (frames, {BANDS})"
-            )
-    lengths = torch.tensor([len(source) for source in sources])
-    return (
-        torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True).to(device),
-        lengths,
-    )
+        Args:
+            sources: frames, per example.
+            device: where they go; the lengths stay on the CPU.
+
+        Returns:
+            The frames, padded to the longest source, and the number of frames in each.
+
+        Raises:
+            ValueError: there are no sources, or one without frames or with frames of
+                another width.
+        """
+        if not sources:
+            raise ValueError("a batch needs at least one example, got 0")
+        for i, source in enumerate(sources):
+            if not len(source):
+                raise ValueError(
+                    f"the source of example {i} has 0 frames; a labeller needs at"
+                    " least 1"
+                )
+            if source.shape[1:] != (BANDS,):
+                raise ValueError(
+                    f"the source of example {i} has shape {tuple(source.shape)},"
+                    f" expected (frames, {BANDS})"
+                )
+        padded = torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
+        return padded.to(device), torch.tensor([len(source) for source in sources])
 
 
 def _write(source: Float[Tensor, "S bands"]) -> str:

@@ -1,9 +1,8 @@
-"""Labels: one for a whole source (classification), or one for each position of it
-(labelling)."""
+"""Labels: one for a whole source (classification), or one per position (labelling)."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from attention_course.metrics import alignment_hit_rate, exact_match
-from attention_course.tasks.core import Vocabulary, batches, source_batch
+from attention_course.tasks.core import Length, Vocabulary, batches, source_batch
 
 NO_LABEL = -100  # what stands on padding; `F.cross_entropy` leaves it out
 
@@ -45,7 +44,21 @@ class LabelBatch(NamedTuple):
     labels: Int[Tensor, "B N"]
 
 
-Read = Callable[[Sequence[Any], torch.device | str], tuple[Tensor, Tensor]]
+@runtime_checkable
+class Reader(Protocol):
+    """Turns sources into what an encoder takes.
+
+    Attributes:
+        size: tokens in the vocabulary, numbers in a frame, or cells in an image's grid.
+    """
+
+    @property
+    def size(self) -> int: ...  # noqa: D102
+
+    def __call__(
+        self, sources: Sequence[Any], device: torch.device | str = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """Return a source tensor and lengths, one per source."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +71,7 @@ class LabelTask:
         validation: examples to choose a model by.
         test: examples to report on.
         labels: all that there are; a label's id is its place among them.
-        read: turns sources and a device into what the encoder takes, a source tensor
-            and lengths.
+        read: turns sources into what the encoder takes.
         write: writes a source for people, on one line.
         metric: what `score` measures.
     """
@@ -69,9 +81,26 @@ class LabelTask:
     validation: Sequence[LabelledExample]
     test: Sequence[LabelledExample]
     labels: tuple[str, ...]
-    read: Read
+    read: Reader
     write: Callable[[Any], str]
     metric: str = "accuracy"
+
+    translates: ClassVar[bool] = False
+
+    @property
+    def source_size(self) -> int:
+        """Return what `read` says of the sources."""
+        return self.read.size
+
+    @property
+    def target_size(self) -> int:
+        """Return how many labels there are."""
+        return len(self.labels)
+
+    @property
+    def length(self) -> Length | None:
+        """Return None: examples of any length may share a batch."""
+        return None
 
     def collate(
         self, examples: Sequence[LabelledExample], device: torch.device | str = "cpu"
@@ -129,8 +158,10 @@ class LabelTask:
         examples: Sequence[LabelledExample],
         batch_size: int = 256,
     ) -> list[tuple[str, ...]]:
-        """Name the likeliest label of each source, or of each position; the model is
-        left in `eval()` mode."""
+        """Name the likeliest label of each source, or of each position.
+
+        The model is left in `eval()` mode.
+        """
         model.eval()
         predictions: list[tuple[str, ...]] = []
         for batch in batches(
@@ -167,7 +198,9 @@ class LabelTask:
         batch_size: int = 256,
     ) -> float:
         """Return how often a classifier's largest weight is on a position that decides.
-        See `alignment_hit_rate`."""
+
+        See `alignment_hit_rate`.
+        """
         model.eval()
         weights: list[list[list[float]]] = []
         for batch in batches(
@@ -220,6 +253,7 @@ class ReadTokens:
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
+        self.size = len(vocabulary)
 
     def __call__(
         self, sources: Sequence[Sequence[str]], device: torch.device | str = "cpu"

@@ -1,5 +1,6 @@
-"""Multi30k: captions of 31,000 photographs, in English and as translators put them into
-German. A real corpus.
+"""Multi30k: captions of 31,000 photographs, in English and in German.
+
+A real corpus: translators put the English captions into German.
 
 Elliott et al. (2016). It is not part of this package: the user names a folder with the
 files of data/task1/raw in https://github.com/multi30k/dataset. What is translated here
@@ -20,7 +21,7 @@ from tokenizers.pre_tokenizers import Sequence as Pipeline
 from tokenizers.trainers import BpeTrainer
 
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Vocabulary
+from attention_course.tasks.core import Length, Vocabulary
 from attention_course.tasks.sequences import Example, SequenceTask
 
 SHA256 = {
@@ -42,8 +43,9 @@ WORD_START = "▁"
 
 
 class Subwords:
-    """Cut text into pieces that are frequent in other text: byte-pair encoding, with
-    characters as its bytes.
+    """Cut text into pieces that are frequent in other text.
+
+    This is byte-pair encoding, with characters as its bytes.
 
     Sennrich et al. (2016), Section 3.2. No piece crosses a space or a punctuation mark.
     A piece is a piece of the text itself, also where a character was never seen before.
@@ -94,10 +96,10 @@ class TranslationTask(SequenceTask):
             self.source_subwords.split(source), self.target_subwords.split(target)
         )
 
-    def length(self, example: Example) -> tuple[int, int]:
-        """Return the number of pieces, of the target and of the source: examples are
-        grouped by it."""
-        return len(example.target), len(example.source)
+    @property
+    def length(self) -> Length:
+        """Return what counts the pieces of an example's target and of its source."""
+        return lambda example: (len(example.target), len(example.source))
 
     def max_length(self, examples: Sequence[Example]) -> int:
         """Return how many pieces to decode at most; the targets are not looked at."""
@@ -119,15 +121,16 @@ class TranslationTask(SequenceTask):
         return join(tokens)
 
 
-def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
-    """Read the corpus, German -> English: 29,000 pairs to train on, 1,014 to validate,
-    and test_2016_flickr, 1,000.
+def multi30k(data: str | Path, vocab_size: int = 4_000) -> TranslationTask:
+    """Read the corpus, German -> English.
+
+    There are 29,000 pairs to train on, 1,014 to validate, and test_2016_flickr, 1,000.
 
     Text keeps its case. Either language has its own subwords, learned from the training
     pairs alone.
 
     Args:
-        folder: where the six files are.
+        data: the folder with the six files.
         vocab_size: pieces of each language.
 
     Returns:
@@ -137,7 +140,7 @@ def multi30k(folder: str | Path, vocab_size: int = 4_000) -> TranslationTask:
         ValueError: a file is missing, or is not the published one.
     """
     pairs = [
-        list(zip(_lines(folder, f"{split}.de.gz"), _lines(folder, f"{split}.en.gz")))
+        list(zip(_lines(data, f"{split}.de.gz"), _lines(data, f"{split}.en.gz")))
         for split in SPLITS
     ]
     german, english = (Subwords(texts, vocab_size) for texts in zip(*pairs[0]))

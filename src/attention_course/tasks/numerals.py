@@ -1,5 +1,6 @@
-"""Numerals: English number words to German or French ones, whose parts stand in another
-order or follow another count.
+"""Numerals: English number words to German or French ones.
+
+Their parts stand in another order, or follow another count.
 
 "thirty-four" is "vierunddreißig", four-and-thirty, and "ninety-nine" is
 "quatre-vingt-dix-neuf", four-twenty-ten-nine. The words are real, from num2words; which
@@ -36,8 +37,9 @@ def numerals(
     held_out_size: int = 500,
     seed: int = 0,
 ) -> SequenceTask:
-    """Write random numbers in English words; the target is the same number in another
-    language.
+    """Write random numbers in English words.
+
+    The target is the same number in another language.
 
     Tokens are words, hyphens and commas; the German word is cut into its parts, which
     `"".join` makes one word again. Every digit is 0 with a chance of one third, so that
@@ -94,8 +96,10 @@ def numerals(
 
 
 def translate(number: int, language: str) -> Example:
-    """Write a number below a million in English and in another language, and note which
-    pieces say the same."""
+    """Write a number below a million in English and in another language.
+
+    Gold says which pieces of the two say the same.
+    """
     source, said = _pieces(number, "en")
     target, to_say = _pieces(number, language)
     gold = tuple(

@@ -1,5 +1,6 @@
-"""Pretraining: guess the words that were hidden in a sentence; nobody has to label
-anything for that.
+"""Pretraining: guess the words that were hidden in a sentence.
+
+Nobody has to label anything for that.
 
 BERT's masked tokens (Devlin et al., 2019, Section 3.1) on the synthetic sentences of
 `tagging`. What an encoder learns here helps it to tag where few labelled sentences are
@@ -28,8 +29,10 @@ NOT_ASKED = ""
 
 @dataclass(frozen=True)
 class MaskedTask(LabelTask):
-    """Sentences with some words hidden in, those words out; a label's id is its
-    token's."""
+    """Sentences with some words hidden in, those words out.
+
+    A label's id is its token's.
+    """
 
     def score(
         self,

@@ -1,5 +1,7 @@
-"""Reversal: say a random string backwards. Nothing can be guessed, so every letter has
-to be remembered."""
+"""Reversal: say a random string backwards.
+
+Nothing can be guessed, so every letter has to be remembered.
+"""
 
 import random
 import string
@@ -13,8 +15,9 @@ def reversal(
     held_out_size: int = 1_000,
     seed: int = 0,
 ) -> SequenceTask:
-    """Make random strings of 1 to `max_length` letters, each length equally likely, and
-    their reversals.
+    """Make random strings of letters, and their reversals.
+
+    They have 1 to `max_length` letters, each length equally likely.
 
     No string is in two splits. The training examples are drawn first: of the shortest
     strings, 26 of one letter and 676 of two, all or most are among them.

@@ -1,5 +1,6 @@
-"""Scenes: images of handwritten digits among clutter, to be described ("a three above a
-seven") or recognised.
+"""Scenes: images of handwritten digits among clutter.
+
+They are to be described ("a three above a seven") or recognised.
 
 What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak,
 1998; the copy that ships with scikit-learn, 1,797 images). What is synthetic: where
@@ -14,7 +15,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -46,14 +47,20 @@ class Handwriting(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptionTask(SequenceTask):
-    """Images in, sequences out: a `SequenceTask` whose sources are images.
-    `source_vocabulary` has no tokens."""
+    """Images in, sequences out; `source_vocabulary` has no tokens."""
+
+    translates: ClassVar[bool] = False
+
+    @property
+    def source_size(self) -> int:
+        """Return how many cells an image's grid has."""
+        return GRID
 
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
-        """Stack images. See `read_images`."""
-        return read_images(sources, device)
+        """Stack images. See `ReadImages`."""
+        return ReadImages()(sources, device)
 
     def view(self, example: Any) -> str:
         """Write an example on one line: the image's size -> its caption."""
@@ -63,8 +70,9 @@ class CaptionTask(SequenceTask):
 def captions(
     train_size: int = 20_000, held_out_size: int = 500, seed: int = 0
 ) -> CaptionTask:
-    """Put two digits on a canvas, one above or left of the other, and say so: "a three
-    above a seven".
+    """Put two digits on a canvas, one above or left of the other, and say so.
+
+    A caption is "a three above a seven".
 
     Args:
         train_size: examples to train on.
@@ -88,15 +96,17 @@ def captions(
 def focus(
     train_size: int = 6_000, held_out_size: int = 500, seed: int = 0
 ) -> LabelTask:
-    """Put one digit on a canvas, and ask which it is. Arguments as in `captions`; gold
-    are the digit's cells."""
+    """Put one digit on a canvas, and ask which it is.
+
+    Arguments as in `captions`; gold are the digit's cells.
+    """
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
     train, validation, test = (
         [single(rng, pool) for _ in range(size)]
         for size, pool in zip(sizes, _pools(rng))
     )
-    return LabelTask("focus", train, validation, test, WORDS, read_images, _write)
+    return LabelTask("focus", train, validation, test, WORDS, ReadImages(), _write)
 
 
 def pair(rng: random.Random, pool: Handwriting) -> Example:
@@ -130,8 +140,10 @@ def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
 
 
 def anywhere(rng: random.Random) -> int:
-    """Draw the first row, or column, of a digit: that of a cell, so that a network has
-    one view of it to learn."""
+    """Draw the first row, or column, of a digit.
+
+    It is that of a cell, so that a network has one view of it to learn.
+    """
     return rng.randrange(0, SIZE - DIGIT + 1, CELL)
 
 
@@ -182,8 +194,7 @@ def cells(row: int, column: int) -> frozenset[int]:
 
 
 def _pools(rng: random.Random) -> Iterator[Handwriting]:
-    """Share the digits out to training, validation and test: four sixths, one, and
-    one."""
+    """Share the digits out to training, validation and test: 4 sixths, 1 and 1."""
     everything = _handwriting()
     order = list(range(len(everything.values)))
     rng.shuffle(order)
@@ -201,30 +212,37 @@ def _handwriting() -> Handwriting:
     )
 
 
-def read_images(
-    sources: Sequence[Float[Tensor, "1 size size"]], device: torch.device | str = "cpu"
-) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
-    """Stack images, and count their cells.
+class ReadImages:
+    """A task's `read` for images: stack them, and count their cells."""
 
-    Args:
-        sources: an image per example.
-        device: where they go; the counts stay on the CPU.
+    size = GRID
 
-    Returns:
-        The images, and for each the number of cells: the same for all.
+    def __call__(
+        self,
+        sources: Sequence[Float[Tensor, "1 size size"]],
+        device: torch.device | str = "cpu",
+    ) -> tuple[Float[Tensor, "B 1 size size"], Int[Tensor, " B"]]:
+        """Stack images, and count their cells.
 
-    Raises:
-        ValueError: there are no images, or one of another size.
-    """
-    if not sources:
-        raise ValueError("a batch needs at least one example, got 0")
-    for i, source in enumerate(sources):
-        if source.shape != (1, SIZE, SIZE):
-            raise ValueError(
-                f"the image of example {i} has shape {tuple(source.shape)}, expected"
-                f" {(1, SIZE, SIZE)}"
-            )
-    return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
+        Args:
+            sources: an image per example.
+            device: where they go; the counts stay on the CPU.
+
+        Returns:
+            The images, and for each the number of cells: the same for all.
+
+        Raises:
+            ValueError: there are no images, or one of another size.
+        """
+        if not sources:
+            raise ValueError("a batch needs at least one example, got 0")
+        for i, source in enumerate(sources):
+            if source.shape != (1, SIZE, SIZE):
+                raise ValueError(
+                    f"the image of example {i} has shape {tuple(source.shape)},"
+                    f" expected {(1, SIZE, SIZE)}"
+                )
+        return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
 
 
 def _write(source: Tensor) -> str:

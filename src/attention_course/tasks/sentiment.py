@@ -1,5 +1,6 @@
-"""Sentiment: is the reviewer pleased? "The hamburger in this restaurant is delicious"
--> positive.
+"""Sentiment: is the reviewer pleased?
+
+"The hamburger in this restaurant is delicious" is positive.
 
 What is real: which words praise and which condemn comes from the lexicon of VADER
 (Hutto and Gilbert, 2014; package vaderSentiment, MIT licence), where ten people rated
@@ -125,8 +126,10 @@ def review(
     places: Sequence[str],
     people: Sequence[str],
 ) -> LabelledExample:
-    """Draw one review with one opinion that counts, among up to three, and note where
-    it stands."""
+    """Draw one review with one opinion that counts, among up to three.
+
+    Gold says where it stands.
+    """
     forms = [
         rng.choice(OWN),
         *rng.choices(OTHER, k=rng.choices((0, 1, 2), (1, 2, 2))[0]),
@@ -187,8 +190,10 @@ def opposite(
 
 @cache
 def valence() -> dict[str, float]:
-    """Read from VADER's lexicon what each adjective is worth: below 0 it condemns,
-    above it praises."""
+    """Read from VADER's lexicon what each adjective is worth.
+
+    Below 0 it condemns, above it praises.
+    """
     text = (resources.files("vaderSentiment") / "vader_lexicon.txt").read_text(
         encoding="utf-8"
     )

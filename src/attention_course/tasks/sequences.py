@@ -1,9 +1,8 @@
-"""Sequences in, sequences out: examples with gold alignments, padded batches, the loss
-and exact match."""
+"""Sequences in, sequences out: examples, padded batches, the loss and exact match."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +12,15 @@ from torch import Tensor, nn
 from attention_course.decoding import beam_search, greedy
 from attention_course.metrics import exact_match
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, PAD, Vocabulary, pad, source_batch
+from attention_course.tasks.core import (
+    BOS,
+    EOS,
+    PAD,
+    Length,
+    Vocabulary,
+    pad,
+    source_batch,
+)
 
 
 class Example(NamedTuple):
@@ -51,6 +58,10 @@ class Batch(NamedTuple):
 class SequenceTask:
     """Sequences in, sequences out.
 
+    A kind of task with sources other than tokens answers `read`, `source_size` and
+    `translates` in its own way; one whose targets may be longer than those of training
+    answers `max_length`.
+
     Attributes:
         name: how the task is called in tables.
         train: examples to train on.
@@ -70,6 +81,23 @@ class SequenceTask:
     target_vocabulary: Vocabulary
     separator: str = ""
     metric: str = "exact match"
+
+    translates: ClassVar[bool] = True
+
+    @property
+    def source_size(self) -> int:
+        """Return how many tokens the source vocabulary has."""
+        return len(self.source_vocabulary)
+
+    @property
+    def target_size(self) -> int:
+        """Return how many tokens the target vocabulary has."""
+        return len(self.target_vocabulary)
+
+    @property
+    def length(self) -> Length | None:
+        """Return None: examples of any length may share a batch."""
+        return None
 
     def collate(
         self, examples: Sequence[Example], device: torch.device | str = "cpu"
@@ -100,8 +128,10 @@ class SequenceTask:
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
-        """Turn sources into what the encoder takes: ids and lengths. See
-        `source_batch`."""
+        """Turn sources into what the encoder takes: ids and lengths.
+
+        See `source_batch`.
+        """
         rows = [self.source_vocabulary.encode(source) for source in sources]
         return source_batch(rows, len(self.source_vocabulary), device)
 
@@ -169,8 +199,10 @@ class SequenceTask:
         return predictions
 
     def max_length(self, examples: Sequence[Example]) -> int:
-        """Return how many tokens, EOS counted, to decode at most: those of the longest
-        target, training's included."""
+        """Return how many tokens, EOS counted, to decode at most.
+
+        They are those of the longest target, training's included.
+        """
         return 1 + max(
             len(example.target) for split in (examples, self.train) for example in split
         )
@@ -178,8 +210,10 @@ class SequenceTask:
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
     ) -> float:
-        """Return the share of examples whose greedily decoded target is right in every
-        token."""
+        """Return the share of examples whose target is decoded right in every token.
+
+        Decoding is greedy.
+        """
         return exact_match(
             self.predict(model, examples, batch_size),
             [example.target for example in examples],
@@ -206,8 +240,10 @@ class SequenceTask:
 def make_task(
     name: str, splits: Sequence[Sequence[Example]], separator: str = ""
 ) -> SequenceTask:
-    """Assemble a task from its training, validation and test examples; vocabularies
-    come from the training ones."""
+    """Assemble a task from its training, validation and test examples.
+
+    The vocabularies come from the training ones.
+    """
     train, validation, test = splits
     source_vocabulary = Vocabulary(
         token for example in train for token in example.source

@@ -1,5 +1,6 @@
-"""Series: forecast next week's sales from the weeks before it and from what is known of
-the days to come.
+"""Series: forecast next week's sales.
+
+Given are the weeks before it, and what is known of the days to come.
 
 Synthetic, after DeepAR (Salinas et al., 2020), but told as text: values are divided by
 the series' own mean and put into bins, and a bin is a token, so that loss and decoding
@@ -85,8 +86,9 @@ class SeriesTask(SequenceTask):
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
     ) -> float:
-        """Return the skill of the median of 20 forecasts: 0 is no better than last
-        week's values, 1 is right.
+        """Return the skill of the median of 20 forecasts.
+
+        0 is no better than last week's values, 1 is right.
 
         It is 1 - MAE / MAE of `last_week`, with MAE the mean absolute error.
         """

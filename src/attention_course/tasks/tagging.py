@@ -1,5 +1,6 @@
-"""Tagging: which part of speech is each word? "she can book the can ." -> PRON AUX VERB
-DET NOUN PUNCT.
+"""Tagging: which part of speech is each word?
+
+"she can book the can ." becomes PRON AUX VERB DET NOUN PUNCT.
 
 What is real: the words, and that many are of more than one part of speech ("can",
 "saw", "her", "light"). The tags are those of Universal Dependencies (Nivre et al.,

@@ -1,114 +1,94 @@
 """exact_match: the share of answers that are right in every token."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from attention_course import metrics
-from attention_labs.lab01_preprocessing.strings import PLAIN
+from attention_course.metrics import exact_match
+from attention_labs.lab01_preprocessing.shared import PLAIN
 from nbjudge import (
     Finding,
     Mistake,
     Property,
     Question,
-    Reply,
     Request,
+    edit,
     error_like,
+    in_words,
     same_numbers,
     wrong_output,
 )
+from nbjudge.edits import Edit
 
 ACCURACIES = "02_encoder_decoder.html#encoder-decoder-two"
 
 # Some of them, put together, make another.
-WORDS = ("", "o", "ne", "one", "neo", "on", "e", "n", "eo")
+WORDS = ("o", "ne", "one", "neo", "on", "e", "n", "eo")
+Words = list[str]
 
 
-def _use_exact_match(
-    exact_match: Callable[..., Any], predictions: Tensor, references: Tensor
-) -> Tensor | None:
-    said, right = (
-        [tuple(WORDS[i] for i in row if i) for row in x.tolist()]
-        for x in (predictions, references)
-    )
-    share = exact_match(said, right)
+def _use_exact_match(exact_match: Callable[..., Any], *sides: Any) -> Tensor | None:
+    share = exact_match(*([tuple(words) for words in side] for side in sides))
     return None if share is None else torch.tensor(float(share), dtype=torch.float64)
 
 
 def _answers(
-    g: torch.Generator,
-    right: int,
-    wrong: Callable[[Tensor, int], Tensor],
-    rows: int = 7,
-) -> Request:
-    """Draw different tokens per row, and make all but some of the rows wrong, each in
+    g: torch.Generator, right: int, wrong: Callable[[Words, int], Words], rows: int = 7
+) -> tuple[list[Words], list[Words]]:
+    """Draw different words per row, and make all but some of the rows wrong, each in
     its way."""
-    references = torch.stack(
-        [torch.randperm(len(WORDS) - 1, generator=g)[:5] + 1 for _ in range(rows)]
-    )
-    order = torch.randperm(rows, generator=g).tolist()
-    predictions = references.clone()
-    for row in order[right:]:
-        predictions[row] = wrong(references[row], row)
-    return Request((predictions, references))
+    drawn = [torch.randperm(len(WORDS), generator=g)[:5].tolist() for _ in range(rows)]
+    references = [[WORDS[i] for i in row] for row in drawn]
+    changed = torch.randperm(rows, generator=g).tolist()[right:]
+    predictions = [
+        wrong(row, n) if n in changed else row for n, row in enumerate(references)
+    ]
+    return predictions, references
 
 
-def _one_wrong(row: Tensor, number: int) -> Tensor:
+def _one_wrong(row: Words, number: int) -> Words:
     place = number % 5
-    return row.index_fill(0, torch.tensor(place), int(row[(place + 1) % 5]))
+    return [*row[:place], row[(place + 1) % 5], *row[place + 1 :]]
 
 
-def _right_and_wrong(g: torch.Generator) -> Iterator[Request]:
-    yield _answers(g, 3, _one_wrong)
-    yield _answers(g, 5, lambda row, _: row.roll(1))
-    yield _answers(g, 0, _one_wrong)
-    yield _answers(g, 4, _one_wrong, rows=4)
-    predictions, references = _answers(g, 7, _one_wrong).inputs
-    assert predictions is not None
-    yield Request(
-        (torch.cat([predictions[:3].roll(1, dims=0), predictions[3:]]), references)
-    )
+def _short_or_wrong(row: Words, number: int) -> Words:
+    return row[:-1] if number % 2 else _one_wrong(row, number)
 
 
-def _too_long_or_short(g: torch.Generator) -> Iterator[Request]:
-    def short_or_wrong(row: Tensor, number: int) -> Tensor:
-        return F.pad(row[:-1], (0, 1)) if number % 2 else _one_wrong(row, number)
-
-    predictions, references = _answers(g, 2, short_or_wrong).inputs
-    yield Request((predictions, references))
-    yield Request((references, predictions))
-    yield Request(
-        (torch.tensor([[3, 6], [2, 4]]), torch.tensor([[1, 2, 6], [2, 4, 0]]))
-    )
-
-
-def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if finding := same_numbers(request, reply, reference):
-        return (
-            finding
-            if reply.error
-            else Finding("another share", "the share of right answers")
-        )
-    return None
+def _right_and_wrong(g: torch.Generator) -> list[Request]:
+    asked = [
+        _answers(g, 3, _one_wrong),
+        _answers(g, 5, lambda row, _: [*row[-1:], *row[:-1]]),
+        _answers(g, 0, _one_wrong),
+        _answers(g, 4, _one_wrong, rows=4),
+    ]
+    rows, _ = _answers(g, 7, _one_wrong)
+    exchanged = [rows[2], *rows[:2], *rows[3:]]
+    return [Request(sides) for sides in (*asked, (exchanged, rows))]
 
 
-def _tokenwise(predictions: Any, references: Any) -> float:
-    hits = [a == b for p, r in zip(predictions, references) for a, b in zip(p, r)]
-    return sum(hits) / len(hits)
+def _too_long_or_short(g: torch.Generator) -> list[Request]:
+    predictions, references = _answers(g, 2, _short_or_wrong)
+    run_together = ([["one", "e"], ["ne", "neo"]], [["o", "ne", "e"], ["ne", "neo"]])
+    asked = ((predictions, references), (references, predictions), run_together)
+    return [Request(sides) for sides in asked]
 
 
-def _share(test: Callable[[Any, Any], Any]) -> Callable[..., float]:
-    return lambda predictions, references: (
-        sum(map(test, predictions, references)) / len(references)
-    )
+_right_share = in_words(
+    same_numbers, lambda *_: Finding("another share", "the share of right answers")
+)
+
+
+def _compared(test: str) -> Edit:
+    """Compare a prediction p with its reference r in another way."""
+    return edit(exact_match, "tuple(p) == tuple(r)", test)
 
 
 EXACT_MATCH = Question(
     name="exact_match",
-    reference=metrics.exact_match,
+    reference=exact_match,
     use=_use_exact_match,
     plain=True,
     properties=(
@@ -127,76 +107,74 @@ EXACT_MATCH = Question(
             "right tokens counted, not right answers",
             "An answer is right or wrong as a whole: one wrong token is enough.",
             ACCURACIES,
-            _tokenwise,
-        ),
-        Mistake(
-            "right tokens counted, not right answers",
-            "An answer is right or wrong as a whole: one wrong token is enough.",
-            ACCURACIES,
-            _share(lambda p, r: sum(a == b for a, b in zip(p, r)) / max(len(r), 1)),
+            (
+                edit(exact_match, "tuple(p) == tuple(r)", "a == b")
+                & edit(
+                    exact_match,
+                    "zip(predictions, references)",
+                    "zip(predictions, references) for a, b in zip(p, r)",
+                )
+                & edit(
+                    exact_match,
+                    "        references\n",
+                    "        [1 for p, r in zip(predictions, references)"
+                    " for _ in zip(p, r)]\n",
+                ),
+                _compared("sum(a == b for a, b in zip(p, r)) / max(len(r), 1)"),
+            ),
         ),
         Mistake(
             "compared only as far as the shorter one goes",
             "zip stops with the shorter: an answer that breaks off is not right.",
             ACCURACIES,
-            _share(lambda p, r: all(a == b for a, b in zip(p, r))),
+            _compared("all(a == b for a, b in zip(p, r))"),
         ),
         Mistake(
             "the order of the tokens does not count",
             "A set or a sorted list of tokens has forgotten where they stood.",
             ACCURACIES,
-            _share(lambda p, r: sorted(p) == sorted(r)),
-        ),
-        Mistake(
-            "the order of the tokens does not count",
-            "A set of tokens has forgotten where they stood.",
-            ACCURACIES,
-            _share(lambda p, r: set(p) == set(r)),
+            (_compared("sorted(p) == sorted(r)"), _compared("set(p) == set(r)")),
         ),
         Mistake(
             "an answer compared with another example's",
             "The first prediction belongs to the first reference, and so on.",
             ACCURACIES,
-            lambda predictions, references: (
-                sum(p in references for p in predictions) / len(references)
-            ),
+            _compared("p in references"),
         ),
         Mistake(
             "tokens run together before they are compared",
             "Put together without anything between them, different tokens can make the"
             " same text.",
-            made_by=_share(lambda p, r: "".join(p) == "".join(r)),
+            made_by=_compared("''.join(p) == ''.join(r)"),
         ),
         Mistake(
             "one right token is enough",
             "All tokens of an answer have to be right: all, not any.",
             ACCURACIES,
-            _share(lambda p, r: any(a == b for a, b in zip(p, r))),
+            _compared("any(a == b for a, b in zip(p, r))"),
         ),
         Mistake(
             "wrong answers counted",
             "What is wanted is the share of right ones.",
             ACCURACIES,
-            _share(lambda p, r: p != r),
+            _compared("p != r"),
         ),
         Mistake(
             "right answers counted, not their share",
             "Divide by the number of examples.",
             ACCURACIES,
-            lambda predictions, references: sum(
-                map(tuple.__eq__, predictions, references)
-            ),
+            edit(exact_match, " / len(\n        references\n    )", ""),
         ),
         Mistake(
             "all or nothing over all examples",
             "Each answer counts by itself: what is wanted is the share of right ones.",
             ACCURACIES,
-            lambda predictions, references: float(predictions == references),
+            _compared("predictions == references"),
         ),
         Mistake(
             "a share in percent",
             "A share is a number between 0 and 1.",
-            made_by=_share(lambda p, r: 100 * (p == r)),
+            made_by=_compared("100 * (p == r)"),
         ),
         Mistake(
             "no number is returned",

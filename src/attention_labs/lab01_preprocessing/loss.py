@@ -1,20 +1,18 @@
 """loss: the sum of the losses of all tokens, and their number."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_course.tasks import core
-from attention_course.tasks.core import BOS, EOS, PAD
+from attention_course.tasks.core import BOS, EOS, PAD, pad
 from attention_course.tasks.sequences import Batch, SequenceTask
-from attention_labs.lab01_preprocessing.batches import (
+from attention_labs.lab01_preprocessing.shared import (
     S,
     V,
     draw_ids,
+    draw_rows,
     letter_task,
 )
 from attention_labs.pages import FORCING, PADDING
@@ -24,11 +22,13 @@ from nbjudge import (
     Mistake,
     Property,
     Question,
-    Reply,
     Request,
+    Sign,
     close,
+    edit,
     error_like,
     good_manners,
+    in_words,
     normal,
     of_output,
     same_gradients,
@@ -36,6 +36,7 @@ from nbjudge import (
 )
 
 GENERATOR = "02_encoder_decoder.html#encoder-decoder-generator"
+TOTAL, COUNT = 0, 1
 
 
 class _Table(nn.Module):
@@ -62,131 +63,31 @@ def _use_loss(
     result = loss(letter_task(), _Table(table), Batch(source, lengths, given, said))
     if result is None or isinstance(result, Tensor):
         return result
-    total, *count = result
-    return total, *(
-        torch.tensor(float(number), dtype=torch.float64) for number in count
-    )
+    total, *counts = result
+    return total, *(torch.tensor(float(n), dtype=torch.float64) for n in counts)
 
 
-def _taught(
-    g: torch.Generator, sizes: Sequence[int], gradients: bool = True
-) -> Request:
-    targets = [
-        row[:size]
-        for row, size in zip(draw_ids(g, len(sizes), max(sizes)).tolist(), sizes)
-    ]
-    given, said = (
-        core.pad(rows)
-        for rows in ([[BOS, *row] for row in targets], [[*row, EOS] for row in targets])
-    )
-    source, lengths = draw_ids(g, len(sizes), S), torch.full((len(sizes),), S)
-    return Request((source, lengths, given, said, normal(g, V, V)), gradients=gradients)
+def _taught(g: torch.Generator, *sizes: int, **options: Any) -> Request:
+    rows, source = draw_rows(g, *sizes), draw_ids(g, len(sizes), S)
+    given, said = pad([[BOS, *row] for row in rows]), pad([[*row, EOS] for row in rows])
+    lengths = torch.full((len(sizes),), S)
+    return Request((source, lengths, given, said, normal(g, V, V)), **options)
 
 
-def _without_padding(g: torch.Generator) -> Iterator[Request]:
-    yield _taught(g, (4, 4))
-    yield _taught(g, (6,))
+def _with_padding(g: torch.Generator) -> list[Request]:
+    return [_taught(g, 2, 6, 4, gradients=True), _taught(g, 0, 5, gradients=True)]
 
 
-def _with_padding(g: torch.Generator) -> Iterator[Request]:
-    yield _taught(g, (2, 6, 4))
-    yield _taught(g, (0, 5))
-
-
-def _in_other_dtypes(g: torch.Generator) -> Iterator[Request]:
-    for dtype in (torch.float32, torch.bfloat16):
-        yield replace(_taught(g, (2, 6, 4), gradients=False), dtype=dtype)
-
-
-TOTAL, COUNT = 0, 1
-
-
-def _right_count(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if finding := same_numbers(request, reply, reference):
-        count = reply.outputs[0] if reply.outputs else None
-        return (
-            finding
-            if reply.error or count is None or count.numel() != 1
-            else Finding(
-                f"{float(count):g} tokens", f"{float(reference.outputs[0]):g} tokens"
-            )
-        )
-    return None
-
-
-def _loss_with(**options: Any) -> Callable[..., Any]:
-    def wrong(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
-        logits, _ = model(batch.source, batch.lengths, batch.target_in)
-        how = {"ignore_index": PAD, "reduction": "sum", **options}
-        total = F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), **how)
-        return total, int((batch.target_out != PAD).sum())
-
-    return wrong
-
-
-def _loss_of(
-    given: Callable[[Batch], Tensor], said: Callable[[Batch], Tensor]
-) -> Callable[..., Any]:
-    def wrong(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
-        return SequenceTask.loss(
-            task, model, batch._replace(target_in=given(batch), target_out=said(batch))
-        )
-
-    return wrong
-
-
-def _shifted_again(
-    task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0
-) -> Any:
-    logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    right = batch.target_out[:, 1:].flatten()
-    total = F.cross_entropy(
-        logits[:, :-1].flatten(0, 1), right, ignore_index=PAD, reduction="sum"
-    )
-    return total, int((right != PAD).sum())
-
-
-def _mixed_up(task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0) -> Any:
-    logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    # (B, V, T), of numbers in the order of (B, T, V)
-    logits = logits.reshape(len(logits), logits.size(-1), -1)
-    total = F.cross_entropy(logits, batch.target_out, ignore_index=PAD, reduction="sum")
-    return total, int((batch.target_out != PAD).sum())
-
-
-def _soft_twice(
-    task: Any, model: Any, batch: Batch, label_smoothing: float = 0.0
-) -> Any:
-    logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    total = F.cross_entropy(
-        logits.softmax(-1).flatten(0, 1),
-        batch.target_out.flatten(),
-        ignore_index=PAD,
-        reduction="sum",
-    )
-    return total, int((batch.target_out != PAD).sum())
-
-
-def _total(
-    test: Callable[[Tensor, Tensor, Tensor], bool],
-) -> Callable[[Request, Reply, Reply], bool]:
+def _total(test: Callable[[Tensor, Tensor, Tensor], bool]) -> Sign:
     """Look at a wrong total: test(given, wanted, what should come out)."""
-
-    def sign(request: Request, reply: Reply, reference: Reply) -> bool:
-        if (
-            reply.error
-            or not reply.outputs
-            or reply.outputs[TOTAL].shape != reference.outputs[TOTAL].shape
-        ):
-            return False
-        given, wanted = reply.outputs[TOTAL].double(), reference.outputs[TOTAL]
-        return (
-            request.inputs[3] is not None
-            and not close(given, wanted)
-            and test(given, wanted, request.inputs[3])
+    return lambda request, reply, reference: (
+        bool(reply.outputs)
+        and reply.outputs[TOTAL].shape == reference.outputs[TOTAL].shape
+        and not close(reply.outputs[TOTAL], reference.outputs[TOTAL])
+        and test(
+            reply.outputs[TOTAL].double(), reference.outputs[TOTAL], request.inputs[3]
         )
-
-    return sign
+    )
 
 
 LOSS = Question(
@@ -197,7 +98,7 @@ LOSS = Question(
         Property(
             "the sum of the losses, and its gradient",
             1,
-            _without_padding,
+            lambda g: [_taught(g, *n, gradients=True) for n in ((4, 4), (6,))],
             of_output(TOTAL, same_gradients),
         ),
         Property(
@@ -210,9 +111,26 @@ LOSS = Question(
             "how many tokens are in the sum",
             1,
             _with_padding,
-            of_output(COUNT, _right_count),
+            of_output(
+                COUNT,
+                in_words(
+                    same_numbers,
+                    lambda request, reply, reference: Finding(
+                        f"{float(reply.outputs[0]):g} tokens",
+                        f"{float(reference.outputs[0]):g} tokens",
+                    ),
+                ),
+            ),
         ),
-        Property("dtype kept", 1, _in_other_dtypes, of_output(TOTAL, good_manners)),
+        Property(
+            "dtype kept",
+            1,
+            lambda g: [
+                _taught(g, 2, 6, 4, dtype=dtype)
+                for dtype in (torch.float32, torch.bfloat16)
+            ],
+            of_output(TOTAL, good_manners),
+        ),
     ),
     mistakes=(
         Mistake(
@@ -220,7 +138,7 @@ LOSS = Question(
             "cross_entropy takes the mean unless it is told otherwise; look at"
             " `reduction`.",
             GENERATOR,
-            _loss_with(reduction="mean"),
+            edit(SequenceTask.loss, '"sum"', '"mean"'),
             _total(
                 lambda given, wanted, said: any(
                     close(given * count, wanted)
@@ -233,64 +151,85 @@ LOSS = Question(
             "Positions that only fill up are neither to be punished nor counted: see"
             " `ignore_index`.",
             PADDING,
-            _loss_with(ignore_index=-100),
+            edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100"),
         ),
         Mistake(
             "the end does not count",
             "EOS is a token: where to stop has to be learned. What is left out is PAD.",
             FORCING,
-            _loss_with(ignore_index=EOS),
+            edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=EOS"),
         ),
         Mistake(
             "logits of other positions and tokens",
             "view and reshape have the right shape and mix the logits up: cross_entropy"
             " wants (N, V), or the V behind the B by an exchange of axes.",
-            made_by=_mixed_up,
+            made_by=edit(
+                SequenceTask.loss,
+                "logits.flatten(0, 1)",
+                "logits.reshape(len(logits), logits.size(-1), -1)",
+            )
+            & edit(SequenceTask.loss, "target_out.flatten()", "target_out"),
         ),
         Mistake(
             "the loss looks at what goes in",
             "The logits at a position are about the token that should come out there:"
             " compare them with target_out.",
             FORCING,
-            _loss_of(lambda batch: batch.target_in, lambda batch: batch.target_in),
+            edit(SequenceTask.loss, "target_out.flatten()", "target_in.flatten()"),
         ),
         Mistake(
             "the model is given the answer",
             "What goes in is target_in. With target_out in its place the model has only"
             " to copy.",
             FORCING,
-            _loss_of(lambda batch: batch.target_out, lambda batch: batch.target_out),
-        ),
-        Mistake(
-            "the model is given the answer",
-            "What goes in is target_in, what should come out is target_out.",
-            FORCING,
-            _loss_of(lambda batch: batch.target_out, lambda batch: batch.target_in),
+            (
+                edit(SequenceTask.loss, "target_in", "target_out"),
+                edit(SequenceTask.loss, "target_in", "target_out ")
+                & edit(
+                    SequenceTask.loss, "target_out.flatten()", "target_in.flatten()"
+                ),
+            ),
         ),
         Mistake(
             "the target is shifted once more",
             "target_in and target_out are shifted already: position t of the logits"
             " belongs to that of target_out.",
             FORCING,
-            _shifted_again,
+            edit(
+                SequenceTask.loss,
+                "logits.flatten(0, 1)",
+                "logits[:, :-1].flatten(0, 1)",
+            )
+            & edit(
+                SequenceTask.loss, "target_out.flatten()", "target_out[:, 1:].flatten()"
+            )
+            & edit(
+                SequenceTask.loss, "batch.target_out !=", "batch.target_out[:, 1:] !="
+            ),
         ),
         Mistake(
             "the end is left out",
             "EOS is a token like any other in the loss: where to stop has to be"
             " learned.",
             FORCING,
-            _loss_of(
-                lambda batch: batch.target_in,
-                lambda batch: batch.target_out.masked_fill(
-                    batch.target_out == EOS, PAD
-                ),
+            edit(
+                SequenceTask.loss,
+                "target_out.flatten()",
+                "target_out.masked_fill(batch.target_out == EOS, PAD).flatten()",
+            )
+            & edit(
+                SequenceTask.loss, "batch.target_out !=", "batch.target_out - EOS >"
             ),
         ),
         Mistake(
             "softmax done twice",
             "cross_entropy takes logits, and does the softmax itself.",
             GENERATOR,
-            _soft_twice,
+            edit(
+                SequenceTask.loss,
+                "logits.flatten(0, 1)",
+                "logits.softmax(-1).flatten(0, 1)",
+            ),
         ),
         Mistake(
             "positions and vocabulary mixed up",
@@ -325,7 +264,6 @@ LOSS = Question(
             sign=lambda request, reply, reference: (
                 not reply.error
                 and len(reply.outputs) == 2
-                and request.inputs[3] is not None
                 and bool((request.inputs[3] == PAD).any())
                 and close(reply.outputs[COUNT], torch.tensor(request.inputs[3].numel()))
             ),

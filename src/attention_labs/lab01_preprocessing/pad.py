@@ -1,14 +1,9 @@
 """pad: rows of ids are filled up to one length."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
 import torch
-from torch import Tensor
 
-from attention_course.tasks import core
-from attention_course.tasks.core import PAD, SPECIALS
-from attention_labs.lab01_preprocessing.batches import V, draw_ids
+from attention_course.tasks.core import PAD, pad
+from attention_labs.lab01_preprocessing.shared import draw_rows, lend
 from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
@@ -18,44 +13,23 @@ from nbjudge import (
     Request,
     close,
     comparable,
+    edit,
     error_like,
     same_whole_numbers,
 )
 
 
-def _use_pad(pad: Callable[..., Any], ids: Tensor, sizes: Tensor) -> Any:
-    rows = [row[:size] for row, size in zip(ids.tolist(), sizes.tolist())]
-    before = [list(row) for row in rows]
-    padded = pad(rows)
-    if rows != before:
-        raise ValueError("the rows that came in were changed")
-    return padded
-
-
-def _rows(g: torch.Generator, sizes: Sequence[int]) -> Request:
-    return Request((draw_ids(g, len(sizes), max(sizes)), torch.tensor(sizes)))
-
-
-def _ragged_rows(g: torch.Generator) -> Iterator[Request]:
-    yield _rows(g, (4, 7, 2))
-    yield _rows(g, (3, 1, 2, 5, 5))
-    ids = draw_ids(g, 3, 6)
+def _ragged_rows(g: torch.Generator) -> list[Request]:
+    asked = [draw_rows(g, 4, 7, 2), draw_rows(g, 3, 1, 2, 5, 5)]
     # the longest is not the largest
-    ids[:, 0] = torch.tensor([len(SPECIALS) + 1, len(SPECIALS), V - 1])
-    yield Request((ids, torch.tensor([3, 6, 2])))
-
-
-def _other_rows(g: torch.Generator) -> Iterator[Request]:
-    yield _rows(g, (4, 4))
-    yield _rows(g, (6,))
-    yield _rows(g, (3, 0))
+    rows = [[first, *row[1:]] for first, row in zip((5, 4, 10), draw_rows(g, 3, 6, 2))]
+    return [Request((rows,)) for rows in (*asked, rows)]
 
 
 PAD_QUESTION = Question(
     name="pad",
-    reference=core.pad,
-    use=_use_pad,
-    plain=True,
+    reference=pad,
+    use=lambda pad, rows: lend(pad, [list(row) for row in rows]),
     properties=(
         Property(
             "short rows filled up behind their last id",
@@ -66,7 +40,7 @@ PAD_QUESTION = Question(
         Property(
             "rows of one length, a single row, an empty row",
             1,
-            _other_rows,
+            lambda g: [Request((draw_rows(g, *n),)) for n in ((4, 4), (6,), (3, 0))],
             same_whole_numbers,
         ),
     ),
@@ -76,16 +50,18 @@ PAD_QUESTION = Question(
             "Padding comes behind the last id, so that every sentence begins in the"
             " first column.",
             PADDING,
-            lambda rows: torch.tensor(
-                [[PAD] * (max(map(len, rows)) - len(row)) + row for row in rows]
+            edit(
+                pad,
+                "*row, *[PAD] * (longest - len(row))",
+                "*[PAD] * (longest - len(row)), *row",
             ),
         ),
         Mistake(
             "rows cut off",
             "The longest row says how wide the batch is, not the shortest.",
-            made_by=lambda rows: torch.tensor(
-                [row[: min(map(len, rows))] for row in rows]
-            ),
+            made_by=edit(pad, "max(", "min(")
+            & edit(pad, "*row, *[PAD] * (longest - len(row))", "*row[:longest]")
+            & edit(pad, ", dtype=torch.long", ""),
         ),
         Mistake(
             "one column too many or too few",
@@ -100,7 +76,7 @@ PAD_QUESTION = Question(
         Mistake(
             "columns are sentences",
             "A row of the tensor is a row that came in: (B, T).",
-            made_by=lambda rows: core.pad(rows).T,
+            made_by=edit(pad, "torch.long\n    )", "torch.long\n    ).T"),
         ),
         Mistake(
             "filled up with another id",
@@ -131,7 +107,7 @@ PAD_QUESTION = Question(
             "the caller's rows are changed",
             "append, extend and += change a list in place, and the caller's list it is:"
             " build new ones.",
-            sign=error_like("rows that came in were changed"),
+            sign=error_like("list that came in was changed"),
         ),
         Mistake(
             "rows still of different lengths",

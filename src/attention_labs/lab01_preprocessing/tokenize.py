@@ -1,23 +1,18 @@
 """tokenize: a text is cut into words and signs."""
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
-from torch import Tensor
 
-from attention_labs.lab01_preprocessing.strings import (
+from attention_labs.lab01_preprocessing.shared import (
     ONCE,
     PLAIN,
     as_letters,
-    as_texts,
-    as_tokens,
     draw_words,
     same_tokens,
     sees,
 )
-from nbjudge import Finding, Mistake, Property, Question, Reply, Request, error_like
+from nbjudge import Mistake, Property, Question, Request, edit, error_like
 
 
 def tokenize(text: str) -> tuple[str, ...]:
@@ -25,75 +20,56 @@ def tokenize(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+|[^\w\s]", text.lower()))
 
 
-def _use_tokenize(cut: Callable[[str], Any], text: Tensor) -> Tensor | None:
-    return as_tokens(cut(as_texts(text)[0]))
+FOUND = r're.findall(r"\w+|[^\w\s]", text.lower())'
 
 
-def _text(*parts: str) -> Request:
-    return Request((as_letters(["".join(parts)]),))
+def _texts(*texts: str) -> list[Request]:
+    return [Request((text,)) for text in texts]
 
 
-def _in_words(g: torch.Generator) -> Iterator[Request]:
-    for count in (3, 1, 5):
-        yield _text(" ".join(draw_words(g, count)))
+def _in_words(g: torch.Generator) -> list[Request]:
+    lists = [draw_words(g, count) for count in (3, 1, 5)]
     a, b = draw_words(g, 2)
-    yield _text(" ".join((a, "i", b, a)))
+    return _texts(*map(" ".join, lists), f"{a} i {b} {a}")
 
 
-def _in_signs(g: torch.Generator) -> Iterator[Request]:
+def _in_signs(g: torch.Generator) -> list[Request]:
     a, b, c = draw_words(g, 3)
-    yield _text(a, "-", b, " ", c)
-    yield _text(a, ", ", b, "?!")
-    yield _text("(", a, ") ", b, " - ", c, ".")
-    yield _text(a, "--", b, "'", c)
+    return _texts(f"{a}-{b} {c}", f"{a}, {b}?!", f"({a}) {b} - {c}.", f"{a}--{b}'{c}")
 
 
-def _in_all_letters(g: torch.Generator) -> Iterator[Request]:
+def _in_all_letters(g: torch.Generator) -> list[Request]:
     a, b, c = draw_words(g, 3)
-    yield _text(a.upper(), " ", b.capitalize(), " ", c)
-    yield _text(*draw_words(g, 1, "éèüñö"), a, " ", *draw_words(g, 1, "ÀÉÜÑ"))
-    yield _text(a, " ", *draw_words(g, 1, "0123456789"), " ", b, "7")
-    yield _text("  ", a, "  ", b, "\t", c, "\n")
-
-
-def _cut_rightly(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    finding = same_tokens(request, reply, reference)
-    if (
-        finding is None
-        or reply.error
-        or len(reply.outputs) != 1
-        or request.inputs[0] is None
-    ):
-        return finding
-    cut, wanted = as_texts(reply.outputs[0]), len(as_texts(reference.outputs[0]))
-    seen = f"{as_texts(request.inputs[0])[0]!r} cut into {' | '.join(cut)}"
-    return Finding(seen, f"{wanted} tokens" if len(cut) != wanted else "other tokens")
-
-
-def _no_signs(tokens: list[str]) -> list[str]:
-    return [token for token in tokens if token.isalnum()]
+    small, large, digits = (
+        draw_words(g, 1, letters)[0] for letters in ("éèüñö", "ÀÉÜÑ", "0123456789")
+    )
+    return _texts(
+        f"{a.upper()} {b.capitalize()} {c}",
+        f"{small}{a} {large}",
+        f"{a} {digits} {b}7",
+        f"  {a}  {b}\t{c}\n",
+    )
 
 
 TOKENIZE = Question(
     name="tokenize",
     reference=tokenize,
-    use=_use_tokenize,
-    plain=True,
+    use=lambda cut, text: as_letters(cut(text)),
     properties=(
-        Property("words, cut where a space stands", 1, _in_words, _cut_rightly),
-        Property("signs are tokens of their own", 1, _in_signs, _cut_rightly),
+        Property("words, cut where a space stands", 1, _in_words, same_tokens),
+        Property("signs are tokens of their own", 1, _in_signs, same_tokens),
         Property(
             "capital letters, accents, digits and any white space",
             1,
             _in_all_letters,
-            _cut_rightly,
+            same_tokens,
         ),
     ),
     mistakes=(
         Mistake(
             "a text cut into letters",
             "A tuple of a string holds its letters: here a whole word is a token.",
-            made_by=lambda text: tuple(text.lower()),
+            made_by=edit(tokenize, FOUND, "text.lower()"),
             sign=sees(
                 lambda given, wanted: (
                     len(given) > len(wanted) and all(len(token) == 1 for token in given)
@@ -104,7 +80,7 @@ TOKENIZE = Question(
             "signs stay at the words",
             "Splitting at white space leaves 'ninety-nine,' in one piece: signs are"
             " tokens of their own.",
-            made_by=lambda text: tuple(text.lower().split()),
+            made_by=edit(tokenize, FOUND, "text.lower().split()"),
             sign=sees(
                 lambda given, wanted: any(
                     not token.isalnum() and any(map(str.isalnum, token))
@@ -118,7 +94,7 @@ TOKENIZE = Question(
             " white space.",
             sign=sees(
                 lambda given, wanted: (
-                    _no_signs(given) == _no_signs(wanted)
+                    [*filter(str.isalnum, given)] == [*filter(str.isalnum, wanted)]
                     and len(given) < len(wanted)
                     and set(given) <= set(wanted)
                 )
@@ -128,9 +104,7 @@ TOKENIZE = Question(
             "capital letters kept",
             "'One' and 'one' are the same token: make all letters small.",
             sign=sees(
-                lambda given, wanted: (
-                    given != wanted and [token.lower() for token in given] == wanted
-                )
+                lambda given, wanted: given != wanted == [*map(str.lower, given)]
             ),
         ),
         Mistake(

@@ -1,25 +1,22 @@
 """vocabulary: a number for every token, and back."""
 
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
-from attention_labs.lab01_preprocessing.strings import (
+from attention_labs.lab01_preprocessing.shared import (
     ONCE,
     PLAIN,
     as_letters,
     as_list,
-    as_texts,
-    as_tokens,
     draw_words,
+    lend,
     same_tokens,
     sees,
 )
 from attention_labs.pages import FORCING, PADDING
-from attention_labs.pieces import with_methods
 from nbjudge import (
     Finding,
     Mistake,
@@ -27,6 +24,8 @@ from nbjudge import (
     Question,
     Reply,
     Request,
+    Sign,
+    edit,
     error_like,
     same_whole_numbers,
 )
@@ -34,30 +33,17 @@ from nbjudge import (
 INFERENCE = "02_encoder_decoder.html#encoder-decoder-inference"
 
 
-def _lend(use: Callable[[list[Any]], Any], theirs: list[Any]) -> Any:
-    """Let an answer read a list, and look whether the list is what it was."""
-    before = list(theirs)
-    returned = use(theirs)
-    if theirs != before:
-        raise ValueError("the list that came in was changed")
-    return returned
-
-
 def _use_vocabulary(
-    vocabulary: Any, texts: Tensor, asked: Tensor | None, ids: Tensor | None
+    vocabulary: Any, texts: list[str], method: str, given: list[Any]
 ) -> Tensor | None:
     """Make a vocabulary, and ask it for ids, for tokens, or for all that it knows."""
-    made = _lend(vocabulary, as_texts(texts))
-    if asked is not None:
-        encoded = _lend(made.encode, as_texts(asked))
-        return (
-            None
-            if encoded is None
-            else torch.tensor([int(i) for i in as_list(encoded)], dtype=torch.long)
-        )
-    if ids is not None:
-        return as_tokens(_lend(made.decode, ids.tolist()))
-    return as_tokens([made.tokens[i] for i in range(len(made.tokens))])
+    made = lend(vocabulary, texts)
+    if method == "tokens":
+        return as_letters([made.tokens[i] for i in range(len(made.tokens))])
+    returned = lend(getattr(made, method), given)
+    if returned is None or method == "decode":
+        return as_letters(returned)
+    return torch.tensor([int(i) for i in as_list(returned)], dtype=torch.long)
 
 
 def _some_words(g: torch.Generator) -> list[str]:
@@ -65,81 +51,49 @@ def _some_words(g: torch.Generator) -> list[str]:
     return [words[i] for i in torch.randint(9, (20,), generator=g).tolist()]
 
 
-def _known_tokens(g: torch.Generator) -> Iterator[Request]:
-    yield Request((as_letters(_some_words(g)), None, None))
-    yield Request(
-        (as_letters([*_some_words(g), "<eos>", *_some_words(g), "<unk>"]), None, None)
-    )
-
-
-def _encoded_tokens(g: torch.Generator) -> Iterator[Request]:
+def _known_tokens(g: torch.Generator) -> list[Request]:
     words = _some_words(g)
-    yield Request((as_letters(words), as_letters(words[3:8]), None))
-    yield Request(
-        (as_letters(words), as_letters([words[4], *draw_words(g, 2), words[1]]), None)
-    )
-    yield Request((as_letters(words), as_letters(["<eos>", words[2]]), None))
+    others = [*_some_words(g), "<eos>", *_some_words(g), "<unk>"]
+    return [Request((texts, "tokens", [])) for texts in (words, others)]
 
 
-def _decoded_ids(g: torch.Generator) -> Iterator[Request]:
+def _encoded_tokens(g: torch.Generator) -> list[Request]:
+    words = _some_words(g)
+    unknown = [words[4], *draw_words(g, 2), words[1]]
+    asked = (words[3:8], unknown, ["<eos>", words[2]])
+    return [Request((words, "encode", tokens)) for tokens in asked]
+
+
+def _decoded_ids(g: torch.Generator) -> list[Request]:
     words = _some_words(g)
     ids = torch.randint(len(SPECIALS), len(set(words)), (9,), generator=g).tolist()
-    for row in (
+    rows = (
         [BOS, *ids[:4], EOS, PAD, PAD],
         [*ids[:3], EOS, *ids[3:6], EOS, ids[6]],
         [*ids[:2], UNK, *ids[2:5]],
         [BOS, PAD, *ids[5:]],
         [EOS, PAD],
-    ):
-        yield Request((as_letters(words), None, torch.tensor(row)))
+    )
+    return [Request((words, "decode", row)) for row in rows]
 
 
-class _Vocabulary:
-    """A vocabulary in pieces that a mistake can replace."""
-
-    def __init__(self, tokens: Sequence[str]):
-        self.tokens = self.number(tokens)
-        self.ids = {token: i for i, token in enumerate(self.tokens)}
-
-    def number(self, tokens: Sequence[str]) -> Sequence[str]:
-        return (*SPECIALS, *sorted(set(tokens) - set(SPECIALS)))
-
-    def encode(self, tokens: Sequence[str]) -> list[int]:
-        return [self.ids.get(token, UNK) for token in tokens]
-
-    def decode(self, ids: Sequence[int]) -> Sequence[str]:
-        kept = ids[: ids.index(EOS)] if EOS in ids else ids
-        return [self.tokens[i] for i in kept if i not in (PAD, BOS)]
-
-
-def _as_known(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if request.inputs[1] is None:
-        return same_tokens(request, reply, reference)
+def _right_ids(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_whole_numbers(request, reply, reference)
     return (
-        finding
-        if finding is None or reply.error
-        else Finding("other ids", "the tokens' ids")
+        finding if reply.error else finding and Finding("other ids", "the tokens' ids")
     )
 
 
-def _asked_for_ids(request: Request) -> bool:
-    return request.inputs[1] is not None
+def _ids_of(reply: Reply) -> list[int]:
+    """Read the ids of a reply, none where it holds tokens."""
+    return reply.outputs[0].tolist() if reply.outputs[0].dim() == 1 else []
 
 
-def _ids_alone(
-    test: Callable[[list[int], list[int]], Any],
-) -> Callable[[Request, Reply, Reply], bool]:
-    """Look at ids: test(given, wanted)."""
-
-    def sign(request: Request, reply: Reply, reference: Reply) -> bool:
-        if reply.error or len(reply.outputs) != 1 or not _asked_for_ids(request):
-            return False
-        return bool(
-            test(reply.outputs[0].flatten().tolist(), reference.outputs[0].tolist())
-        )
-
-    return sign
+def _encoding_ends(error: str) -> Sign:
+    found = error_like(error)
+    return lambda request, *replies: (
+        request.inputs[1] == "encode" and found(request, *replies)
+    )
 
 
 VOCABULARY = Question(
@@ -152,16 +106,19 @@ VOCABULARY = Question(
             "the four specials, then every token once, in order",
             2,
             _known_tokens,
-            _as_known,
+            same_tokens,
         ),
         Property(
-            "encode: ids of tokens, UNK for unknown ones", 2, _encoded_tokens, _as_known
+            "encode: ids of tokens, UNK for unknown ones",
+            2,
+            _encoded_tokens,
+            _right_ids,
         ),
         Property(
             "decode: up to the first EOS, without PAD and BOS",
             2,
             _decoded_ids,
-            _as_known,
+            same_tokens,
         ),
     ),
     mistakes=(
@@ -170,10 +127,7 @@ VOCABULARY = Question(
             "PAD, BOS, EOS and UNK have the ids 0 to 3 in every vocabulary: their"
             " tokens come first.",
             INFERENCE,
-            with_methods(
-                _Vocabulary,
-                number=lambda self, tokens: sorted(set(tokens) - set(SPECIALS)),
-            ),
+            edit(Vocabulary.__init__, "(*SPECIALS, *", "tuple("),
             sees(
                 lambda given, wanted: (
                     wanted[:4] == list(SPECIALS) and not set(SPECIALS) & set(given)
@@ -184,10 +138,7 @@ VOCABULARY = Question(
             "a token has two ids",
             "Each token gets one id, however often it occurs, and so do the specials if"
             " they occur in the texts.",
-            made_by=with_methods(
-                _Vocabulary,
-                number=lambda self, tokens: (*SPECIALS, *sorted(set(tokens))),
-            ),
+            made_by=edit(Vocabulary.__init__, " - set(SPECIALS)", ""),
             sign=sees(
                 lambda given, wanted: (
                     len(set(given)) < len(given) and set(given) == set(wanted)
@@ -207,22 +158,19 @@ VOCABULARY = Question(
         Mistake(
             "an unknown token is an error",
             "A model meets tokens that it has not seen in training: they become UNK.",
-            sign=lambda request, reply, reference: (
-                _asked_for_ids(request)
-                and error_like(
-                    "^(KeyError|ValueError: .* is not in|ValueError: tuple.index)"
-                )(request, reply, reference)
+            sign=_encoding_ends(
+                "^(KeyError|ValueError: .* is not in|ValueError: tuple.index)"
             ),
         ),
         Mistake(
             "unknown tokens are left out",
             "A token that is not in the vocabulary becomes UNK, so that the sentence"
             " keeps its length.",
-            sign=lambda request, reply, reference: (
-                _asked_for_ids(request)
-                and not reply.error
-                and reply.outputs[0].tolist()
-                == [i for i in reference.outputs[0].tolist() if i != UNK]
+            sign=sees(
+                lambda given, wanted: (
+                    given == [i for i in wanted if i != UNK] != wanted
+                ),
+                _ids_of,
             ),
         ),
         Mistake(
@@ -230,68 +178,55 @@ VOCABULARY = Question(
             "PAD stands for nothing, and everything downstream ignores it. An unknown"
             " token is there: UNK.",
             PADDING,
-            with_methods(
-                _Vocabulary,
-                encode=lambda self, tokens: [
-                    self.ids.get(token, PAD) for token in tokens
-                ],
-            ),
+            edit(Vocabulary.encode, "UNK", "PAD"),
         ),
         Mistake(
             "what is no id is put out",
             "encode gives whole numbers, one per token.",
-            sign=lambda request, reply, reference: (
-                _asked_for_ids(request)
-                and error_like(r"int\(\) argument|invalid literal|only one element")(
-                    request, reply, reference
-                )
-            ),
+            sign=_encoding_ends(r"int\(\) argument|invalid literal|only one element"),
         ),
         Mistake(
             "BOS and EOS among the ids",
             "encode gives one id for each token that it is handed; BOS and EOS are put"
             " to them where batches are made.",
             FORCING,
-            sign=_ids_alone(
-                lambda given, wanted: {BOS, EOS} & set(given) - set(wanted)
+            sign=sees(
+                lambda given, wanted: {BOS, EOS} & set(given) - set(wanted), _ids_of
             ),
         ),
         Mistake(
             "an unknown token gets an id of its own",
             "A vocabulary is made once, as a model has a number for each of its tokens"
             " and for no others: what is not in it becomes UNK.",
-            sign=_ids_alone(
+            sign=sees(
                 lambda given, wanted: (
                     UNK in wanted and max(given, default=0) > max(wanted)
-                )
+                ),
+                _ids_of,
             ),
         ),
         Mistake(
             "a special token is unknown",
             "The four specials are tokens of the vocabulary like all others: encode"
             " knows their ids.",
-            sign=_ids_alone(
+            sign=sees(
                 lambda given, wanted: (
                     EOS in wanted and EOS not in given and UNK in given
-                )
+                ),
+                _ids_of,
             ),
         ),
         Mistake(
             "not as many ids as tokens",
             "encode gives one id for each token. A `return` inside a loop ends it at"
             " the first one.",
-            sign=_ids_alone(lambda given, wanted: len(given) != len(wanted)),
+            sign=sees(lambda given, wanted: len(given) != len(wanted), _ids_of),
         ),
         Mistake(
             "the answer goes on after its end",
             "What stands behind the first EOS is no part of the answer.",
             INFERENCE,
-            with_methods(
-                _Vocabulary,
-                decode=lambda self, ids: [
-                    self.tokens[i] for i in ids if i not in (PAD, BOS, EOS)
-                ],
-            ),
+            edit(Vocabulary.decode, "break", "continue"),
             sees(
                 lambda given, wanted: (
                     len(given) > len(wanted)

@@ -1,14 +1,15 @@
 """alignment_hit_rate: does the largest weight lie where it should?"""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from statistics import fmean
 
 import torch
 from torch import Tensor
 
 from attention_course import metrics
-from attention_labs.lab04_alignment.steps import S
+from attention_course.metrics import alignment_hit_rate
+from attention_labs.lab04_alignment.shared import S
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -17,6 +18,7 @@ from nbjudge import (
     Question,
     Reply,
     Request,
+    edit,
     error_like,
     normal,
     same_numbers,
@@ -27,109 +29,68 @@ MAPS = "06_bahdanau.html#bahdanau-maps"
 
 
 def _use_hit_rate(
-    hit_rate: Callable[..., float], weights: Tensor, gold: Tensor, sizes: Tensor
+    hit_rate: Callable[..., float],
+    weights: Tensor,
+    gold: Sequence[Sequence[Sequence[int]]],
 ) -> Tensor | None:
-    """Hand over plain lists and sets, with as many gold rows as each target has
-    tokens."""
-    named = [
-        [set(row.nonzero().flatten().tolist()) for row in rows[:size]]
-        for rows, size in zip(gold, sizes.tolist())
-    ]
-    rows = weights.tolist()
-    before = copy.deepcopy((rows, named))
-    share = hit_rate(rows, named)
-    if (rows, named) != before:
+    """Hand over lists and sets, and look whether they have stayed the same."""
+    lists = weights.tolist(), [[set(places) for places in rows] for rows in gold]
+    before = copy.deepcopy(lists)
+    share = hit_rate(*lists)
+    if lists != before:
         raise ValueError("the lists that came in were changed")
     return None if share is None else torch.tensor(float(share), dtype=torch.float64)
 
 
-def _maps(g: torch.Generator, sizes: Sequence[int]) -> Request:
-    count, rows = len(sizes), max(sizes)
-    weights = (3 * normal(g, count, rows, S)).softmax(-1)
-    gold = some_allowed(g, count, rows, S)
-    return Request((weights, gold, torch.tensor(sizes)))
-
-
-def _full_maps(g: torch.Generator) -> Iterator[Request]:
-    for _ in range(4):
-        yield _maps(g, (7, 7, 7))
-
-
-def _ragged_maps(g: torch.Generator) -> Iterator[Request]:
-    for _ in range(4):
-        request = _maps(g, (2, 7, 5))
-        weights, gold, sizes = request.inputs
-        assert gold is not None
-        gold[:, 1] = False  # a hyphen: it came from nowhere
-        yield Request((weights, gold, sizes))
-
-
-def _empty_maps(g: torch.Generator) -> Iterator[Request]:
-    for _ in range(4):
-        weights, gold, sizes = _maps(g, (7, 7)).inputs
-        assert weights is not None and gold is not None
+def _maps(
+    g: torch.Generator, sizes: Sequence[int], hyphens: bool = False, zeros: bool = False
+) -> Request:
+    """Draw weights, and the gold positions of as many rows as a target has tokens."""
+    weights = (3 * normal(g, len(sizes), max(sizes), S)).softmax(-1)
+    gold = some_allowed(g, len(sizes), max(sizes), S)
+    if hyphens:
+        gold[:, 1] = False  # it came from nowhere
+    if zeros:
         weights[:, ::2] = 0.0
         gold[:, ::2, 0] = True
-        yield Request((weights, gold, sizes))
-
-
-def _with_hyphens(request: Request, reply: Reply, reference: Reply) -> bool:
-    gold = request.inputs[1]
-    return gold is not None and not bool(gold.any(-1).all())
-
-
-def _with_rows_of_zeros(request: Request, reply: Reply, reference: Reply) -> bool:
-    weights = request.inputs[0]
-    return weights is not None and bool((weights == 0).all(-1).any())
+    places = [
+        [row.nonzero().flatten().tolist() for row in rows[:size]]
+        for rows, size in zip(gold, sizes)
+    ]
+    return Request((weights, places))
 
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_numbers(request, reply, reference)
-    if (
-        finding
-        and not reply.error
-        and [output.shape for output in reply.outputs] == [()]
-    ):
+    if finding and not reply.error and [x.shape for x in reply.outputs] == [()]:
         return Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
     return finding
 
 
-def _hits(
-    weights: Any, gold: Any, point: Callable[[Any, Any], float], skip: bool = True
-) -> list[list[float]]:
-    return [
-        [point(row, g) for row, g in zip(rows, marks) if g or not skip]
-        for rows, marks in zip(weights, gold)
-    ]
-
-
-def _largest(row: Any, gold: Any) -> float:
-    return float(max(row) > 0 and row.index(max(row)) in gold)
-
-
-def _mean(numbers: list[float]) -> float:
-    return sum(numbers) / max(len(numbers), 1)
-
-
 HIT_RATE = Question(
     name="alignment_hit_rate",
-    reference=metrics.alignment_hit_rate,
+    reference=alignment_hit_rate,
     use=_use_hit_rate,
     plain=True,
     properties=(
         Property(
             "the share of rows whose largest weight is on a gold position",
             1,
-            _full_maps,
+            lambda g: [_maps(g, (7, 7, 7)) for _ in range(4)],
             _right_share,
         ),
         Property(
             "rows without a gold position do not count, every other row counts alike",
             1,
-            _ragged_maps,
+            lambda g: [_maps(g, (2, 7, 5), hyphens=True) for _ in range(4)],
             _right_share,
         ),
-        Property("a row of zeros points nowhere", 1, _empty_maps, _right_share),
+        Property(
+            "a row of zeros points nowhere",
+            1,
+            lambda g: [_maps(g, (7, 7), zeros=True) for _ in range(4)],
+            _right_share,
+        ),
     ),
     mistakes=(
         Mistake(
@@ -137,25 +98,27 @@ HIT_RATE = Question(
             "Every target position counts alike: add up hits and positions over all"
             " sentences, and divide once.",
             MAPS,
-            lambda weights, gold: _mean(
-                [_mean(row) for row in _hits(weights, gold, _largest)]
+            lambda weights, gold: fmean(
+                alignment_hit_rate([rows], [places])
+                for rows, places in zip(weights, gold)
             ),
         ),
         Mistake(
             "positions that came from nowhere counted as misses",
             "A hyphen has no place in the source: leave its row out.",
             MAPS,
-            lambda weights, gold: _mean(
-                sum(_hits(weights, gold, _largest, skip=False), [])
-            ),
+            edit(metrics._links, "positions) if p", "positions)"),
         ),
         Mistake(
             "the weight on gold positions, where hits are meant",
             "A hit is all or nothing: is the largest weight of the row on a gold"
             " position?",
             MAPS,
-            lambda weights, gold: _mean(
-                sum(_hits(weights, gold, lambda row, g: sum(row[s] for s in g)), [])
+            edit(metrics._links, "_largest(row)", "row")
+            & edit(
+                alignment_hit_rate,
+                "link in positions",
+                "sum(link[s] for s in positions)",
             ),
         ),
         Mistake(
@@ -163,24 +126,22 @@ HIT_RATE = Question(
             "The largest of equal numbers is found first, but a query that attends to"
             " nothing hits nothing.",
             MAPS,
-            lambda weights, gold: _mean(
-                sum(_hits(weights, gold, lambda row, g: row.index(max(row)) in g), [])
+            edit(metrics._largest, " if row[largest] > 0 else None", ""),
+            sign=lambda request, reply, reference: bool(
+                (request.inputs[0] == 0).all(-1).any()
             ),
-            _with_rows_of_zeros,
         ),
         Mistake(
             "hits counted, not their share",
             "Divide by the number of target positions that count.",
             MAPS,
-            lambda weights, gold: sum(sum(_hits(weights, gold, _largest), [])),
+            edit(alignment_hit_rate, " / len(hits)", ""),
         ),
         Mistake(
             "one gold position looked at",
             "A character may have come from several: any of them is a hit.",
             MAPS,
-            lambda weights, gold: _mean(
-                sum(_hits(weights, gold, lambda row, g: _largest(row, {min(g)})), [])
-            ),
+            edit(alignment_hit_rate, "link in positions", "link == min(positions)"),
         ),
         Mistake(
             "no number is returned",
@@ -209,7 +170,9 @@ HIT_RATE = Question(
             "It is neither a hit nor a miss: leave it out of both numbers. Rows beyond"
             " the gold sets are no positions.",
             MAPS,
-            sign=_with_hyphens,
+            sign=lambda request, reply, reference: (
+                not all(places for rows in request.inputs[1] for places in rows)
+            ),
         ),
     ),
 )

@@ -1,14 +1,12 @@
 """freeze: a classifier whose body stays as it is."""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from attention_labs.lab07_transfer.body import LAYERS, LOADING, Body, D, K
 from attention_labs.lab07_transfer.sentence_head import Head
-from attention_labs.pieces import with_methods
+from attention_labs.lab07_transfer.shared import LAYERS, LOADING, Body, D, K
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -17,19 +15,21 @@ from nbjudge import (
     Question,
     Reply,
     Request,
-    as_length,
     comparable,
+    each_of,
+    edit,
     error_like,
+    in_words,
     of_output,
     parameters,
     same_numbers,
+    somewhere,
     wrong_in,
 )
 
 
 class SentenceClassifier(nn.Module):
-    """A body that somebody has trained, and a head that nobody has; what it computes is
-    not asked for."""
+    """A body that somebody has trained, and a head; what it computes is not asked."""
 
     def __init__(self, body: nn.Module, head: nn.Module):
         super().__init__()
@@ -54,170 +54,89 @@ def make_classifier(thing: Any, layers: int) -> Any:
     return thing(Body(layers), Head(D, K))
 
 
-CALLS = ("train(True)", "train(False)", "train(True)", "train()", "eval()")
-
-
-def _use_freeze(model: Any, freezes: Tensor) -> Any:
-    """Freeze the body or do not, then change the mode; note who asks for a gradient and
-    who is in training mode."""
-    parts = (model.body, model.head)  # what else the answer has added is its own affair
-    modes: list[list[float]] = []
-
-    def note() -> None:
-        modes.append(
-            [float(module.training) for part in parts for module in part.modules()]
-            + [float(model.training)]
-        )
-
-    if freezes.size(0):
-        model.freeze()
-    note()
-    returned = []
-    for mode in ((True,), (False,), (True,), ()):
-        returned.append(float(model.train(*mode) is model))
-        note()
-    returned.append(float(model.eval() is model))
-    note()
-    asks = [float(p.requires_grad) for part in parts for p in part.parameters()]
-    return tuple(
-        torch.tensor(flags, dtype=torch.float64) for flags in (asks, modes, returned)
-    )
-
-
-def _keeping(g: torch.Generator, layers: int = LAYERS, freezes: int = 1) -> Request:
-    weights = parameters(g, lambda: make_classifier(SentenceClassifier, layers))
-    return Request((as_length(freezes),), (layers,), weights)
-
-
-def _to_freeze(g: torch.Generator) -> Iterator[Request]:
-    yield _keeping(g)
-    yield _keeping(g, layers=1)
-
-
-def _not_to_freeze(g: torch.Generator) -> Iterator[Request]:
-    yield _keeping(g, freezes=0)
-
-
+CALLS = (
+    ("its construction", lambda model: model),
+    ("train(True)", lambda model: model.train(True)),
+    ("train(False)", lambda model: model.train(False)),
+    ("train(True)", lambda model: model.train(True)),
+    ("train()", lambda model: model.train()),
+    ("eval()", lambda model: model.eval()),
+)
 # modules in the head, which is one of them, and parameters: they come after the body's
 HEAD = 4
 
 
-def _asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    finding = of_output(0, same_numbers)(request, reply, reference)
-    if finding and finding.seen.startswith("entries"):
-        body, head = reply.outputs[0][:-HEAD], reply.outputs[0][-HEAD:]
-        seen = (
-            f"a gradient for {body.count_nonzero()} of {len(body)} parameters of the"
-            " body"
-        )
-        seen += f", {head.count_nonzero()} of the head's"
-        few = reference.outputs[0][:-HEAD].count_nonzero()
-        return Finding(seen, f"for {few} of the body's and all {HEAD} of the head's")
-    return finding
+def _use_freeze(model: Any, freezes: bool) -> Any:
+    """Freeze the body or do not, then change the mode.
+
+    Returns:
+        Who asks for a gradient; who is in training mode after each call; and whether
+        the model was returned by it.
+    """
+    body, head = model.body, model.head  # what the answer adds is its own affair
+    if freezes:
+        model.freeze()
+    returned, modes = [], []
+    for _, call in CALLS:
+        returned.append(call(model) is model)
+        modules = (*body.modules(), *head.modules(), model)
+        modes.append([module.training for module in modules])
+    asks = [p.requires_grad for p in (*body.parameters(), *head.parameters())]
+    noted = (asks, modes, returned)
+    return tuple(torch.tensor(flags, dtype=torch.float64) for flags in noted)
 
 
-def _modes(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Say who is first in the wrong mode, and after which call."""
-    finding = of_output(1, same_numbers)(request, reply, reference)
-    if finding and finding.seen.startswith("entries"):
-        call, module = (reply.outputs[1] != reference.outputs[1]).nonzero()[0].tolist()
-        who = ("body", "head", "model")[
-            (module >= _bodys(reference)) + (module == reference.outputs[1].size(1) - 1)
-        ]
-        name = "training" if float(reply.outputs[1][call, module]) else "eval"
-        after = ("freeze()" if _freezes(request) else "its construction", *CALLS)[call]
-        return Finding(
-            f"the {who} is in {name} mode after {after}",
-            f"{'eval' if name == 'training' else 'training'} mode",
-        )
-    return finding
+def _keeping(g: torch.Generator, layers: int = LAYERS, freezes: bool = True) -> Request:
+    weights = parameters(g, lambda: make_classifier(SentenceClassifier, layers))
+    return Request((freezes,), (layers,), weights)
 
 
-def _returns(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    finding = of_output(2, same_numbers)(request, reply, reference)
-    if finding and finding.seen.startswith("entries"):
-        call = CALLS[int((reply.outputs[2] != reference.outputs[2]).nonzero()[0])]
-        return Finding(f"something else than the model returned by {call}", "the model")
-    return finding
+def _to_freeze(g: torch.Generator) -> list[Request]:
+    return [_keeping(g), _keeping(g, layers=1)]
 
 
-def _freezes(request: Request) -> bool:
-    return request.inputs[0] is not None and bool(request.inputs[0].size(0))
-
-
-def _bodys(reference: Reply) -> int:
-    """Count the modules of the body."""
-    return reference.outputs[1].size(1) - HEAD - 1
-
-
-def _not_frozen(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    return next(
-        (
-            x
-            for judge in (_asks, _modes, _returns)
-            if (x := judge(request, reply, reference))
-        ),
-        None,
+def _who_asks(request: Request, reply: Reply, reference: Reply) -> Finding:
+    body, head = reply.outputs[0][:-HEAD], reply.outputs[0][-HEAD:]
+    wanted = reference.outputs[0][:-HEAD].count_nonzero()
+    return Finding(
+        f"a gradient for {body.count_nonzero()} of {len(body)} parameters of the body,"
+        f" {head.count_nonzero()} of the head's",
+        f"for {wanted} of the body's and all {HEAD} of the head's",
     )
 
 
-def _as_usual(self: Any, mode: bool = True) -> Any:
-    return nn.Module.train(self, mode)
+def _who_is_in_which_mode(request: Request, reply: Reply, reference: Reply) -> Finding:
+    """Say who is first in the wrong mode, and after which call."""
+    given, wanted = reply.outputs[1], reference.outputs[1]
+    call, module = (given != wanted).nonzero()[0].tolist()
+    last = wanted.size(1) - 1  # the model, after the modules of the body and the head
+    who = "model" if module == last else "head" if module >= last - HEAD else "body"
+    after = "freeze()" if request.inputs[0] and not call else CALLS[call][0]
+    seen, right = ("training" if x[call, module] else "eval" for x in (given, wanted))
+    return Finding(f"the {who} is in {seen} mode after {after}", f"{right} mode")
 
 
-def _freeze_and(change: Callable[[Any], Any]) -> Callable[[Any], None]:
-    def freeze(self: Any) -> None:
-        SentenceClassifier.freeze(self)
-        change(self)
-
-    return freeze
+def _what_is_returned(request: Request, reply: Reply, reference: Reply) -> Finding:
+    name, _ = CALLS[int((reply.outputs[2] != reference.outputs[2]).nonzero()[0])]
+    return Finding(f"something else than the model returned by {name}", "the model")
 
 
-def _never_trains(self: Any, mode: bool = True) -> Any:
-    return nn.Module.train(self, mode and not self.frozen)
-
-
-def _always_eval(self: Any, mode: bool = True) -> Any:
-    nn.Module.train(self, mode)
-    self.body.eval()
-    return self
-
-
-def _train_and_return_nothing(self: Any, mode: bool = True) -> None:
-    SentenceClassifier.train(self, mode)
-
-
-def _ignore_mode(self: Any, mode: bool = True) -> Any:
-    return SentenceClassifier.train(self, True)
-
-
-def _freeze_attribute(self: Any) -> None:
-    self.frozen = True
-    self.body.requires_grad = False
-    self.body.eval()
+_asks = in_words(of_output(0, same_numbers), _who_asks)
+_modes = in_words(of_output(1, same_numbers), _who_is_in_which_mode)
+_returns = in_words(of_output(2, same_numbers), _what_is_returned)
 
 
 def _body_trains(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether something in a frozen body is in training mode."""
-    last = _bodys(reference)
-    return _freezes(request) and bool(
-        (reply.outputs[1][:, :last] > reference.outputs[1][:, :last]).any()
-    )
-
-
-def _something_rests(request: Request, reply: Reply, reference: Reply) -> bool:
-    return bool((reply.outputs[1] < reference.outputs[1]).any())
-
-
-def _something_trains(request: Request, reply: Reply, reference: Reply) -> bool:
-    return bool((reply.outputs[1] > reference.outputs[1]).any())
+    body = slice(-HEAD - 1)
+    more = reply.outputs[1][:, body] > reference.outputs[1][:, body]
+    return bool(request.inputs[0] and more.any())
 
 
 DROPOUT = (
     "In training mode its dropout disturbs what is to stay as it is: whatever `train`"
     " is told, it is back in eval mode."
 )
-ITSELF = "`train` and `eval` of every module return the module itself."
 
 FREEZE = Question(
     name="freeze",
@@ -236,8 +155,8 @@ FREEZE = Question(
         Property(
             "a body that is not frozen is trained; `train` returns the model",
             1,
-            _not_to_freeze,
-            _not_frozen,
+            lambda g: [_keeping(g, freezes=False)],
+            each_of(_asks, _modes, _returns),
         ),
     ),
     mistakes=(
@@ -247,46 +166,29 @@ FREEZE = Question(
             " which nobody reads. Its parameters have one, and the method"
             " requires_grad_ sets it for all of them.",
             LOADING,
-            with_methods(SentenceClassifier, freeze=_freeze_attribute),
+            edit(SentenceClassifier.freeze, "grad_(False)", "grad = False"),
         ),
         Mistake(
             "the head is frozen, too",
             "The head is what has to be learned.",
             LOADING,
-            with_methods(
-                SentenceClassifier,
-                freeze=_freeze_and(lambda self: self.requires_grad_(False)),
-            ),
-        ),
-        Mistake(
-            "dropout goes on in the frozen body",
-            DROPOUT,
-            LOADING,
-            with_methods(SentenceClassifier, train=_as_usual),
+            edit(SentenceClassifier.freeze, "body.requires_grad_", "requires_grad_"),
         ),
         Mistake(
             "the head is never in training mode",
             "Only the body is kept in eval mode.",
             LOADING,
-            with_methods(SentenceClassifier, train=_never_trains),
+            edit(
+                SentenceClassifier.train,
+                "train(mode)",
+                "train(mode and not self.frozen)",
+            ),
         ),
         Mistake(
             "the body is always in eval mode",
             "Only a frozen body is: ask `self.frozen`.",
             LOADING,
-            with_methods(SentenceClassifier, train=_always_eval),
-        ),
-        Mistake(
-            "train does not return the model",
-            ITSELF,
-            "",
-            with_methods(SentenceClassifier, train=_train_and_return_nothing),
-        ),
-        Mistake(
-            "the mode is ignored",
-            "`eval()` calls `train(False)`: hand `mode` on.",
-            "",
-            with_methods(SentenceClassifier, train=_ignore_mode),
+            edit(SentenceClassifier.train, "if self.frozen", "if True"),
         ),
         Mistake(
             "train calls itself",
@@ -304,6 +206,7 @@ FREEZE = Question(
             "dropout goes on in the frozen body",
             DROPOUT,
             LOADING,
+            edit(SentenceClassifier.train, "if self.frozen", "if False"),
             sign=comparable(_body_trains),
         ),
         Mistake(
@@ -311,15 +214,22 @@ FREEZE = Question(
             "`eval()` calls `train(False)`: hand `mode` on. The model itself has a"
             " mode, too.",
             LOADING,
-            sign=comparable(_something_trains),
+            edit(SentenceClassifier.train, "train(mode)", "train()"),
+            sign=somewhere(1, lambda given, wanted: given > wanted),
         ),
         Mistake(
             "something rests that should train",
             "The head, and a body that is not frozen, follow `mode`.",
             LOADING,
-            sign=comparable(_something_rests),
+            sign=somewhere(1, lambda given, wanted: given < wanted),
         ),
-        Mistake("train does not return the model", ITSELF, "", sign=wrong_in(2)),
+        Mistake(
+            "train does not return the model",
+            "`train` and `eval` of every module return the module itself.",
+            "",
+            edit(SentenceClassifier.train, "return self", "return None"),
+            sign=wrong_in(2),
+        ),
         *ANYWHERE,
     ),
 )

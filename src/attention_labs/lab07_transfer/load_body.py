@@ -1,13 +1,12 @@
 """load_body: a file's tensors are copied into a body by name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_labs.lab07_transfer.body import LOADING, Body, D, V
-from attention_labs.pieces import with_pieces
+from attention_labs.lab07_transfer.shared import LOADING, Body, D, V
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -16,10 +15,12 @@ from nbjudge import (
     Question,
     Reply,
     Request,
-    as_length,
     close,
     comparable,
+    each_of,
+    edit,
     error_like,
+    in_words,
     normal,
     of_output,
     same_numbers,
@@ -27,7 +28,24 @@ from nbjudge import (
 
 FOLDER = "16_transfer.html#transfer-folder"
 
-PREFIXES = ("bert.", "old.reader.")
+
+def load_body(
+    body: nn.Module, weights: Mapping[str, Tensor], prefix: str
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Copy a file's tensors into a body, and tell the names that had no partner."""
+    own = body.state_dict()
+    ours = {
+        name: name.removeprefix(prefix) for name in weights if name.startswith(prefix)
+    }
+    fitting = {ours[name]: weights[name] for name in ours if ours[name] in own}
+    for name, x in fitting.items():
+        if own[name].shape != x.shape:
+            raise ValueError(f"{name} is of shape {tuple(x.shape)} in the file")
+    for name, x in fitting.items():
+        own[name].copy_(x)
+    missing = [name for name in own if name not in fitting]
+    unexpected = [name for name in weights if ours.get(name) not in own]
+    return missing, unexpected
 
 
 def _pooling_body() -> nn.Module:
@@ -37,16 +55,34 @@ def _pooling_body() -> nn.Module:
     return body
 
 
-OWN = tuple(_pooling_body().state_dict())
+SHAPES = {name: x.shape for name, x in _pooling_body().state_dict().items()}
+OWN = tuple(SHAPES)
 # Names that a file may have: those of the body, and those of what the body has not.
 NAMES = (*OWN, "encoder.layer.2.0.weight", "embeddings.norm.weight", "decoder.bias")
-# How a file may write them: with the prefix, without it, and with something before it.
-WRITTEN = ("{prefix}{name}", "{name}", "copy.{prefix}{name}")
+BERT, OLD = "bert.", "old.reader."  # what the names in a file begin with
 
 
-def _written(prefix: str) -> list[str]:
-    """List all names that can occur; a name travels as its place among them."""
-    return [form.format(prefix=prefix, name=name) for form in WRITTEN for name in NAMES]
+def _use_load(load: Any, prefix: str, names: Sequence[str], *tensors: Tensor) -> Any:
+    """Load a file of these names into a body: the first tensors are the body's own, the
+    others are the file's."""
+    body, refused = _pooling_body(), False
+    body.load_state_dict(dict(zip(OWN, tensors)))
+    kept = list(body.parameters())
+    theirs = tensors[len(OWN) :]
+    weights = {name: x.to(torch.float32, copy=True) for name, x in zip(names, theirs)}
+    try:
+        with torch.enable_grad():
+            report = load(body, weights, prefix)
+    except ValueError:
+        report, refused = ((), ()), True
+    if report is None:
+        return None
+    told = [_places(part, [*OWN, *names]) for part in tuple(report)]
+    for x in weights.values():
+        x.fill_(9.0)  # what was copied stays, what was only pointed to does not
+    values = torch.cat([parameter.detach().flatten() for parameter in kept])
+    asking = sum(parameter.requires_grad for parameter in kept)
+    return values.double(), *told, torch.tensor([refused, asking], dtype=torch.float64)
 
 
 def _places(names: Any, known: Sequence[str]) -> Tensor:
@@ -57,108 +93,55 @@ def _places(names: Any, known: Sequence[str]) -> Tensor:
     return torch.tensor(places, dtype=torch.long)
 
 
-def _use_load(load: Any, prefix: Tensor, names: Tensor, *tensors: Tensor) -> Any:
-    """Load a file of these names into a body: the first tensors are the body's own, the
-    others are the file's."""
-    text = PREFIXES[prefix.size(0)]
-    known, body = _written(text), _pooling_body()
-    kept = list(body.parameters())
-    with torch.no_grad():
-        for parameter, value in zip(kept, tensors):
-            parameter.copy_(value)
-    weights = {
-        known[i]: x.to(torch.float32, copy=True)
-        for i, x in zip(names.tolist(), tensors[len(kept) :])
-    }
-    found, refused = [torch.empty(0, dtype=torch.long)] * 2, True
-    try:
-        with torch.enable_grad():
-            report = load(body, weights, text)
-        refused = False
-    except ValueError:
-        report = None
-    if not refused:
-        if report is None:
-            return None
-        found = [_places(part, known) for part in tuple(report)]
-    for x in weights.values():
-        x.fill_(9.0)  # what was copied stays, what was only pointed to does not
-    values = torch.cat([parameter.detach().flatten() for parameter in kept])
-    asking = sum(parameter.requires_grad for parameter in kept)
-    return values.double(), *found, torch.tensor([refused, asking], dtype=torch.float64)
-
-
 def _file(
     g: torch.Generator,
-    names: Mapping[str, Sequence[int]],
-    prefix: int = 0,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    prefix: str,
+    names: Iterable[str],
+    odd: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Request:
-    """Draw a file: name -> the ways in which it is written there."""
-    shapes = shapes or {}
-    known = {name: x.shape for name, x in _pooling_body().state_dict().items()}
-    own = [normal(g, *shape) for shape in known.values()]
-    entries = [
-        (way * len(NAMES) + NAMES.index(name), name)
-        for name, ways in names.items()
-        for way in ways
+    """Draw a body, and a file of these names, some of which have odd shapes there."""
+    shapes = {**SHAPES, **(odd or {})}
+    own = [normal(g, *shape) for shape in SHAPES.values()]
+    written = list(names)
+    written = [written[i] for i in torch.randperm(len(written), generator=g).tolist()]
+    theirs = []
+    for name in written:
+        shape = next((shapes[known] for known in shapes if name.endswith(known)), (D,))
+        theirs.append(normal(g, *shape))
+    return Request((prefix, written, *own, *theirs))
+
+
+def _with(prefix: str, names: Iterable[str] = OWN) -> list[str]:
+    return [prefix + name for name in names]
+
+
+def _some_fit(g: torch.Generator) -> list[Request]:
+    """Let names be missing, unexpected, and alike but for what they begin with."""
+    alike = [way + name for name in OWN[:2] for way in (OLD, "", "copy." + OLD)]
+    return [
+        _file(g, BERT, [*_with(BERT), "decoder.bias", BERT + "embeddings.norm.weight"]),
+        _file(g, OLD, _with(OLD, (*OWN[2:], "encoder.layer.2.0.weight"))),
+        _file(g, OLD, [*alike, OWN[3], "copy." + OLD + OWN[4]]),
+        _file(g, BERT, NAMES),
     ]
-    order = torch.randperm(len(entries), generator=g).tolist()
-    entries = [entries[i] for i in order]
-    theirs = [
-        normal(g, *shapes.get(name, tuple(known.get(name, (D,)))))
-        for _, name in entries
-    ]
-    return Request(
-        (
-            as_length(prefix),
-            torch.tensor([place for place, _ in entries]),
-            *own,
-            *theirs,
-        )
-    )
 
 
-def _all_fit(g: torch.Generator) -> Iterator[Request]:
-    for prefix in range(len(PREFIXES)):
-        yield _file(g, {name: (0,) for name in OWN}, prefix)
+def _one_does_not(g: torch.Generator) -> list[Request]:
+    odd = ({OWN[-1]: (D + 1,)}, {OWN[0]: (V + 2, D)}, {OWN[1]: (D,)})
+    return [_file(g, OLD, _with(OLD, NAMES), shapes) for shapes in odd]
 
 
-def _some_fit(g: torch.Generator) -> Iterator[Request]:
-    yield _file(
-        g,
-        {
-            **{name: (0,) for name in OWN},
-            "decoder.bias": (1,),
-            "embeddings.norm.weight": (0,),
-        },
-    )
-    yield _file(
-        g, {**{name: (0,) for name in OWN[2:]}, "encoder.layer.2.0.weight": (0,)}, 1
-    )
-    yield _file(
-        g, {**{name: (0, 1, 2) for name in OWN[:2]}, OWN[3]: (1,), OWN[4]: (2,)}, 1
-    )
-    yield _file(g, {name: (1,) for name in NAMES})
+def _who_asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    asking, every = (int(x.outputs[3][1]) for x in (reply, reference))
+    if asking == every:
+        return None
+    return Finding(f"{asking} parameters that ask for a gradient", f"all {every}")
 
 
-def _one_does_not(g: torch.Generator) -> Iterator[Request]:
-    for name, shape in ((OWN[-1], (D + 1,)), (OWN[0], (V + 2, D)), (OWN[1], (D,))):
-        yield _file(g, {known: (0,) for known in NAMES}, 1, {name: shape})
-
-
-def _same_report(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+def _same_names(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """Compare the names that are told, without telling them."""
-    if finding := of_output(0, same_numbers)(request, reply, reference):
-        return finding
-    if len(reply.outputs) != len(reference.outputs):
-        return Finding(
-            f"{len(reply.outputs) - 2} lists returned",
-            f"{len(reference.outputs) - 2} lists",
-        )
-    for what, given, wanted in zip(
-        ("missing", "unexpected"), reply.outputs[1:], reference.outputs[1:]
-    ):
+    told = zip(("missing", "unexpected"), reply.outputs[1:], reference.outputs[1:])
+    for what, given, wanted in told:
         if given.numel() != wanted.numel():
             return Finding(
                 f"{given.numel()} told as {what}", f"{wanted.numel()} of these names"
@@ -168,180 +151,66 @@ def _same_report(request: Request, reply: Reply, reference: Reply) -> Finding | 
     return None
 
 
+def _refused(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    if not reply.error and _said_no(reply):
+        return None
+    seen = reply.error or "no error for a tensor of another shape"
+    return Finding(seen, "a ValueError")
+
+
 def _said_no(reply: Reply) -> bool:
     return bool(reply.outputs) and bool(reply.outputs[-1].flatten()[:1].sum())
 
 
-def _loaded(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if finding := of_output(0, same_numbers)(request, reply, reference):
-        return finding
-    given, wanted = reply.outputs[-1], reference.outputs[-1]
-    if given.shape != wanted.shape:
-        return Finding(f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}")
-    asking, every = given[-1].item(), wanted[-1].item()
-    return (
-        None
-        if asking == every
-        else Finding(
-            f"{asking:.0f} parameters that ask for a gradient", f"all {every:.0f}"
-        )
-    )
-
-
-def _refused(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.error:
-        return Finding(reply.error, "a ValueError")
-    if not _said_no(reply):
-        return Finding("no error for a tensor of another shape", "a ValueError")
-    return of_output(0, same_numbers)(request, reply, reference)
-
-
-def load_body(
-    body: nn.Module, weights: Mapping[str, Tensor], prefix: str
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Copy a file's tensors into a body, and tell the names that had no partner."""
-    return _Loading()(body, weights, prefix)
-
-
-class _Loading:
-    """Loading in pieces that a mistake can replace."""
-
-    def __call__(
-        self, body: nn.Module, weights: Mapping[str, Tensor], prefix: str
-    ) -> Any:
-        own = body.state_dict()
-        # their name -> ours
-        theirs = {
-            name: x for name in weights if (x := self.strip(name, prefix)) is not None
-        }
-        for name, ours in theirs.items():
-            if ours in own and own[ours].shape != weights[name].shape:
-                if self.refuse(ours):
-                    raise ValueError(
-                        f"{name} has shape {tuple(weights[name].shape)}, not"
-                        f" {tuple(own[ours].shape)}"
-                    )
-        for name, ours in theirs.items():
-            if ours in own and own[ours].shape == weights[name].shape:
-                self.copy(body, own, ours, weights[name])
-        missing = [name for name in own if name not in theirs.values()]
-        unexpected = [name for name in weights if theirs.get(name) not in own]
-        return self.report(missing, unexpected, prefix)
-
-    def strip(self, name: str, prefix: str) -> str | None:
-        return name.removeprefix(prefix) if name.startswith(prefix) else None
-
-    def refuse(self, name: str) -> bool:
-        return True
-
-    def copy(
-        self, body: nn.Module, own: Mapping[str, Tensor], name: str, value: Tensor
-    ) -> None:
-        with torch.no_grad():
-            own[name].copy_(value)
-
-    def report(self, missing: list[str], unexpected: list[str], prefix: str) -> Any:
-        return missing, unexpected
-
-
-def _point_to(
-    body: nn.Module, own: Mapping[str, Tensor], name: str, value: Tensor
-) -> None:
-    dict(body.named_parameters())[name].data = value
-
-
-def _copy_then_refuse(
-    body: nn.Module, weights: Mapping[str, Tensor], prefix: str
-) -> Any:
-    problem = ""
-    own = body.state_dict()
-    for name, value in weights.items():
-        if name.startswith(prefix) and name.removeprefix(prefix) in own:
-            ours = own[name.removeprefix(prefix)]
-            if ours.shape == value.shape:
-                ours.copy_(value)
-            else:
-                problem = name
-    if problem:
-        raise ValueError(problem)
-    return load_body(body, weights, prefix)
-
-
-def _report_differs(request: Request, reply: Reply, reference: Reply) -> bool:
-    if reply.error or not reply.outputs:
-        return False
-    return close(reply.outputs[0], reference.outputs[0]) and len(reply.outputs) == len(
-        reference.outputs
-    )
-
-
-def _refusal_wanted(request: Request, reply: Reply, reference: Reply) -> bool:
-    return _said_no(reference)
-
-
-def _not_refused(request: Request, reply: Reply, reference: Reply) -> bool:
-    return (
-        _refusal_wanted(request, reply, reference)
-        and bool(reply.outputs)
-        and not _said_no(reply)
-    )
+_numbers = of_output(0, same_numbers)
 
 
 def _old_values(request: Request) -> Tensor:
-    return torch.cat(
-        [x.flatten() for x in request.inputs[2 : 2 + len(OWN)] if x is not None]
-    )
+    return torch.cat([x.flatten() for x in request.inputs[2 : 2 + len(OWN)]])
 
 
 def _untouched(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether the body has kept the values that it had, although there are others for
-    it."""
+    """Whether the body keeps the values that it had, although there are others."""
     before = _old_values(request)
-    return (
-        bool(reply.outputs)
-        and close(reply.outputs[0], before)
-        and not close(reference.outputs[0], before)
-    )
+    return close(reply.outputs[0], before) and not close(reference.outputs[0], before)
 
 
 def _partly(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether some tensors got the right values, and others kept those that they
-    had."""
-    if not reply.outputs or reply.outputs[0].shape != reference.outputs[0].shape:
-        return False
+    """Whether some tensors got the right values, and others kept what they had."""
     given, wanted = reply.outputs[0], reference.outputs[0]
-    return not close(given, wanted) and close(
-        torch.where(given == wanted, wanted, _old_values(request)), given
-    )
+    either = torch.where(given == wanted, wanted, _old_values(request))
+    return close(either, given) and not close(given, wanted)
 
 
-HALF = (
-    "Look at all shapes before the first copy: a body that is half old and half new is"
-    " worse than either."
-)
+# Each tensor is copied before the next one is looked at.
+COPY_FIRST = """if own[name].shape == x.shape:
+            own[name].copy_(x)
+    for name, x in fitting.items():
+        if own[name].shape != x.shape"""
 
 LOAD_BODY = Question(
     name="load_body",
     reference=load_body,
     use=_use_load,
+    plain=True,
     properties=(
         Property(
             "every tensor of the body gets its numbers from the file",
             2,
-            _all_fit,
-            _loaded,
+            lambda g: [_file(g, prefix, _with(prefix)) for prefix in (BERT, OLD)],
+            each_of(_numbers, in_words(of_output(3, same_numbers), _who_asks)),
         ),
         Property(
             "what the file lacks, and what it has too much, is told",
             1,
             _some_fit,
-            _same_report,
+            each_of(_numbers, _same_names),
         ),
         Property(
             "a tensor of another shape: a ValueError, and nothing is copied",
             1,
             _one_does_not,
-            _refused,
+            each_of(_refused, _numbers),
         ),
     ),
     mistakes=(
@@ -350,62 +219,42 @@ LOAD_BODY = Question(
             "lstrip takes letters, and goes on while it finds one of them; removeprefix"
             " takes the prefix.",
             LOADING,
-            with_pieces(
-                _Loading,
-                strip=lambda name, prefix: (
-                    name.lstrip(prefix) if name.startswith(prefix) else None
-                ),
-            )(),
+            edit(load_body, "removeprefix", "lstrip"),
         ),
         Mistake(
             "the prefix left on",
             "The file calls it prefix + name, the body calls it name: take the prefix"
             " off before you compare.",
             LOADING,
-            with_pieces(_Loading, strip=lambda name, prefix: name)(),
+            edit(load_body, "name.removeprefix(prefix)", "name")
+            & edit(load_body, " if name.startswith(prefix)", ""),
         ),
         Mistake(
             "names without the prefix are taken, too",
             "What does not begin with the prefix belongs to another part of the file's"
             " model, whatever it is called.",
             LOADING,
-            with_pieces(
-                _Loading, strip=lambda name, prefix: name.removeprefix(prefix)
-            )(),
+            edit(load_body, " if name.startswith(prefix)", ""),
         ),
         Mistake(
             "the prefix is looked for anywhere",
             "A name has to *begin* with the prefix.",
             LOADING,
-            with_pieces(
-                _Loading,
-                strip=lambda name, prefix: (
-                    name.split(prefix)[-1] if prefix in name else None
-                ),
-            )(),
+            edit(load_body, "name.removeprefix(prefix)", "name.split(prefix)[-1]")
+            & edit(load_body, "name.startswith(prefix)", "prefix in name"),
         ),
-        Mistake(
-            "another shape is passed over",
-            "A part that stays random is worth a line in red: raise a ValueError.",
-            LOADING,
-            with_pieces(_Loading, refuse=lambda name: False)(),
-        ),
-        Mistake("refused too late", HALF, LOADING, _copy_then_refuse),
         Mistake(
             "pointed to, not copied",
             "The body needs numbers of its own: otherwise whoever changes the file's"
             " tensors changes the body.",
             LOADING,
-            with_pieces(_Loading, copy=_point_to)(),
+            edit(load_body, "own[name].copy_(x)", "body.get_parameter(name).data = x"),
         ),
         Mistake(
             "missing and unexpected exchanged",
             "Missing is what the body wants and the file lacks.",
             LOADING,
-            with_pieces(
-                _Loading,
-                report=lambda missing, unexpected, prefix: (unexpected, missing),
-            )(),
+            edit(load_body, "missing, unexpected", "unexpected, missing"),
         ),
         Mistake(
             "copied with the gradient on",
@@ -431,11 +280,26 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "another shape is passed over",
-            "Raise a ValueError.",
+            "A part that stays random is worth a line in red: raise a ValueError.",
             LOADING,
-            sign=_not_refused,
+            edit(load_body, "if own[name].shape != x.shape", "if False")
+            & edit(
+                load_body,
+                "own[name].copy_",
+                "own[name].shape == x.shape and own[name].copy_",
+            ),
+            sign=lambda request, reply, reference: (
+                _said_no(reference) and bool(reply.outputs) and not _said_no(reply)
+            ),
         ),
-        Mistake("refused too late", HALF, LOADING, sign=_refusal_wanted),
+        Mistake(
+            "refused too late",
+            "Look at all shapes before the first copy: a body that is half old and half"
+            " new is worse than either.",
+            LOADING,
+            edit(load_body, "if own[name].shape != x.shape", COPY_FIRST),
+            sign=lambda request, reply, reference: _said_no(reference),
+        ),
         Mistake(
             "frozen on the way",
             "The numbers are right, but the parameters ask for no gradient any more:"
@@ -468,7 +332,10 @@ LOAD_BODY = Question(
             "Missing: the body's names that the file lacks. Unexpected: the file's"
             " names that are of no use here.",
             LOADING,
-            sign=_report_differs,
+            sign=lambda request, reply, reference: (
+                close(reply.outputs[0], reference.outputs[0])
+                and len(reply.outputs) == len(reference.outputs)
+            ),
         ),
         Mistake(
             "other numbers in the body",

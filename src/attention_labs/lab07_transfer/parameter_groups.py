@@ -1,17 +1,16 @@
 """parameter_groups: the further a part is below the head, the slower it learns."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
-from attention_labs.lab07_transfer.body import LAYERS, LOADING
 from attention_labs.lab07_transfer.freeze import (
+    HEAD,
     SentenceClassifier,
     make_classifier,
 )
-from attention_labs.pieces import with_pieces
+from attention_labs.lab07_transfer.shared import LAYERS, LOADING
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -20,55 +19,41 @@ from nbjudge import (
     Question,
     Reply,
     Request,
-    as_length,
     close,
     comparable,
+    edit,
     error_like,
+    in_words,
     same_numbers,
-    wrong_output,
+    somewhere,
 )
 
 
 def parameter_groups(model: Any, rate: float, decay: float) -> list[dict[str, Any]]:
-    """Give the head the rate, and each part below it `decay` times the rate of the one
-    above."""
-    return _Groups()(model, rate, decay)
-
-
-class _Groups:
-    """Groups in pieces that a mistake can replace."""
-
-    def __call__(self, model: Any, rate: float, decay: float) -> list[dict[str, Any]]:
-        groups = []
-        for depth, part in enumerate(self.parts(model)):
-            groups.append(
-                {"params": self.choose(part), "lr": self.rate(rate, decay, depth)}
-            )
-        return groups
-
-    def parts(self, model: Any) -> list[nn.Module]:
-        return [model.head, *reversed(model.body.encoder.layer), model.body.embeddings]
-
-    def choose(self, part: nn.Module) -> list[nn.Parameter]:
-        return [p for p in part.parameters() if p.requires_grad]
-
-    def rate(self, rate: float, decay: float, depth: int) -> float:
-        return rate * decay**depth
+    """Give each part below the head `decay` times the rate of the one above it."""
+    parts = [model.head, *reversed(model.body.encoder.layer), model.body.embeddings]
+    return [
+        {
+            "params": [p for p in part.parameters() if p.requires_grad],
+            "lr": rate * decay**depth,
+        }
+        for depth, part in enumerate(parts)
+    ]
 
 
 NO_RATE = 1000.0  # what a group gets that has none
 
 
 def _use_groups(
-    group: Any, rate: Tensor, decay: Tensor, layers: Tensor, frozen: Tensor
+    group: Any, rate: float, decay: float, layers: int, frozen: Sequence[int]
 ) -> Any:
     """Let an optimizer with these groups make a step: every gradient is 1, so each
     parameter moves by its rate."""
-    model = make_classifier(SentenceClassifier, layers.size(0))
+    model = make_classifier(SentenceClassifier, layers)
     parts = [model.body.embeddings, *model.body.encoder.layer, model.head]
-    for part, kept in zip(parts, frozen.tolist()):
-        part.requires_grad_(not kept)
-    groups = group(model, float(rate), float(decay))
+    for number in frozen:
+        parts[number].requires_grad_(False)
+    groups = group(model, rate, decay)
     if groups is None:
         return None
     with torch.no_grad():
@@ -81,65 +66,31 @@ def _use_groups(
     )
 
 
-def _to_group(rate: float, decay: float, layers: int, frozen: int = 0) -> Request:
-    """Make a request; so many of the lowest parts are frozen."""
-    numbers = (
-        torch.tensor(rate, dtype=torch.float64),
-        torch.tensor(decay, dtype=torch.float64),
+def _to_group(
+    g: torch.Generator,
+    layers: int = LAYERS,
+    frozen: int = 0,
+    rates: tuple[float, float] = (0.5, 0.9),
+    decays: tuple[float, float] = (0.3, 0.7),
+) -> Request:
+    """Draw a rate and a decay between bounds; so many of the lowest parts are
+    frozen."""
+    rate, decay = (
+        low + (high - low) * float(torch.rand((), generator=g, dtype=torch.float64))
+        for low, high in (rates, decays)
     )
-    return Request((*numbers, as_length(layers), torch.arange(layers + 2) < frozen))
+    return Request((rate, decay, layers, list(range(frozen))))
 
 
-def _random(g: torch.Generator, low: float, high: float) -> float:
-    return low + (high - low) * float(torch.rand((), generator=g, dtype=torch.float64))
+def _which_rates(request: Request, reply: Reply, reference: Reply) -> Finding:
+    given, wanted = reply.outputs[0].double(), reference.outputs[0].double()
+    if moved := int(((wanted == 0) & (given != 0)).sum()):
+        return Finding(f"{moved} frozen parameters are handed to the optimizer", "none")
+    wrong = int(((given - wanted).abs() > 1e-4 * wanted).sum())
+    return Finding(f"{wrong} of {wanted.numel()} parameters with another rate", "none")
 
 
-def _three_layers(g: torch.Generator) -> Iterator[Request]:
-    yield _to_group(_random(g, 0.5, 0.9), _random(g, 0.3, 0.7), LAYERS)
-
-
-def _other_bodies(g: torch.Generator) -> Iterator[Request]:
-    yield _to_group(_random(g, 1.5, 2.0), _random(g, 0.3, 0.7), 1)
-    yield _to_group(_random(g, 0.5, 0.9), 1.0, LAYERS)
-    yield _to_group(_random(g, 0.5, 0.9), _random(g, 0.3, 0.7), 5)
-
-
-def _frozen_bodies(g: torch.Generator) -> Iterator[Request]:
-    yield _to_group(_random(g, 0.5, 0.9), _random(g, 0.3, 0.7), LAYERS, frozen=2)
-    yield _to_group(
-        _random(g, 0.5, 0.9), _random(g, 0.3, 0.7), LAYERS, frozen=LAYERS + 1
-    )
-
-
-def _rates(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    finding = same_numbers(request, reply, reference)
-    if finding and finding.seen.startswith("entries"):
-        given, wanted = reply.outputs[0].double(), reference.outputs[0].double()
-        moved = int(((wanted == 0) & (given != 0)).sum())
-        if moved:
-            return Finding(
-                f"{moved} frozen parameters are handed to the optimizer", "none"
-            )
-        wrong = int(((given - wanted).abs() > 1e-4 * wanted).sum())
-        return Finding(
-            f"{wrong} of {wanted.numel()} parameters with another rate", "none"
-        )
-    return finding
-
-
-@comparable
-def _left_out(request: Request, reply: Reply, reference: Reply) -> bool:
-    return bool(((reply.outputs[0] == 0) & (reference.outputs[0] != 0)).any())
-
-
-@comparable
-def _frozen_moved(request: Request, reply: Reply, reference: Reply) -> bool:
-    return bool(((reply.outputs[0] != 0) & (reference.outputs[0] == 0)).any())
-
-
-@comparable
-def _head_right(request: Request, reply: Reply, reference: Reply) -> bool:
-    return close(reply.outputs[0][-4:], reference.outputs[0][-4:])
+_rates = in_words(same_numbers, _which_rates)
 
 
 ORDER = (
@@ -152,113 +103,87 @@ PARAMETER_GROUPS = Question(
     reference=parameter_groups,
     use=_use_groups,
     properties=(
-        Property("each part moves at its own rate", 2, _three_layers, _rates),
-        Property("any number of layers", 1, _other_bodies, _rates),
-        Property("what is frozen is not handed over", 1, _frozen_bodies, _rates),
+        Property(
+            "each part moves at its own rate", 2, lambda g: [_to_group(g)], _rates
+        ),
+        Property(
+            "any number of layers",
+            1,
+            lambda g: [
+                _to_group(g, layers=1, rates=(1.5, 2.0)),
+                _to_group(g, decays=(1.0, 1.0)),
+                _to_group(g, layers=5),
+            ],
+            _rates,
+        ),
+        Property(
+            "what is frozen is not handed over",
+            1,
+            lambda g: [_to_group(g, frozen=parts) for parts in (2, LAYERS + 1)],
+            _rates,
+        ),
     ),
     mistakes=(
         Mistake(
             "the lowest layer learns fastest",
             ORDER + " `encoder.layer` begins with the lowest.",
             LOADING,
-            with_pieces(
-                _Groups,
-                parts=lambda model: [
-                    model.head,
-                    *model.body.encoder.layer,
-                    model.body.embeddings,
-                ],
-            )(),
+            edit(parameter_groups, "*reversed(", "*("),
         ),
         Mistake(
             "the parts in the wrong order",
             ORDER,
             LOADING,
-            with_pieces(
-                _Groups,
-                parts=lambda model: [
-                    model.body.embeddings,
-                    *model.body.encoder.layer,
-                    model.head,
-                ],
-            )(),
+            edit(parameter_groups, "enumerate(parts)", "enumerate(parts[::-1])"),
         ),
         Mistake(
             "the embeddings left out",
             ORDER,
             LOADING,
-            with_pieces(
-                _Groups,
-                parts=lambda model: [model.head, *reversed(model.body.encoder.layer)],
-            )(),
+            edit(parameter_groups, ", model.body.embeddings", ""),
         ),
         Mistake(
             "the head left out",
             "What is new learns fastest: the head has the rate itself.",
             LOADING,
-            with_pieces(
-                _Groups,
-                parts=lambda model: [
-                    nn.Identity(),
-                    *reversed(model.body.encoder.layer),
-                    model.body.embeddings,
-                ],
-            )(),
+            edit(parameter_groups, "[model.head", "[torch.nn.Identity()"),
         ),
         Mistake(
             "one rate for the whole body",
             ORDER,
             LOADING,
-            with_pieces(
-                _Groups, rate=lambda rate, decay, depth: rate * decay ** min(depth, 1)
-            )(),
+            edit(parameter_groups, "decay**depth", "decay ** min(depth, 1)"),
         ),
         Mistake(
             "one rate for everything",
             ORDER,
             LOADING,
-            with_pieces(_Groups, rate=lambda rate, decay, depth: rate)(),
+            edit(parameter_groups, "rate * decay**depth", "rate"),
         ),
         Mistake(
             "the head's rate is lowered, too",
             "The head has the rate itself; the first part below it has `decay` times"
             " that.",
             LOADING,
-            with_pieces(
-                _Groups, rate=lambda rate, decay, depth: rate * decay ** (depth + 1)
-            )(),
+            edit(parameter_groups, "decay**depth", "decay ** (depth + 1)"),
         ),
         Mistake(
             "the rate falls along a line",
             "Each part has `decay` times the rate of the one *above* it: powers of it.",
             LOADING,
-            with_pieces(
-                _Groups,
-                rate=lambda rate, decay, depth: rate * decay * depth if depth else rate,
-            )(),
+            edit(parameter_groups, "decay**depth", "(decay * depth if depth else 1)"),
         ),
         Mistake(
             "divided by decay",
             "Below the head the rates get smaller.",
             LOADING,
-            with_pieces(_Groups, rate=lambda rate, decay, depth: rate / decay**depth)(),
-        ),
-        Mistake(
-            "frozen parameters are handed over",
-            "The optimizer is given what `requires_grad` asks for, and nothing else.",
-            LOADING,
-            with_pieces(_Groups, choose=lambda part: list(part.parameters()))(),
+            edit(parameter_groups, "* decay", "/ decay"),
         ),
         Mistake(
             "the frozen ones alone are handed over",
             "The optimizer is given what `requires_grad` asks for.",
             LOADING,
-            with_pieces(
-                _Groups,
-                choose=lambda part: [
-                    p for p in part.parameters() if not p.requires_grad
-                ],
-            )(),
+            edit(parameter_groups, "if p.requires_grad", "if not p.requires_grad"),
         ),
         Mistake(
             "a parameter in two groups",
@@ -278,25 +203,35 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "frozen parameters are handed over",
-            "Ask `requires_grad`.",
+            "The optimizer is given what `requires_grad` asks for, and nothing else.",
             LOADING,
-            sign=_frozen_moved,
+            edit(parameter_groups, " if p.requires_grad", ""),
+            sign=somewhere(0, lambda given, wanted: (given != 0) & (wanted == 0)),
         ),
         Mistake(
             "a group without a rate",
             'A group has the key "lr"; without it the optimizer\'s own rate counts.',
             LOADING,
-            sign=wrong_output(lambda given, wanted: bool((given == NO_RATE).any())),
+            sign=somewhere(0, lambda given, wanted: given == NO_RATE),
         ),
         Mistake(
             "parameters that do not move",
             "Every parameter that asks for a gradient is in one group, and its rate is"
             " not 0.",
             LOADING,
-            sign=_left_out,
+            sign=somewhere(0, lambda given, wanted: (given == 0) & (wanted != 0)),
         ),
         *ANYWHERE,
-        Mistake("other rates below the head", ORDER, LOADING, sign=_head_right),
+        Mistake(
+            "other rates below the head",
+            ORDER,
+            LOADING,
+            sign=comparable(
+                lambda request, reply, reference: close(
+                    reply.outputs[0][-HEAD:], reference.outputs[0][-HEAD:]
+                )
+            ),
+        ),
         Mistake(
             "other rates",
             ORDER,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nbjudge.check import checker
+from nbjudge.edits import Edit
 from nbjudge.feedback import Grade
 from nbjudge.grading.course import CourseError, load
 from nbjudge.question import Mistake, Question
@@ -51,7 +52,7 @@ def right(question: str, name: str | None = None) -> Callable[[Any], Any]:
         question: its name.
         name: of the answer, if it is not that of the function or class.
     """
-    return lambda thing: _enter(RIGHT[question], thing, name or thing.__name__)
+    return lambda thing: _enter(RIGHT[question], name or thing.__name__, thing)
 
 
 def wrong(question: str, *names: str) -> Callable[[Any], Any]:
@@ -61,7 +62,13 @@ def wrong(question: str, *names: str) -> Callable[[Any], Any]:
         question: its name.
         names: the mistakes of which the feedback should name one.
     """
-    return lambda thing: _enter(WRONG[question], thing, thing.__name__, names)
+    return lambda thing: _enter(WRONG[question], thing.__name__, thing, names)
+
+
+def right_edits(question: str, right: Any = None, **answers: Edit) -> None:
+    """Enter edits of a right answer as right answers. See `wrong_edits`."""
+    for name, change in answers.items():
+        _enter(RIGHT[question], name, change, (), right)
 
 
 def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
@@ -74,18 +81,23 @@ def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) ->
             should name one.
     """
     for name, (change, *names) in answers.items():
-        _enter(WRONG[question], change, name, names, right)
+        _enter(WRONG[question], name, change, names, right)
 
 
 def _enter(
     entered: list[Answer],
-    made_by: Any,
     name: str,
+    made_by: Any,
     names: Iterable[str] = (),
     base: Any = None,
 ) -> Any:
     def answers(reference: Any) -> list[Any]:
-        return Mistake(name, "", made_by=made_by).answers(base or reference)
+        # An edit runs its owner's decorators again: what they enter does not count.
+        before = [(x, len(x)) for x in (*RIGHT.values(), *WRONG.values())]
+        made = Mistake(name, "", made_by=made_by).answers(base or reference)
+        for others, length in before:
+            del others[length:]
+        return made
 
     entered.append(Answer(name, answers, frozenset(names)))
     return made_by

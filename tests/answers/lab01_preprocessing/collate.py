@@ -16,10 +16,13 @@ from nbjudge.question import Request
 def any_examples(g):
     for batch in (1, 2, 5):
         for longest in (1, 3, 8):
-            sources, targets = draw(g, batch, longest), draw(g, batch, longest)
-            sizes = [draw(g, batch, low=1, high=longest + 1) for _ in range(2)]
-            yield Request((sources, sizes[0], targets, sizes[1], None))
-            yield Request((sources, sizes[0], targets, sizes[1], torch.zeros(0)))
+            texts = [
+                ["".join(letters[i] for i in draw(g, n, low=0, high=7)) for n in sizes]
+                for letters in ("abcdefg", "nopqrst")
+                for sizes in [draw(g, batch, low=1, high=longest + 1).tolist()]
+            ]
+            yield Request((*texts,))
+            yield Request((*texts, "meta"))
 
 
 def pad(rows):

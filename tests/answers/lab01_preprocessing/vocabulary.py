@@ -5,7 +5,7 @@ from collections import Counter
 
 import torch
 from answers.core import right, wide, with_part, wrong
-from answers.lab01_preprocessing.texts import draw, rows_of_letters
+from answers.lab01_preprocessing.texts import draw
 from answers.lab01_preprocessing.tokenize import ONCE
 
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
@@ -18,13 +18,12 @@ def any_vocabulary(g):
         words = [
             "".join("pqrs"[i] for i in draw(g, 2, low=0, high=4)) for _ in range(count)
         ]
-        known = rows_of_letters([*words, "<bos>", *words[::2]])
-        yield Request((known, None, None))
-        yield Request(
-            (known, rows_of_letters([*words[::-1], "zz", "<unk>", "<pad>"]), None)
-        )
+        known = [*words, "<bos>", *words[::2]]
+        yield Request((known, "tokens", []))
+        yield Request((known, "encode", [*words[::-1], "zz", "<unk>", "<pad>"]))
         for size in (0, 1, 4, 9):
-            yield Request((known, None, draw(g, size, low=0, high=len(set(words)) + 4)))
+            ids = draw(g, size, low=0, high=len(set(words)) + 4).tolist()
+            yield Request((known, "decode", ids))
 
 
 class SortedSet:

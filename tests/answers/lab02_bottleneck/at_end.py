@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from answers.core import draw, right, wide, wrong
 from answers.lab02_bottleneck.networks import some_lengths
-from answers.lab04_alignment.steps import sizes
+from answers.lab04_alignment.shared import sizes
 from answers.signs import CUT, DTYPE, NOTHING, ONE_AXIS
 
 from attention_course.rnn import reverse_padded

@@ -4,7 +4,12 @@ import torch
 from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab02_bottleneck.at_end import by_gather, one_by_one
 from answers.lab02_bottleneck.networks import LAST_COLUMN, gru, some_lengths
-from answers.lab04_alignment.steps import embed_by_index, embed_by_product, gates, sizes
+from answers.lab04_alignment.shared import (
+    embed_by_index,
+    embed_by_product,
+    gates,
+    sizes,
+)
 from answers.signs import ANOTHER, CUT, FITS, NO_NAME, ONE_AXIS
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence

@@ -3,7 +3,7 @@
 import torch
 from answers.core import right, variations, with_part, wrong
 from answers.lab02_bottleneck.remember import OneSlot
-from answers.lab04_alignment.steps import embed_by_index, embed_by_product, gates
+from answers.lab04_alignment.shared import embed_by_index, embed_by_product, gates
 from answers.signs import ANOTHER, CUT, DEVICE, DTYPE, FITS, ONE_AXIS, ORDER, TOO_MUCH
 from torch import nn
 

@@ -2,7 +2,7 @@
 
 import torch
 from answers.core import draw
-from answers.lab04_alignment.steps import sizes
+from answers.lab04_alignment.shared import sizes
 
 from nbjudge.question import Request
 

@@ -3,7 +3,7 @@
 import torch
 from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab02_bottleneck.networks import LAST_COLUMN, shared, some_lengths
-from answers.lab04_alignment.steps import sizes
+from answers.lab04_alignment.shared import sizes
 from answers.signs import CUT, FITS, ONE_AXIS
 from torch import nn
 

@@ -5,7 +5,12 @@ from answers.core import draw, right, variations, wide, with_part, wrong
 from answers.lab02_bottleneck.at_end import by_gather
 from answers.lab02_bottleneck.encoder import allow_by_comparison, at_end
 from answers.lab02_bottleneck.networks import gru, some_lengths
-from answers.lab04_alignment.steps import embed_by_index, embed_by_product, gates, sizes
+from answers.lab04_alignment.shared import (
+    embed_by_index,
+    embed_by_product,
+    gates,
+    sizes,
+)
 from answers.signs import CUT, FITS
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence

@@ -8,7 +8,7 @@ from answers.lab04_alignment.luong_step import (
     mix_in_parts,
     run_by_gates,
 )
-from answers.lab04_alignment.steps import PARTS, decoder_weights, memories, sizes
+from answers.lab04_alignment.shared import PARTS, decoder_weights, memories, sizes
 from answers.signs import CUT, DEVICE, FITS, WEIGHT
 from torch import nn
 

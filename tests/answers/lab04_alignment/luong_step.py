@@ -2,7 +2,7 @@
 
 import torch
 from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab04_alignment.steps import (
+from answers.lab04_alignment.shared import (
     PARTS,
     Decoder,
     decoder_weights,

@@ -1,19 +1,20 @@
 """Answers to accuracy."""
 
+from functools import partial
+
 import torch
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.signs import FITS, NO_NAME, NOTHING
 
-from nbjudge.question import Request
+from attention_labs.lab07_transfer.accuracy import accuracy
+from nbjudge import Request, edit
 
 
 @wide("accuracy")
 def any_batches(g):
     for number in range(24):
         sizes = torch.randint(1, 9, (1 + number % 4,), generator=g).tolist()
-        words, labels, length = (
-            2 + n for n in torch.randint(6, (3,), generator=g).tolist()
-        )
+        words, labels, length = (2 + torch.randint(6, (3,), generator=g)).tolist()
         table = draw(g, words, labels)
         source = torch.randint(words, (sum(sizes), length), generator=g)
         answers = torch.where(
@@ -21,42 +22,40 @@ def any_batches(g):
             table[source[:, 0]].argmax(-1),
             torch.randint(labels, (sum(sizes),), generator=g),
         )
-        yield Request(
-            (
-                table,
-                source,
-                answers[:, None],
-                torch.zeros(sizes),
-                torch.empty(number % 2, 0),
-            )
-        )
+        yield Request((table, source, answers[:, None], sizes, bool(number % 2)))
 
 
-@right("accuracy")
-def accuracy(model, batches):
-    was_training = model.training
-    model.eval()
-    right_ones = count = 0
-    with torch.no_grad():
-        for batch in batches:
-            logits, _ = model(batch.source, batch.lengths)
-            right_ones += (logits.argmax(dim=-1) == batch.labels[:, 0]).sum().item()
-            count += len(batch.labels)
-    model.train(was_training)
-    return right_ones / count
+change = partial(edit, accuracy)
+HITS = "(logits.argmax(-1) == batch.labels[:, 0]).sum()"
+ADDED = f"right += int({HITS})"
 
-
-@right("accuracy")
-def in_lists(model, batches):
-    mode = model.training
-    model.train(False)
-    said, wanted = [], []
-    with torch.no_grad():
-        for batch in batches:
-            said += model(batch.source, batch.lengths)[0].argmax(-1).tolist()
-            wanted += batch.labels.squeeze(-1).tolist()
-    model.train(mode)
-    return sum(a == b for a, b in zip(said, wanted)) / len(said)
+right("accuracy")(accuracy)
+right_edits(
+    "accuracy",
+    in_lists=change(
+        f"int({HITS})",
+        "sum(a == b for a, b in zip(logits.argmax(-1).tolist(),"
+        " batch.labels.squeeze(-1).tolist()))",
+    )
+    & change("model.eval()", "model.train(False)"),
+    weighted_mean=change("no_grad", "inference_mode")
+    & change(
+        f"int({HITS})",
+        "batch.labels.size(0) * (logits.max(dim=1).indices == batch.labels.view(-1))"
+        ".double().mean().item()",
+    ),
+    mistakes_counted=change(
+        f"int({HITS})",
+        "torch.count_nonzero(logits.argmax(-1) - batch.labels[:, 0]).item()",
+    )
+    & change("right / count", "1 - right / count")
+    & change("train(was_training)", "train(mode=was_training)"),
+    by_the_logits_of_the_label=change(
+        f"int({HITS})",
+        "(logits.gather(1, batch.labels)[:, 0] == logits.amax(1)).sum().item()",
+    )
+    & change("len(batch.labels)", "logits.size(0)"),
+)
 
 
 @right("accuracy")
@@ -73,27 +72,6 @@ def all_at_the_end(model, batches):
     return torch.cat(hits).float().mean().item()
 
 
-@right("accuracy")
-def weighted_mean(model, batches):
-    training = model.training
-    model.eval()
-    total, share = 0, 0.0
-    with torch.inference_mode():
-        for batch in batches:
-            logits, _ = model(batch.source, batch.lengths)
-            n = batch.labels.size(0)
-            share += (
-                n
-                * (logits.max(dim=1).indices == batch.labels.view(-1))
-                .double()
-                .mean()
-                .item()
-            )
-            total += n
-    model.train(training)
-    return share / total
-
-
 def _quiet(function):
     return torch.no_grad()(function)
 
@@ -104,9 +82,8 @@ def as_a_decorator(model, batches):
     was = model.training
     model.eval()
     hits = [int((model(x, n)[0].argmax(-1) == y[:, 0]).sum()) for x, n, y in batches]
-    sizes = [len(y) for _, _, y in batches]
     model.train(was)
-    return sum(hits) / sum(sizes)
+    return sum(hits) / sum(len(y) for _, _, y in batches)
 
 
 @right("accuracy")
@@ -140,37 +117,6 @@ def sentence_by_sentence(model, batches):
 
 
 @right("accuracy")
-def mistakes_counted(model, batches):
-    old = model.training
-    model.eval()
-    wrong_ones, everything = 0, 0
-    with torch.no_grad():
-        for batch in batches:
-            best = model(batch.source, batch.lengths)[0].argmax(-1)
-            wrong_ones += torch.count_nonzero(best - batch.labels[:, 0]).item()
-            everything += best.shape[0]
-    model.train(mode=old)
-    return 1 - wrong_ones / everything
-
-
-@right("accuracy")
-def by_the_logits_of_the_label(model, batches):
-    was_training = model.training
-    model.eval()
-    n = k = 0
-    with torch.no_grad():
-        for batch in batches:
-            logits = model(batch.source, batch.lengths)[0]
-            k += (logits.gather(1, batch.labels)[:, 0] == logits.amax(1)).sum().item()
-            n += logits.size(0)
-    if was_training:
-        model.train()
-    else:
-        model.eval()
-    return k / n
-
-
-@right("accuracy")
 def by_set_grad_enabled(model, batches):
     was_training, enabled = model.training, torch.is_grad_enabled()
     model.eval()
@@ -198,181 +144,59 @@ def through_numpy(model, batches):
     return float(sum((a == b).sum() for a, b in pairs) / sum(len(a) for a, _ in pairs))
 
 
-def counted(
-    before=lambda model: model.eval(),
-    after=lambda model, was: model.train(was),
-    grad=torch.no_grad,
-):
-    def measured(model, batches):
-        was, hits, count = model.training, 0, 0
-        before(model)
-        with grad():
-            for b in batches:
-                hits += (
-                    (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0])
-                    .sum()
-                    .item()
-                )
-                count += len(b.labels)
-        after(model, was)
-        return hits / count
+EVAL, BACK = "model.eval()", "model.train(was_training)"
+SHARE = "return right / count"
+COUNTED = "counted in another way"
+BATCHES = "the batches are put together in another way"
+NUMBER = "the number of right labels, not their share"
 
-    return measured
-
-
-def entered(name, thing, *names):
-    thing.__name__ = name
-    wrong("accuracy", *names)(thing)
-
-
-entered(
-    "left_in_eval",
-    counted(after=lambda model, was: None),
-    "the model is left in eval mode",
-)
-entered(
-    "left_in_training",
-    counted(after=lambda model, was: model.train()),
-    "the model is left in training mode",
-)
-entered(
-    "never_in_eval", counted(before=lambda model: None), "measured in training mode"
-)
-entered("gradients_on", counted(grad=torch.enable_grad), "gradients are kept")
-
-
-@wrong("accuracy", "gradients are kept")
-def gradients_off_for_good(model, batches):
-    torch.set_grad_enabled(False)
-    return accuracy(model, batches)
-
-
-@wrong("accuracy", "every answer is compared with every label")
-def labels_with_an_axis(model, batches):
-    was_training, hits, count = model.training, 0, 0
-    model.eval()
-    with torch.no_grad():
-        for batch in batches:
-            hits += (
-                (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels)
-                .sum()
-                .item()
-            )
-            count += len(batch.labels)
-    model.train(was_training)
-    return hits / count
-
-
-@wrong(
-    "accuracy", "counted in another way", "the batches are put together in another way"
-)
-def mean_with_an_axis(model, batches):
-    was_training, hits = model.training, []
-    model.eval()
-    with torch.no_grad():
-        for batch in batches:
-            hits += [
-                (model(batch.source, batch.lengths)[0].argmax(-1) == batch.labels)
-                .float()
-                .mean()
-            ]
-    model.train(was_training)
-    return torch.stack(hits).mean().item()
-
-
-@wrong(
+wrong_edits(
     "accuracy",
-    "the mean of the batches' shares",
-    "the batches are put together in another way",
+    left_in_eval=(change(BACK, "pass"), "the model is left in eval mode"),
+    left_in_training=(
+        change(BACK, "model.train()"),
+        "the model is left in training mode",
+    ),
+    never_in_eval=(change(EVAL, "pass"), "measured in training mode"),
+    gradients_on=(change("no_grad", "enable_grad"), "gradients are kept"),
+    gradients_off_for_good=(
+        change(EVAL, f"torch.set_grad_enabled(False); {EVAL}"),
+        "gradients are kept",
+    ),
+    labels_with_an_axis=(
+        change("batch.labels[:, 0]", "batch.labels"),
+        "every answer is compared with every label",
+    ),
+    mean_with_an_axis=(
+        change(HITS, "0) + (logits.argmax(-1) == batch.labels).double().mean(")
+        & change("len(batch.labels)", "1"),
+        COUNTED,
+        BATCHES,
+    ),
+    mean_of_means=(
+        change(f"{HITS})", f"{HITS}) / len(batch.labels)")
+        & change("+= len(batch.labels)", "+= 1"),
+        "the mean of the batches' shares",
+        BATCHES,
+    ),
+    last_batch_alone=(
+        change("right +=", "right =") & change("count +=", "count ="),
+        BATCHES,
+    ),
+    first_batch_alone=(change("in batches", "in batches[:1]"), BATCHES),
+    over_sentences=(
+        change("argmax(-1)", "argmax(0)"),
+        "the likeliest sentence, not the likeliest label",
+        FITS,
+    ),
+    number_alone=(change("right / count", "right"), NUMBER),
+    in_percent=(
+        change(SHARE, "return 100 * right / count"),
+        COUNTED,
+        "off by one constant factor",
+    ),
+    the_errors=(change(SHARE, "return 1 - right / count"), COUNTED),
+    per_batch=(change(SHARE, "return right / len(batches)"), NUMBER, BATCHES),
+    share_printed=(change(SHARE, "print(right / count)"), NOTHING),
+    weights_not_taken_off=(change("logits, _ =", "logits ="), NO_NAME),
 )
-def mean_of_means(model, batches):
-    was_training, shares = model.training, []
-    model.eval()
-    with torch.no_grad():
-        for b in batches:
-            shares.append(
-                (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0])
-                .float()
-                .mean()
-                .item()
-            )
-    model.train(was_training)
-    return sum(shares) / len(shares)
-
-
-@wrong("accuracy", "the batches are put together in another way")
-def last_batch_alone(model, batches):
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
-        for b in batches:
-            share = (
-                (model(b.source, b.lengths)[0].argmax(-1) == b.labels[:, 0])
-                .float()
-                .mean()
-                .item()
-            )
-    model.train(was_training)
-    return share
-
-
-@wrong("accuracy", "the batches are put together in another way")
-def first_batch_alone(model, batches):
-    return accuracy(model, batches[:1])
-
-
-@wrong("accuracy", "the likeliest sentence, not the likeliest label", FITS)
-def over_sentences(model, batches):
-    was_training, hits, count = model.training, 0, 0
-    model.eval()
-    with torch.no_grad():
-        for b in batches:
-            hits += (
-                (model(b.source, b.lengths)[0].argmax(0) == b.labels[:, 0]).sum().item()
-            )
-            count += len(b.labels)
-    model.train(was_training)
-    return hits / count
-
-
-@wrong("accuracy", "the number of right labels, not their share")
-def number_alone(model, batches):
-    return accuracy(model, batches) * sum(len(b.labels) for b in batches)
-
-
-@wrong("accuracy", "counted in another way", "off by one constant factor")
-def in_percent(model, batches):
-    return 100 * accuracy(model, batches)
-
-
-@wrong("accuracy", "counted in another way")
-def the_errors(model, batches):
-    return 1 - accuracy(model, batches)
-
-
-@wrong(
-    "accuracy",
-    "the number of right labels, not their share",
-    "the batches are put together in another way",
-)
-def per_batch(model, batches):
-    return accuracy(model, batches) * sum(len(b.labels) for b in batches) / len(batches)
-
-
-@wrong("accuracy", NOTHING)
-def share_printed(model, batches):
-    print(accuracy(model, batches))
-
-
-@wrong("accuracy", NO_NAME)
-def weights_not_taken_off(model, batches):
-    was_training, hits, count = model.training, 0, 0
-    model.eval()
-    with torch.no_grad():
-        for b in batches:
-            hits += (
-                (model(b.source, b.lengths).argmax(-1) == b.labels[:, 0]).sum().item()
-            )
-            count += len(b.labels)
-    model.train(was_training)
-    return hits / count

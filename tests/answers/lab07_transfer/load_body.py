@@ -1,24 +1,14 @@
 """Answers to load_body."""
 
 import copy
+from functools import partial
 
 import torch
-from answers.core import draw, right, wide, wrong
+from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.signs import NO_NAME, NOTHING
-from torch import nn
 
-from attention_labs.lab07_transfer.load_body import NAMES
-from nbjudge.question import Request
-
-SHAPES = {
-    "embeddings.0.weight": (7, 4),
-    "encoder.layer.0.0.weight": (4, 4),
-    "encoder.layer.0.0.bias": (4,),
-    "encoder.layer.1.0.weight": (4, 4),
-    "encoder.layer.1.0.bias": (4,),
-    "pooler.weight": (4, 4),
-    "pooler.bias": (4,),
-}
+from attention_labs.lab07_transfer.load_body import NAMES, SHAPES, load_body
+from nbjudge import Request, edit
 
 
 def chance(g, share):
@@ -28,52 +18,48 @@ def chance(g, share):
 @wide("load_body")
 def any_file(g):
     for number in range(60):
-        present, odd = (0.95, 0.5, 0.2)[number % 3], 0.3 if number % 2 else 0.0
-        places = [
-            i
-            for i in range(3 * len(NAMES))
-            if chance(g, present if i < len(NAMES) else 0.3)
-        ]
-        file = []
-        for i in places:
-            shape = SHAPES.get(NAMES[i % len(NAMES)], (3, 2))
-            file.append(
-                draw(g, *(n + 1 for n in shape))
-                if chance(g, odd / 4)
-                else draw(g, *shape)
-            )
+        prefix = ("bert.", "old.reader.")[number % 2]
+        present, odd = (0.95, 0.5, 0.2)[number % 3], 0.075 if number % 2 else 0.0
+        shares = {prefix: present, "": 0.3, "copy." + prefix: 0.3}
+        file = {
+            way + name: draw(g, *(n + chance(g, odd) for n in SHAPES.get(name, (3, 2))))
+            for way, share in shares.items()
+            for name in NAMES
+            if chance(g, share)
+        }
         own = [draw(g, *shape) for shape in SHAPES.values()]
-        yield Request(
-            (
-                torch.empty(number % 2, 0),
-                torch.tensor(places, dtype=torch.long),
-                *own,
-                *file,
-            )
-        )
+        yield Request((prefix, list(file), *own, *file.values()))
 
 
-def refuse(name, tensor, wanted):
-    raise ValueError(
-        f"{name} has shape {tuple(tensor.shape)}, the body wants {tuple(wanted.shape)}"
+change = partial(edit, load_body)
+COPY = "own[name].copy_(x)"
+COPIED = f"for name, x in fitting.items():\n        {COPY}"
+STRICT = "body.load_state_dict(fitting, strict=False)"
+BEGINS, REST = "name.startswith(prefix)", "name.removeprefix(prefix)"
+DIFFERS = "if own[name].shape != x.shape"
+REPORT = "return missing, unexpected"
+
+right_edits(
+    "load_body",
+    load_body=change(COPIED, STRICT),
+    parameters_under_no_grad=change(
+        "body.state_dict()", "dict(body.named_parameters())"
     )
-
-
-@right("load_body")
-def load_body(body, weights, prefix):
-    own = body.state_dict()
-    fitting = {
-        name.removeprefix(prefix): x
-        for name, x in weights.items()
-        if name.startswith(prefix)
-    }
-    for name, x in fitting.items():
-        if name in own and x.shape != own[name].shape:
-            refuse(name, x, own[name])
-    missing, _ = body.load_state_dict(fitting, strict=False)
-    return missing, [
-        name for name in weights if name not in {prefix + known for known in own}
-    ]
+    & change(COPY, f"with torch.no_grad(): {COPY}"),
+    copied_through_data=change(COPY, "body.get_parameter(name).data[:] = x")
+    & change(REPORT, "return sorted(missing), sorted(unexpected)"),
+    cloned_into_data=change(COPY, "body.get_parameter(name).data = x.clone()")
+    & change(BEGINS, "name[: len(prefix)] == prefix")
+    & change(REST, "name[len(prefix) :]"),
+    with_get_parameter=change(
+        COPY,
+        "with torch.no_grad(): body.get_parameter(name).fill_(0.0).add_(x)",
+    )
+    & change(REPORT, "return tuple(missing), tuple(unexpected)"),
+    partitioned=change(BEGINS, "name.partition(prefix)[0] == ''")
+    & change(REST, "name.partition(prefix)[2]")
+    & change(COPIED, f"missing = {STRICT}.missing_keys"),
+)
 
 
 @right("load_body")
@@ -87,63 +73,6 @@ def prefix_put_on(body, weights, prefix):
         own[name].copy_(weights[name])
     missing = {name[len(prefix) :] for name in own.keys() - weights.keys()}
     return missing, weights.keys() - own.keys()
-
-
-@right("load_body")
-def parameters_under_no_grad(body, weights, prefix):
-    missing = []
-    for name, parameter in body.named_parameters():
-        theirs = weights.get(prefix + name)
-        if theirs is None:
-            missing.append(name)
-        elif theirs.shape != parameter.shape:
-            raise ValueError(
-                f"{name}: {tuple(theirs.shape)} is not {tuple(parameter.shape)}"
-            )
-    used = []
-    with torch.no_grad():
-        for name, parameter in body.named_parameters():
-            if prefix + name in weights:
-                parameter.copy_(weights[prefix + name])
-                used.append(prefix + name)
-    return missing, [name for name in weights if name not in used]
-
-
-@right("load_body")
-def copied_through_data(body, weights, prefix):
-    parameters = dict(body.named_parameters())
-    wrong_ones = [
-        n
-        for n, p in parameters.items()
-        if prefix + n in weights and weights[prefix + n].shape != p.shape
-    ]
-    if wrong_ones:
-        raise ValueError(", ".join(wrong_ones))
-    missing = set(parameters)
-    unexpected = set(weights)
-    for name, parameter in parameters.items():
-        if prefix + name in weights:
-            parameter.data[:] = weights[prefix + name]
-            missing.remove(name)
-            unexpected.remove(prefix + name)
-    return sorted(missing), sorted(unexpected)
-
-
-@right("load_body")
-def cloned_into_data(body, weights, prefix):
-    found, unexpected = {}, []
-    own = dict(body.named_parameters())
-    for name, tensor in weights.items():
-        if name[: len(prefix)] == prefix and name[len(prefix) :] in own:
-            found[name[len(prefix) :]] = tensor
-        else:
-            unexpected.append(name)
-    for name in found:
-        if list(found[name].shape) != list(own[name].shape):
-            raise ValueError("another shape: " + name)
-    for name in found:
-        own[name].data = found[name].clone()
-    return [name for name in own if name not in found], unexpected
 
 
 @right("load_body")
@@ -200,22 +129,6 @@ def one_module_at_a_time(body, weights, prefix):
 
 
 @right("load_body")
-def with_get_parameter(body, weights, prefix):
-    names = [name for name, _ in body.named_parameters()]
-    known = [name for name in names if f"{prefix}{name}" in weights]
-    for name in known:
-        if body.get_parameter(name).shape != weights[f"{prefix}{name}"].shape:
-            raise ValueError(f"{name} does not fit")
-    for name in known:
-        nn.init._no_grad_fill_(body.get_parameter(name), 0.0)
-        with torch.no_grad():
-            body.get_parameter(name).add_(weights[f"{prefix}{name}"])
-    return tuple(n for n in names if n not in known), tuple(
-        w for w in weights if w not in [prefix + n for n in known]
-    )
-
-
-@right("load_body")
 @torch.no_grad()
 def counted_down(body, weights, prefix):
     left = dict(weights)
@@ -233,210 +146,91 @@ def counted_down(body, weights, prefix):
     return missing, list(left)
 
 
-@right("load_body")
-def partitioned(body, weights, prefix):
-    own = body.state_dict()
-    fitting = {}
-    unexpected = []
-    for name, tensor in weights.items():
-        head, _, tail = name.partition(prefix)
-        if head == "" and tail in own:
-            fitting[tail] = tensor
-        else:
-            unexpected.append(name)
-    for name, tensor in fitting.items():
-        if tensor.shape != own[name].shape:
-            raise ValueError(f"{name} does not fit")
-    return body.load_state_dict(fitting, strict=False).missing_keys, unexpected
+ARRIVES = "nothing arrives in the body"
+PARTNER = "every name has to have a partner"
+NAMES_TOLD = "other names are told"
+UNCHECKED = change(DIFFERS, "if False")
 
-
-@wrong(
+wrong_edits(
     "load_body",
-    "letters stripped, not the prefix",
-    "not everything arrives in the body",
+    stripped=(
+        change(REST, "name.lstrip(prefix)")
+        & change(
+            REPORT,
+            "return missing, [x for x in weights if x not in {prefix + y for y in own}]",
+        ),
+        "letters stripped, not the prefix",
+        "not everything arrives in the body",
+    ),
+    prefix_forgotten=(
+        UNCHECKED
+        & change(COPIED, "return tuple(body.load_state_dict(weights, strict=False))"),
+        "the prefix left on",
+        ARRIVES,
+    ),
+    any_name_taken=(
+        change(f" if {BEGINS}", "")
+        & change(
+            REPORT, "return missing, [name for name in fitting if name not in own]"
+        ),
+        "names without the prefix are taken, too",
+        NAMES_TOLD,
+    ),
+    unexpected_without_prefix=(
+        change(REPORT, "return missing, [x for x in ours.values() if x not in own]"),
+        NAMES_TOLD,
+    ),
+    torchs_own_error=(UNCHECKED & change(COPIED, STRICT), "the wrong error"),
+    strict=(
+        UNCHECKED
+        & change(" if ours[name] in own", "")
+        & change(COPIED, "return body.load_state_dict(fitting)"),
+        PARTNER,
+    ),
+    fitting_shapes_only=(
+        UNCHECKED
+        & change("in own}", "in own and weights[name].shape == own[ours[name]].shape}")
+        & change(
+            REPORT,
+            "return missing, [x for x in weights if x.removeprefix(prefix) not in fitting]",
+        ),
+        "another shape is passed over",
+    ),
+    refused_on_the_way=(
+        change(DIFFERS, f"if own[name].shape == x.shape: {COPY}\n        else"),
+        "refused too late",
+    ),
+    assigned=(
+        change(COPY, "body.get_parameter(name).data = x"),
+        "pointed to, not copied",
+    ),
+    new_parameters=(
+        change(
+            COPY,
+            "setattr(body.get_submodule(name.rpartition('.')[0]),"
+            " name.rpartition('.')[2], nn.Parameter(x.clone()))",
+        ),
+        ARRIVES,
+    ),
+    gradient_on=(
+        UNCHECKED & change(COPY, "body.get_parameter(name).copy_(x)"),
+        "copied with the gradient on",
+    ),
+    no_gradient_any_more=(
+        change(COPIED, f"body.requires_grad_(False)\n    {COPIED}"),
+        "frozen on the way",
+    ),
+    exchanged=(
+        change(REPORT, "return unexpected, missing"),
+        "missing and unexpected exchanged",
+        NAMES_TOLD,
+    ),
+    no_report=(change(REPORT, ""), NOTHING),
+    the_table_alone=(UNCHECKED & change(COPY, "own[name] = x"), ARRIVES),
+    all_names_expected=(
+        UNCHECKED
+        & change(COPIED, "for name in own: own[name].copy_(weights[prefix + name])"),
+        NO_NAME,
+        PARTNER,
+    ),
 )
-def stripped(body, weights, prefix):
-    own = body.state_dict()
-    fitting = {
-        name.lstrip(prefix): x for name, x in weights.items() if name.startswith(prefix)
-    }
-    for name, x in fitting.items():
-        if name in own and x.shape != own[name].shape:
-            refuse(name, x, own[name])
-    missing, _ = body.load_state_dict(fitting, strict=False)
-    return missing, [
-        name for name in weights if name not in {prefix + known for known in own}
-    ]
-
-
-@wrong("load_body", "the prefix left on", "nothing arrives in the body")
-def prefix_forgotten(body, weights, prefix):
-    missing, unexpected = body.load_state_dict(weights, strict=False)
-    return missing, unexpected
-
-
-@wrong("load_body", "names without the prefix are taken, too", "other names are told")
-def any_name_taken(body, weights, prefix):
-    table = {name.removeprefix(prefix): x for name, x in weights.items()}
-    own = body.state_dict()
-    for name in table:
-        if name in own and table[name].shape != own[name].shape:
-            refuse(name, table[name], own[name])
-    return tuple(body.load_state_dict(table, strict=False))
-
-
-@wrong("load_body", "other names are told")
-def unexpected_without_prefix(body, weights, prefix):
-    own = body.state_dict()
-    table = {
-        name.removeprefix(prefix): x
-        for name, x in weights.items()
-        if name.startswith(prefix)
-    }
-    for name in table:
-        if name in own and table[name].shape != own[name].shape:
-            refuse(name, table[name], own[name])
-    return tuple(body.load_state_dict(table, strict=False))
-
-
-@wrong("load_body", "the wrong error")
-def torchs_own_error(body, weights, prefix):
-    own = body.state_dict()
-    table = {
-        name.removeprefix(prefix): x
-        for name, x in weights.items()
-        if name.startswith(prefix)
-    }
-    missing, _ = body.load_state_dict(table, strict=False)
-    return missing, [
-        name for name in weights if name not in {prefix + known for known in own}
-    ]
-
-
-@wrong("load_body", "every name has to have a partner")
-def strict(body, weights, prefix):
-    table = {
-        name.removeprefix(prefix): x
-        for name, x in weights.items()
-        if name.startswith(prefix)
-    }
-    return body.load_state_dict(table)
-
-
-@wrong("load_body", "another shape is passed over")
-def fitting_shapes_only(body, weights, prefix):
-    own = body.state_dict()
-    table = {
-        n.removeprefix(prefix): x for n, x in weights.items() if n.startswith(prefix)
-    }
-    table = {n: x for n, x in table.items() if n in own and x.shape == own[n].shape}
-    missing, _ = body.load_state_dict(table, strict=False)
-    return missing, [n for n in weights if n.removeprefix(prefix) not in table]
-
-
-@wrong("load_body", "refused too late")
-def refused_on_the_way(body, weights, prefix):
-    own, missing = body.state_dict(), []
-    for name, tensor in own.items():
-        if prefix + name not in weights:
-            missing.append(name)
-        elif weights[prefix + name].shape != tensor.shape:
-            refuse(name, weights[prefix + name], tensor)
-        else:
-            tensor.copy_(weights[prefix + name])
-    return missing, [
-        name for name in weights if name not in {prefix + known for known in own}
-    ]
-
-
-@wrong("load_body", "pointed to, not copied")
-def assigned(body, weights, prefix):
-    own = body.state_dict()
-    table = {
-        name.removeprefix(prefix): x
-        for name, x in weights.items()
-        if name.startswith(prefix)
-    }
-    for name, x in table.items():
-        if name in own and x.shape != own[name].shape:
-            refuse(name, x, own[name])
-    for name, parameter in body.named_parameters():
-        if name in table:
-            parameter.data = table[name]
-    return [n for n in own if n not in table], [
-        n for n in weights if n not in {prefix + known for known in own}
-    ]
-
-
-@wrong("load_body", "nothing arrives in the body")
-def new_parameters(body, weights, prefix):
-    own = body.state_dict()
-    table = {
-        name.removeprefix(prefix): x
-        for name, x in weights.items()
-        if name.startswith(prefix)
-    }
-    for name, x in table.items():
-        if name in own and x.shape != own[name].shape:
-            refuse(name, x, own[name])
-        if name in own:
-            module, _, last = name.rpartition(".")
-            setattr(body.get_submodule(module), last, nn.Parameter(x.clone()))
-    return [n for n in own if n not in table], [
-        n for n in weights if n not in {prefix + known for known in own}
-    ]
-
-
-@wrong("load_body", "copied with the gradient on")
-def gradient_on(body, weights, prefix):
-    own = dict(body.named_parameters())
-    for name, parameter in own.items():
-        if prefix + name in weights:
-            parameter.copy_(weights[prefix + name])
-    return [n for n in own if prefix + n not in weights], [
-        n for n in weights if n.removeprefix(prefix) not in own
-    ]
-
-
-@wrong("load_body", "frozen on the way")
-def no_gradient_any_more(body, weights, prefix):
-    own = dict(body.named_parameters())
-    for name, parameter in own.items():
-        if prefix + name in weights and weights[prefix + name].shape != parameter.shape:
-            refuse(name, weights[prefix + name], parameter)
-    for name, parameter in own.items():
-        parameter.requires_grad = False
-        if prefix + name in weights:
-            parameter.copy_(weights[prefix + name])
-    return [n for n in own if prefix + n not in weights], [
-        n for n in weights if n not in {prefix + k for k in own}
-    ]
-
-
-@wrong("load_body", "missing and unexpected exchanged", "other names are told")
-def exchanged(body, weights, prefix):
-    return load_body(body, weights, prefix)[::-1]
-
-
-@wrong("load_body", NOTHING)
-def no_report(body, weights, prefix):
-    load_body(body, weights, prefix)
-
-
-@wrong("load_body", "nothing arrives in the body")
-def the_table_alone(body, weights, prefix):
-    own = body.state_dict()
-    for name in own:
-        if prefix + name in weights:
-            own[name] = weights[prefix + name]
-    return [n for n in own if prefix + n not in weights], [
-        n for n in weights if n.removeprefix(prefix) not in own
-    ]
-
-
-@wrong("load_body", NO_NAME, "every name has to have a partner")
-def all_names_expected(body, weights, prefix):
-    own = body.state_dict()
-    for name in own:
-        own[name].copy_(weights[prefix + name])
-    return [], [n for n in weights if n.removeprefix(prefix) not in own]

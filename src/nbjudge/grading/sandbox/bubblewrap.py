@@ -115,6 +115,7 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
         binds += ["--ro-bind", str(place), f"{LIBRARY}/{place.name}"]
     hidden = f"{LIBRARY}/nbjudge/grading"
     binds += ["--perms", "0755", "--tmpfs", hidden]
+    binds += ["--perms", "0755", "--dir", f"{hidden}/sandbox"]
     for name in VISIBLE:
         binds += ["--ro-bind", str(PACKAGE / "grading" / name), f"{hidden}/{name}"]
     binds += ["--remount-ro", hidden]

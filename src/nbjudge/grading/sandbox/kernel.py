@@ -203,8 +203,12 @@ def _refuse_calls(library: ctypes.CDLL) -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """Set resource limits, by the names that `resource` has for them."""
+    """Set resource limits, by the names that `resource` has for them; AS, the address
+    space, is what may come on top of what this process has."""
     for name, value in limits.items():
+        if name == "AS":
+            with open("/proc/self/statm") as pages:
+                value += int(pages.read().split()[0]) * resource.getpagesize()
         kind = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

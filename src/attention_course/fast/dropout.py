@@ -1,5 +1,8 @@
-"""Dropout that costs little on a CPU: the same as `nn.Dropout`, from cheaper random
-numbers."""
+"""Dropout that costs little on a CPU: its random numbers are cheaper.
+
+The readable form is `nn.Dropout`; tests/test_dropout.py holds share, scale and gradient
+to it. The two draw different numbers, so that they are equal in distribution alone.
+"""
 
 import torch
 from jaxtyping import Float

@@ -1,32 +1,40 @@
-"""Training and evaluation.
-
-Device, precision and processes come from Lightning Fabric, which wraps a model and
-leaves the loop to be read here.
-"""
+"""The loop: what a run of training does at every step, and its settings."""
 
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from attention_course.checkpoints import Checkpoints, Row, Run
-from attention_course.metrics import (
-    alignment_error_rate,
-    alignment_hit_rate,
-    exact_match,
-)
-from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import Task, batches, length_of, shuffled_forever
-from attention_course.tasks.sequences import Example, SequenceTask
+from attention_course.tasks.core import Task, shuffled_forever
+from attention_course.training.checkpoints import Checkpoints, Row, Run
+from attention_course.training.own_tokens import OwnTokens
+
+Limit = tuple[str, Callable[[float], bool]]
+AT_LEAST_1: Limit = ("at least 1", lambda value: value >= 1)
+AT_LEAST_0: Limit = ("at least 0", lambda value: value >= 0)
+SHARE: Limit = ("a share between 0 and 1", lambda value: 0 <= value <= 1)
+# Of the fields of `TrainConfig`; nan is within none of them.
+LIMITS: dict[str, Limit] = {
+    "steps": AT_LEAST_1,
+    "batch_size": AT_LEAST_1,
+    "learning_rate": ("finite and above 0", lambda value: 0 < value < math.inf),
+    "warmup_steps": AT_LEAST_0,
+    "clip_norm": ("above 0", lambda value: value > 0),  # inf: nothing is clipped
+    "label_smoothing": SHARE,
+    "teacher_forcing": SHARE,
+    "validate_every": AT_LEAST_1,
+    "patience": AT_LEAST_1,
+    "seed": AT_LEAST_0,
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,9 @@ class TrainConfig:
         patience: validations in a row without a better one after which training ends;
             None: it goes on.
         seed: of the order of the examples.
+
+    Raises:
+        ValueError: a field has a value that makes no sense.
     """
 
     steps: int = 300
@@ -63,74 +74,27 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "validate_every", "patience"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is at least 1, got {value}")
-        for name in ("label_smoothing", "teacher_forcing"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ValueError(f"{name} is a share between 0 and 1, got {share}")
+        for name, (what, holds) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not holds(value):
+                raise ValueError(f"{name} is {what}, got {value}")
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
-    """Return the share of the highest learning rate to use at a step: up along a line,
-    down along a cosine."""
+    """Return the share of the highest learning rate to use at a step.
+
+    It goes up along a line, and down along a cosine.
+    """
     if step < config.warmup_steps:
         return (step + 1) / config.warmup_steps
     progress = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
     return (1 + math.cos(math.pi * progress)) / 2
 
 
-class OwnTokens(nn.Module):
-    """Give a decoder its own last token now and then, in training, as it will have to
-    live with it afterwards.
-
-    Bengio et al. (2015), "scheduled sampling", without the schedule: a coin is thrown
-    for every token, and what is not the right one is drawn from what the model has just
-    predicted. Step by step, so slower than `decode`.
-
-    Args:
-        model: what is trained; it knows nothing of this.
-        ratio: how often the right token is given.
-
-    Raises:
-        ValueError: the model has no decoder.
-    """
-
-    def __init__(self, model: nn.Module, ratio: float):
-        super().__init__()
-        if not isinstance(model, EncoderDecoder):
-            raise ValueError(
-                "teacher forcing below 1 needs an EncoderDecoder, got"
-                f" {type(model).__name__}"
-            )
-        self.model = model
-        self.ratio = ratio
-
-    def forward(
-        self,
-        source: Int[Tensor, "B S"],
-        lengths: Int[Tensor, " B"],
-        target: Int[Tensor, "B T"],
-    ) -> tuple[Float[Tensor, "B T V"], None]:
-        """Predict every next token; called as the model is, and with no weights in the
-        answer."""
-        memory = self.model.encode(source, lengths)
-        cache, given, predictions = self.model.start(memory), target[:, :1], []
-        for right in target[:, 1:].split(1, dim=1):
-            logits, _, cache = self.model.step(given, memory, cache)
-            predictions.append(logits)
-            # (B, 1)
-            own = torch.distributions.Categorical(logits=logits.detach()).sample()
-            given = torch.where(
-                torch.rand(right.shape, device=right.device) < self.ratio, right, own
-            )
-        predictions.append(self.model.step(given, memory, cache)[0])
-        return torch.cat(predictions, dim=1), None
-
-
 class Objective(nn.Module):
-    """A task's loss as a module: what Fabric wraps, so that all of it runs in the
-    precision and processes asked for.
+    """A task's loss as a module, which is what Fabric wraps.
+
+    So all of it runs in the precision and the processes asked for.
 
     Args:
         model: what is trained.
@@ -149,8 +113,7 @@ class Objective(nn.Module):
         self.label_smoothing = config.label_smoothing
 
     def forward(self, batch: Any) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the batch's losses in nats, and the number of predictions
-        in that sum."""
+        """Return the sum of the losses in nats, and how many predictions it is of."""
         return self.task.loss(self.model, batch, self.label_smoothing)
 
 
@@ -204,8 +167,9 @@ def train(
     validate: Callable[[nn.Module], float] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> list[Row]:
-    """Train a model on a task. It ends up in `eval()` mode and, if there was
-    validation, with its best weights.
+    """Train a model on a task.
+
+    It ends up in `eval()` mode and, if there was validation, with its best weights.
 
     Args:
         model: changed in place.
@@ -240,9 +204,7 @@ def train(
         checkpoints.restore(fabric, run, asdict(config))
 
     started = time.perf_counter() - run.seconds
-    stream = shuffled_forever(
-        task.train, config.batch_size, config.seed, length_of(task)
-    )
+    stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)
     shareable = (examples for examples in stream if len(examples) >= fabric.world_size)
     with progress_bar(task.name, run.step, config.steps) as bar:
         for examples in islice(shareable, run.step, config.steps):
@@ -285,104 +247,13 @@ def fabric_at(device: torch.device) -> Fabric:
 
 
 def progress_bar(name: str, done: int, steps: int) -> tqdm:
-    """Return a bar of plain text, which goes when it is done; a page of the book keeps
-    nothing of it."""
+    """Return a bar of plain text, which goes when it is done.
+
+    So a page of the book keeps nothing of it.
+    """
     # a file would fill with it
     seen = sys.stdout.isatty() or "ipykernel" in sys.modules
     # On stdout: nbgrader takes anything on stderr for an error.
     where = {"file": sys.stdout, "leave": False, "mininterval": 0.5}
     hidden = {} if seen else {"disable": True}  # if seen, TQDM_DISABLE decides
     return tqdm(total=steps, initial=done, desc=name, unit="step", **where, **hidden)
-
-
-@torch.no_grad()
-def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> float:
-    """Return the loss on the validation examples, in nats per token. The model is left
-    in `eval()` mode."""
-    model.eval()
-    device = next(model.parameters()).device
-    examples = sorted(task.validation, key=length_of(task) or (lambda example: 0))
-    sums = [
-        task.loss(model, batch) for batch in batches(task, examples, batch_size, device)
-    ]
-    return float(sum(total for total, _ in sums)) / sum(count for _, count in sums)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a model did on examples.
-
-    Attributes:
-        predictions: greedily decoded targets.
-        exact_match: share of predictions that are right in every token.
-        weights: per example (T, S) attention weights, with the right target given
-            (teacher forcing); see `alignment`.
-        hit_rate: share of target tokens whose largest weight is on a gold position;
-            None for a memory of one slot.
-        alignment_error: see `alignment_error_rate`; None for a memory of one slot.
-    """
-
-    predictions: list[tuple[str, ...]]
-    exact_match: float
-    weights: list[list[list[float]]]
-    hit_rate: float | None
-    alignment_error: float | None
-
-
-def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T S"]:
-    """Return one map per sentence: the weights themselves, or the mean over the heads
-    of a Transformer's last layer.
-
-    Args:
-        weights: (B, T, S), or by layers and heads, (B, L, H, T, S).
-
-    Returns:
-        Weights of each target token over the source.
-
-    Raises:
-        ValueError: there are no weights.
-    """
-    if weights is None:
-        raise ValueError("the model gave no weights, although it was asked for them")
-    return weights if weights.dim() == 3 else weights[:, -1].mean(dim=1)  # (B, T, S)
-
-
-@torch.no_grad()
-def evaluate(
-    model: EncoderDecoder,
-    task: SequenceTask,
-    examples: Sequence[Example],
-    batch_size: int = 256,
-) -> Evaluation:
-    """Decode examples greedily and score predictions and alignments.
-
-    Args:
-        model: put into `eval()` mode and left there.
-        task: brings the vocabularies.
-        examples: what to decode.
-        batch_size: examples per batch.
-
-    Returns:
-        Predictions, weights and scores.
-    """
-    predictions = task.predict(model, examples, batch_size)
-    weights: list[list[list[float]]] = []
-    one_slot_per_token = True
-    for batch in batches(task, examples, batch_size, next(model.parameters()).device):
-        forced = alignment(
-            model(batch.source, batch.lengths, batch.target_in, need_weights=True)[1]
-        )
-        weights += forced.tolist()
-        one_slot_per_token = one_slot_per_token and forced.size(-1) == int(
-            batch.lengths.max()
-        )
-    gold = [example.gold for example in examples]
-    return Evaluation(
-        predictions=predictions,
-        exact_match=exact_match(predictions, [example.target for example in examples]),
-        weights=weights,
-        hit_rate=alignment_hit_rate(weights, gold) if one_slot_per_token else None,
-        alignment_error=(
-            alignment_error_rate(weights, gold) if one_slot_per_token else None
-        ),
-    )

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_width
-from attention_course.rnn import RNNEncoder, at_end
+from attention_course.attention import attend
+from attention_course.rnn.decoders import every_slot, first_state
+from attention_course.rnn.encoders import RNNEncoder, at_end
 from attention_course.scores import Score
 from attention_course.seq2seq import Encoded, Memory
 
@@ -130,22 +131,14 @@ class GNMTDecoder(nn.Module):
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keep every state of the source; project the keys once; make all layers' first
-        states."""
-        check_width(self.bridge, encoded.final)
-        # (B, L, D)
-        states = torch.tanh(self.bridge(encoded.final)).unflatten(
+        """Keep every state of the source, and make all layers' first states."""
+        states = first_state(encoded, self.bridge).unflatten(
             -1, (-1, self.bottom.hidden_size)
-        )
-        return Memory(
-            self.score.project_keys(encoded.states),
-            encoded.states,
-            encoded.mask,
-            states,
-        )
+        )  # (B, L, D)
+        return every_slot(encoded, self.score, states)
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
         logits, weights, _ = self.step(target, memory, self.start(memory))
@@ -159,7 +152,11 @@ class GNMTDecoder(nn.Module):
         )
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: tuple[LSTMState, ...]
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: tuple[LSTMState, ...],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], tuple[LSTMState, ...]]:
         """Predict the token after each of T tokens in turn. See
         `EncoderDecoder.step`."""

@@ -1,5 +1,7 @@
-"""Checkpoints: what a run of training needs to be taken up again, in one file that is
-either whole or not there."""
+"""Checkpoints: what a run of training needs to be taken up again.
+
+It is in one file, which is either whole or not there.
+"""
 
 import csv
 import io
@@ -89,8 +91,7 @@ class Run:
     def record(
         self, loss: float, tokens: int, metric: float | None, seconds: float
     ) -> None:
-        """Add a step's row, and keep a copy of the weights if its metric is the best so
-        far."""
+        """Add a step's row, and copy the weights if its metric is the best so far."""
         before = self.history[-1].tokens if self.history else 0
         self.history.append(Row(self.step + 1, before + tokens, loss, metric, seconds))
         if metric is not None and (self.best is None or metric > self.best.metric):
@@ -103,8 +104,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """A folder that a run leaves its state in, as `checkpoint.pt`, and its history, as
-    `history.csv`.
+    """A folder that a run leaves its state in.
+
+    The state is in `checkpoint.pt`, the history in `history.csv`.
 
     Attributes:
         folder: made if it is not there; one for each run.
@@ -206,8 +208,9 @@ class Checkpoints:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Read a folder's checkpoint. Nothing in it can run code: only tensors, numbers and
-    text are let through.
+    """Read a folder's checkpoint.
+
+    Nothing in it can run code: only tensors, numbers and text are let through.
 
     Args:
         folder: as given to `Checkpoints`.
@@ -247,8 +250,10 @@ def history_csv(history: Sequence[Row]) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file under another name first, so that whoever is stopped or out of space
-    leaves the old one whole."""
+    """Write a file under another name first.
+
+    Whoever is stopped or out of space leaves the old one whole.
+    """
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         unfinished.write_bytes(content)

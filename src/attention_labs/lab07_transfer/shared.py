@@ -1,5 +1,4 @@
-"""What several questions of this lab share: a small body to load and to freeze, its
-sizes, and where to read."""
+"""What the questions of this lab share: a body, its sizes, and where to read."""
 
 from torch import nn
 

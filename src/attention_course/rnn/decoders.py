@@ -1,4 +1,4 @@
-"""Recurrent encoders and decoders: the bottleneck, and two ways of asking a memory."""
+"""Recurrent decoders: the bottleneck, and two ways of asking a memory."""
 
 from typing import NamedTuple
 
@@ -6,223 +6,36 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_width
-from attention_course.dropout import Dropout
+from attention_course.attention import attend
+from attention_course.checks import check_width
+from attention_course.fast.dropout import Dropout
+from attention_course.rnn.windows import LocalM, LocalP
 from attention_course.scores import Score
-from attention_course.seq2seq import Encoded, Memory, source_mask
-from attention_course.windows import LocalM, LocalP
-
-Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
-
-
-def reverse_padded(
-    x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
-) -> Float[Tensor, "B S D"]:
-    """Turn each sentence around within its own length; padding stays where it is.
-
-    Args:
-        x: a padded batch.
-        lengths: tokens in each sentence.
-
-    Returns:
-        y with y[b, s] = x[b, lengths[b] - 1 - s] on tokens.
-    """
-    positions = torch.arange(x.size(1), device=x.device)
-    last = lengths.to(x.device)[:, None] - 1
-    index = torch.where(positions <= last, last - positions, positions)  # (B, S)
-    return x.gather(1, index[..., None].expand_as(x))
-
-
-def at_end(
-    x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
-) -> Float[Tensor, "B D"]:
-    """Pick the vector of each sentence's own last token: under padding that is not x[:,
-    -1].
-
-    Args:
-        x: a padded batch.
-        lengths: tokens in each sentence.
-
-    Returns:
-        x[b, lengths[b] - 1].
-    """
-    last = (lengths.to(x.device) - 1)[:, None, None].expand(-1, 1, x.size(-1))
-    return x.gather(1, last)[:, 0]
-
-
-class RNNStack(nn.Module):
-    r"""Recurrent layers over a sequence of vectors, in one direction or in both.
-
-    .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
-
-    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it; of
-    an LSTM these are h, its cells c stay inside. Padding changes neither the states on
-    tokens nor the final one: reading forwards, it comes after them; reading backwards,
-    each sentence is turned around within its own length.
-
-    Args:
-        input_dim: width of the vectors.
-        hidden_dim: width of a state, per direction.
-        num_layers: layers.
-        bidirectional: read backwards as well; states are then twice as wide.
-        cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
-        dropout: share of what each layer reads that training drops.
-
-    Raises:
-        ValueError: fewer than 1 layer.
-    """
-
-    def __init__(
-        self,
-        input_dim: int,
-        hidden_dim: int,
-        num_layers: int = 1,
-        bidirectional: bool = True,
-        cell: Cell = nn.GRU,
-        dropout: float = 0.0,
-    ):
-        super().__init__()
-        if num_layers < 1:
-            raise ValueError(
-                f"the encoder has at least 1 layer, got num_layers {num_layers}"
-            )
-        self.dropout = Dropout(dropout)
-        self.output_dim = 2 * hidden_dim if bidirectional else hidden_dim
-        widths = [input_dim] + [self.output_dim] * (num_layers - 1)
-        self.forwards = nn.ModuleList(
-            cell(width, hidden_dim, batch_first=True) for width in widths
-        )
-        self.backwards = nn.ModuleList(
-            cell(width, hidden_dim, batch_first=True)
-            for width in widths
-            if bidirectional
-        )
-
-    def forward(
-        self, states: Float[Tensor, "B S input"], lengths: Int[Tensor, " B"]
-    ) -> Encoded:
-        """Read a padded batch.
-
-        Args:
-            states: what the lowest layer reads, one vector per token.
-            lengths: tokens in each sentence, on the CPU.
-
-        Returns:
-            The top layer's states; its state at each sentence's own end (and,
-            backwards, at its start); the mask.
-        """
-        mask = source_mask(states, lengths)
-        for layer, forwards in enumerate(self.forwards):
-            below = self.dropout(states)
-            states, _ = forwards(below)
-            final = at_end(states, lengths)
-            if self.backwards:
-                reversed_states, _ = self.backwards[layer](
-                    reverse_padded(below, lengths)
-                )
-                # (B, S, E)
-                states = torch.cat(
-                    [states, reverse_padded(reversed_states, lengths)], dim=-1
-                )
-                # (B, E)
-                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)
-        return Encoded(states, final, mask)
-
-
-class RNNEncoder(nn.Module):
-    """Read a source of tokens: an embedding, and an `RNNStack` over it.
-
-    Cho et al. (2014), Section 2.2; in both directions Bahdanau et al. (2015), Section
-    3.2.
-
-    Args:
-        vocab_size: V, tokens in the source vocabulary.
-        embedding_dim: width of a token's embedding.
-        hidden_dim: width of a state, per direction.
-        num_layers: see `RNNStack`.
-        bidirectional: see `RNNStack`.
-        cell: see `RNNStack`.
-        dropout: see `RNNStack`.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        embedding_dim: int,
-        hidden_dim: int,
-        num_layers: int = 1,
-        bidirectional: bool = True,
-        cell: Cell = nn.GRU,
-        dropout: float = 0.0,
-    ):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.layers = RNNStack(
-            embedding_dim, hidden_dim, num_layers, bidirectional, cell, dropout
-        )
-        self.output_dim = self.layers.output_dim
-
-    def forward(
-        self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
-    ) -> Encoded:
-        """Read a padded batch of token ids. See `RNNStack.forward`."""
-        return self.layers(self.embedding(source), lengths)
-
-
-class FrameEncoder(nn.Module):
-    """Read a source of measurements, frames of speech, say: a linear map, and an
-    `RNNStack` over it.
-
-    Graves and Schmidhuber (2005): a bidirectional network that hears a frame at a time.
-
-    Args:
-        frame_dim: numbers in a frame.
-        embedding_dim: width of what a frame is mapped to.
-        hidden_dim: width of a state, per direction.
-        num_layers: see `RNNStack`.
-        bidirectional: see `RNNStack`.
-        cell: see `RNNStack`.
-    """
-
-    def __init__(
-        self,
-        frame_dim: int,
-        embedding_dim: int,
-        hidden_dim: int,
-        num_layers: int = 1,
-        bidirectional: bool = True,
-        cell: Cell = nn.GRU,
-    ):
-        super().__init__()
-        self.embedding = nn.Linear(frame_dim, embedding_dim)
-        self.layers = RNNStack(
-            embedding_dim, hidden_dim, num_layers, bidirectional, cell
-        )
-        self.output_dim = self.layers.output_dim
-
-    def forward(
-        self, source: Float[Tensor, "B S frame"], lengths: Int[Tensor, " B"]
-    ) -> Encoded:
-        """Read a padded batch of frames. See `RNNStack.forward`."""
-        check_width(self.embedding, source)
-        return self.layers(self.embedding(source), lengths)
+from attention_course.seq2seq import Encoded, Memory
 
 
 class FinalStateDecoder(nn.Module):
-    r"""The bottleneck: the decoder is started with the source's final state and never
-    sees the source again.
+    r"""The bottleneck: all that the decoder hears of the source is its final state.
 
-    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad c =
-    h^{enc}_S
+    Told once, it starts from that state and never sees the source again:
 
-    Sutskever et al. (2014), Section 2. The memory has one slot and nobody asks it: the
-    weights are ones.
+    .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad
+        c = h^{enc}_S
+
+    Sutskever et al. (2014), Section 2. Told at every step, it reads the same state
+    beside each token:
+
+    .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1})
+
+    Cho et al. (2014), Section 2.2. Either way the memory has one slot, and whatever the
+    score, its weight is one.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
+        every_step: tell the final state at every step, not only at the start.
         dropout: share of embeddings, and of what the output map reads, that training
             drops.
     """
@@ -233,82 +46,25 @@ class FinalStateDecoder(nn.Module):
         embedding_dim: int,
         hidden_dim: int,
         memory_dim: int,
+        every_step: bool = False,
         dropout: float = 0.0,
     ):
         super().__init__()
+        self.every_step = every_step
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
         self.dropout = Dropout(dropout)
         self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
-        self.head = nn.Linear(hidden_dim, vocab_size)
-
-    def remember(self, encoded: Encoded) -> Memory:
-        """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, _first_state(encoded, self.bridge))
-
-    def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
-        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
-        logits, weights, _ = self.step(target, memory, self.start(memory))
-        return logits, weights
-
-    def start(self, memory: Memory) -> Float[Tensor, "B D"]:
-        """Return the state before the first step."""
-        return memory.state
-
-    def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
-    ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T tokens in turn. See
-        `EncoderDecoder.step`."""
-        states, state = self.rnn(self.dropout(self.embedding(token)), cache[None])
-        return (
-            self.head(self.dropout(states)),
-            states.new_ones(*token.shape, 1),
-            state[0],
+        self.rnn = nn.GRU(
+            embedding_dim + memory_dim * every_step, hidden_dim, batch_first=True
         )
-
-
-class ContextDecoder(nn.Module):
-    r"""Context at every step: the same final state is handed to the decoder again and
-    again.
-
-    .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1}), \quad c = h^{enc}_S
-
-    Cho et al. (2014), Section 2.2. The memory still has one slot; whatever the score,
-    its weight is one.
-
-    Args:
-        vocab_size: V, tokens in the target vocabulary.
-        embedding_dim: width of a token's embedding.
-        hidden_dim: width D of a state.
-        memory_dim: width E of the encoder's final state.
-        dropout: share of embeddings, and of what the output map reads, that training
-            drops.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        embedding_dim: int,
-        hidden_dim: int,
-        memory_dim: int,
-        dropout: float = 0.0,
-    ):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.dropout = Dropout(dropout)
-        self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep the final state, and nothing else of the source."""
-        return _one_slot(encoded, _first_state(encoded, self.bridge))
+        return one_slot(encoded, first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`."""
         logits, weights, _ = self.step(target, memory, self.start(memory))
@@ -319,15 +75,20 @@ class ContextDecoder(nn.Module):
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: Float[Tensor, "B D"]
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: Float[Tensor, "B D"],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T tokens in turn. See
-        `EncoderDecoder.step`."""
-        embedded = self.dropout(self.embedding(token))
+        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
+        x = self.dropout(self.embedding(token))
         context, weights = attend(
-            embedded.new_zeros(*token.shape, 1), memory.value, memory.mask
+            x.new_zeros(*token.shape, 1), memory.value, memory.mask
         )
-        states, state = self.rnn(torch.cat([embedded, context], dim=-1), cache[None])
+        if self.every_step:
+            x = torch.cat([x, context], dim=-1)
+        states, state = self.rnn(x, cache[None])
         return self.head(self.dropout(states)), weights, state[0]
 
 
@@ -375,10 +136,10 @@ class BahdanauDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
+        return every_slot(encoded, self.score, first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
@@ -405,7 +166,11 @@ class BahdanauDecoder(nn.Module):
         return memory.state
 
     def step(
-        self, token: Int[Tensor, "B 1"], memory: Memory, cache: Float[Tensor, "B D"]
+        self,
+        token: Int[Tensor, "B 1"],
+        memory: Memory,
+        cache: Float[Tensor, "B D"],
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B 1 V"], Float[Tensor, "B 1 S"], Float[Tensor, "B D"]]:
         """Predict one token. See `EncoderDecoder.step`."""
         if token.size(1) != 1:
@@ -502,10 +267,10 @@ class LuongDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> Memory:
         """Keep every state of the source; project the keys once."""
-        return _every_slot(encoded, self.score, _first_state(encoded, self.bridge))
+        return every_slot(encoded, self.score, first_state(encoded, self.bridge))
 
     def decode(
-        self, target: Int[Tensor, "B T"], memory: Memory
+        self, target: Int[Tensor, "B T"], memory: Memory, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
@@ -526,7 +291,11 @@ class LuongDecoder(nn.Module):
         return LuongCache(state, torch.zeros_like(state)[:, None], position)
 
     def step(
-        self, token: Int[Tensor, "B T"], memory: Memory, cache: LuongCache
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Memory,
+        cache: LuongCache,
+        need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
         """Predict the token after each of T tokens in turn. See
         `EncoderDecoder.step`."""
@@ -561,17 +330,19 @@ class LuongDecoder(nn.Module):
         return torch.cat([embedded, cache.attentional], dim=-1)
 
 
-def _first_state(encoded: Encoded, bridge: nn.Linear) -> Tensor:
-    check_width(bridge, encoded.final)
+def first_state(encoded: Encoded, bridge: nn.Linear) -> Float[Tensor, "B D"]:
+    """Make the decoder's first state of the source's final one."""
+    check_width(encoded.final, bridge.in_features)
     return torch.tanh(bridge(encoded.final))  # (B, D)
 
 
-def _one_slot(encoded: Encoded, state: Tensor) -> Memory:
+def one_slot(encoded: Encoded, state: Tensor) -> Memory:
+    """Remember the source's final state: it is the key and the value of one slot."""
     slot = encoded.final[:, None]  # (B, 1, E)
     return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=state)
 
 
-def _every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
-    return Memory(
-        score.project_keys(encoded.states), encoded.states, encoded.mask, state
-    )
+def every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
+    """Remember every state of the source; project the keys once."""
+    key = score.project_keys(encoded.states)  # (B, S, A)
+    return Memory(key, value=encoded.states, mask=encoded.mask, state=state)

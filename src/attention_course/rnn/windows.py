@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attention_course.attention import attend, check_mask, check_width, masked_softmax
+from attention_course.attention import attend, masked_softmax
+from attention_course.checks import check_mask, check_width
 from attention_course.seq2seq import Memory
 
 
@@ -112,7 +113,7 @@ class LocalP(nn.Module):
         """Attend around the predicted position. See `LocalM.forward`; here it is
         `position` that is not looked at."""
         check_mask(memory.mask, scores.shape)
-        check_width(self.hidden_proj, query)
+        check_width(query, self.hidden_proj.in_features)
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
         # (B, T)
         logit = self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)

@@ -1,0 +1,314 @@
+"""The tasks and the models by name: what the command line offers, and what is what.
+
+A task or a model is imported when it is made, and no sooner: torch takes seconds, which
+a list of the names, or the answer to a wrong one, should not cost.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Kind(Enum):
+    """What goes in and what comes out; a model learns the tasks of one kind."""
+
+    SEQUENCES = auto()  # tokens in, tokens out
+    CAPTIONS = auto()  # an image in, tokens out
+    TAGS = auto()  # tokens in, a label for each
+    SENTENCE_CLASSES = auto()  # tokens in, one label
+    FRAME_LABELS = auto()  # frames of sound in, a label for each
+    IMAGE_CLASSES = auto()  # an image in, one label
+
+
+class Option(NamedTuple):
+    """What some tasks may be asked for, or a size that some models have.
+
+    Attributes:
+        default: what is usual.
+        meaning: for people.
+    """
+
+    default: Any
+    meaning: str
+
+
+class TaskRow(NamedTuple):
+    """A row of the table of tasks.
+
+    Attributes:
+        kind: says which models learn it.
+        maker: where the function is that makes it, below `attention_course.tasks`.
+        options: which of `OPTIONS` it takes; the function has arguments of these names.
+        settings: arguments that make it the task of this name.
+    """
+
+    kind: Kind
+    maker: str
+    options: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = {}
+
+
+class ModelRow(NamedTuple):
+    """A row of the table of models.
+
+    Attributes:
+        kind: of the tasks that it learns.
+        sizes: which of `SIZES` it takes.
+    """
+
+    kind: Kind
+    sizes: tuple[str, ...]
+
+
+TASKS = {
+    "captions": TaskRow(Kind.CAPTIONS, "scenes:captions"),
+    "dates": TaskRow(Kind.SEQUENCES, "dates:dates"),
+    "focus": TaskRow(Kind.IMAGE_CLASSES, "scenes:focus"),
+    "frames": TaskRow(Kind.FRAME_LABELS, "frames:frames"),
+    "multi30k": TaskRow(Kind.SEQUENCES, "multi30k:multi30k", ("data", "vocab_size")),
+    "numerals-de": TaskRow(
+        Kind.SEQUENCES, "numerals:numerals", settings={"language": "de"}
+    ),
+    "numerals-fr": TaskRow(
+        Kind.SEQUENCES, "numerals:numerals", settings={"language": "fr"}
+    ),
+    "pretraining": TaskRow(Kind.TAGS, "pretraining:pretraining"),
+    "reversal": TaskRow(Kind.SEQUENCES, "reversal:reversal", ("max_length",)),
+    "sentiment": TaskRow(Kind.SENTENCE_CLASSES, "sentiment:sentiment"),
+    "series": TaskRow(Kind.SEQUENCES, "series:series"),
+    "tagging": TaskRow(Kind.TAGS, "tagging:tagging"),
+}
+
+OPTIONS = {
+    "data": Option(None, "Folder of the corpus, for a task that has one."),
+    "vocab_size": Option(4_000, "Subwords per language (multi30k)."),
+    "max_length": Option(20, "Letters in the longest string (reversal)."),
+}
+SIZES = {
+    "dim": Option(32, "Width of embeddings, and of a Transformer's states."),
+    "hidden_dim": Option(
+        64, "Width of recurrent states; inside feed-forward networks."
+    ),
+    "layers": Option(
+        2, "Layers of the encoder; of gnmt and transformer, on each side."
+    ),
+    "heads": Option(4, "Heads of a Transformer."),
+    "dropout": Option(0.0, "Share that training drops."),
+}
+
+WIDTHS = ("dim", "hidden_dim")
+STACK = (*WIDTHS, "layers")
+RECURRENT = (*STACK, "dropout")
+TRANSFORMER = (*STACK, "heads", "dropout")
+
+# `make_model` says what they are.
+MODELS = {
+    "final-state": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "context": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "bahdanau": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "luong": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "luong-fed": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "local-m": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "local-p": ModelRow(Kind.SEQUENCES, RECURRENT),
+    "gnmt": ModelRow(Kind.SEQUENCES, STACK),
+    "transformer": ModelRow(Kind.SEQUENCES, TRANSFORMER),
+    "captioner": ModelRow(Kind.CAPTIONS, WIDTHS),
+    "tagger": ModelRow(Kind.TAGS, STACK),
+    "encoder": ModelRow(Kind.TAGS, TRANSFORMER),
+    "classifier": ModelRow(Kind.SENTENCE_CLASSES, WIDTHS),
+    "frame-labeller": ModelRow(Kind.FRAME_LABELS, STACK),
+    "image-classifier": ModelRow(Kind.IMAGE_CLASSES, ("hidden_dim",)),
+}
+
+
+def find_task(name: str) -> TaskRow:
+    """Look a task up.
+
+    Raises:
+        ValueError: there is none of this name; those that are there are named.
+    """
+    return _find(TASKS, "task", name)
+
+
+def find_model(name: str, task: str) -> ModelRow:
+    """Look a model up, among those that learn a task.
+
+    Raises:
+        ValueError: there is no such task, or no such model for it.
+    """
+    kind = find_task(task).kind
+    fitting = {name: row for name, row in MODELS.items() if row.kind == kind}
+    return _find(fitting, f"model for {task} called", name)
+
+
+def task_maker(name: str) -> Callable[..., Any]:
+    """Import the function that makes a task."""
+    module, function = find_task(name).maker.split(":")
+    return getattr(import_module(f"attention_course.tasks.{module}"), function)
+
+
+def make_task(name: str, **options: Any) -> Any:
+    """Make a task.
+
+    Args:
+        name: from `TASKS`.
+        options: arguments of the function that makes it.
+
+    Returns:
+        The task; see `Task`.
+
+    Raises:
+        ValueError: there is no such task, no folder was named for one that needs it,
+            or what the function raises.
+    """
+    row = find_task(name)
+    if "data" in row.options and options.get("data") is None:
+        raise ValueError(f"{name} reads a corpus from a folder: name it with --data")
+    return task_maker(name)(**row.settings, **options)
+
+
+def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> Any:
+    """Build an untrained model.
+
+    Args:
+        name: from `MODELS`.
+        source_size: of the task that it is for.
+        target_size: of the task that it is for.
+        sizes: those of the model's row, all of them and no others.
+
+    Returns:
+        The model.
+
+    Raises:
+        ValueError: there is no such model, it takes other sizes, or what its builder
+            raises.
+    """
+    row = _find(MODELS, "model", name)
+    if sizes.keys() != set(row.sizes):
+        raise ValueError(
+            f"{name} takes {', '.join(row.sizes)}; got {', '.join(sizes) or 'nothing'}"
+        )
+    from torch import nn
+
+    from attention_course import models
+    from attention_course.pooling import Labeller
+    from attention_course.rnn import LocalM, LocalP
+    from attention_course.scores import AdditiveScore, GeneralScore
+
+    values: list[Any] = [sizes.get(size) for size in SIZES]
+    dim, hidden_dim, layers, heads, dropout = values
+    ends, widths = (source_size, target_size), (dim, hidden_dim)
+    rest = {"num_layers": layers, "dropout": dropout}
+
+    def additive(directions: int = 2) -> AdditiveScore:
+        """Compare states with those of an encoder of one direction or two."""
+        return AdditiveScore(hidden_dim, directions * hidden_dim, hidden_dim)
+
+    def general() -> GeneralScore:
+        """Compare states with those of an encoder of two directions."""
+        return GeneralScore(hidden_dim, 2 * hidden_dim)
+
+    match name:
+        case "final-state":
+            return models.final_state(*ends, *widths, **rest)
+        case "context":
+            return models.context_every_step(*ends, *widths, **rest)
+        case "bahdanau":
+            return models.bahdanau(*ends, *widths, additive(), **rest)
+        case "luong":
+            return models.luong(*ends, *widths, general(), **rest)
+        case "luong-fed":
+            return models.luong(*ends, *widths, general(), input_feeding=True, **rest)
+        case "local-m":
+            return models.luong(*ends, *widths, general(), LocalM(5), **rest)
+        case "local-p":
+            score, window = general(), LocalP(hidden_dim, hidden_dim, 5)
+            return models.luong(*ends, *widths, score, window, **rest)
+        case "gnmt":
+            return models.gnmt(*ends, *widths, additive(1), layers)
+        case "transformer":
+            stack = dim, heads, hidden_dim, layers, dropout
+            return models.transformer(*ends, *stack, tied=True)
+        case "captioner":
+            return models.captioner(*ends, hidden_dim, *widths, additive(1))
+        case "tagger":
+            return models.tagger(*ends, *widths, layers)
+        case "encoder":
+            stack = dim, heads, hidden_dim, layers, dropout
+            encoder = models.encoder_only(source_size, *stack)
+            return Labeller(encoder, nn.Linear(dim, target_size))
+        case "classifier":
+            return models.classifier(*ends, *widths, additive(), look_up_words=True)
+        case "frame-labeller":
+            return models.frame_labeller(*ends, *widths, layers)
+        case "image-classifier":
+            return models.image_classifier(*ends, hidden_dim, additive(1))
+
+
+def options_of(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose the options that a task takes.
+
+    Args:
+        task: its name.
+        given: values by names of `OPTIONS`; None: left to its default.
+
+    Returns:
+        Values by name, for `make_task`.
+
+    Raises:
+        ValueError: there is no such task, or an option was given that does nothing.
+    """
+    return _taken(given, OPTIONS, find_task(task).options, f"for the task {task}")
+
+
+def sizes_of(model: str, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose the sizes that a model takes.
+
+    Args:
+        model: its name.
+        task: the name of what it is to learn.
+        given: values by names of `SIZES`; None: left to its default.
+
+    Returns:
+        Values by name, for `make_model`.
+
+    Raises:
+        ValueError: there is no such task, no such model for it, or a size was given
+            that does nothing.
+    """
+    return _taken(given, SIZES, find_model(model, task).sizes, f"for the model {model}")
+
+
+def refuse(given: Mapping[str, Any], why: str) -> None:
+    """Refuse options that would do nothing.
+
+    Args:
+        given: values by name; None: it was not given.
+        why: ends the sentence.
+
+    Raises:
+        ValueError: one of them was given.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"--{name.replace('_', '-')} does nothing {why}")
+
+
+def _taken(
+    given: Mapping[str, Any],
+    options: Mapping[str, Option],
+    names: tuple[str, ...],
+    why: str,
+) -> dict[str, Any]:
+    refuse({name: given[name] for name in given if name not in names}, why)
+    return {
+        name: options[name].default if given[name] is None else given[name]
+        for name in names
+    }
+
+
+def _find(table: Mapping[str, Any], what: str, name: str) -> Any:
+    if name not in table:
+        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(table)}")
+    return table[name]

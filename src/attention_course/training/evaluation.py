@@ -1,0 +1,114 @@
+"""Evaluation: the loss on held-out examples, and what a model says and looks at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attention_course.metrics import (
+    alignment_error_rate,
+    alignment_hit_rate,
+    exact_match,
+)
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.tasks.core import Task, batches
+from attention_course.tasks.sequences import Example, SequenceTask
+
+
+@torch.no_grad()
+def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> float:
+    """Return the loss on the validation examples, in nats per token.
+
+    The model is left in `eval()` mode.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    examples = sorted(task.validation, key=task.length or (lambda example: 0))
+    sums = [
+        task.loss(model, batch) for batch in batches(task, examples, batch_size, device)
+    ]
+    return float(sum(total for total, _ in sums)) / sum(count for _, count in sums)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model did on examples.
+
+    Attributes:
+        predictions: greedily decoded targets.
+        exact_match: share of predictions that are right in every token.
+        weights: per example (T, S) attention weights, with the right target given
+            (teacher forcing); see `alignment`.
+        hit_rate: share of target tokens whose largest weight is on a gold position;
+            None for a memory of one slot.
+        alignment_error: see `alignment_error_rate`; None for a memory of one slot.
+    """
+
+    predictions: list[tuple[str, ...]]
+    exact_match: float
+    weights: list[list[list[float]]]
+    hit_rate: float | None
+    alignment_error: float | None
+
+
+def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T S"]:
+    """Return one map per sentence.
+
+    It is the weights themselves, or their mean over the heads of a Transformer's last
+    layer.
+
+    Args:
+        weights: (B, T, S), or by layers and heads, (B, L, H, T, S).
+
+    Returns:
+        Weights of each target token over the source.
+
+    Raises:
+        ValueError: there are no weights.
+    """
+    if weights is None:
+        raise ValueError("the model gave no weights, although it was asked for them")
+    return weights if weights.dim() == 3 else weights[:, -1].mean(dim=1)  # (B, T, S)
+
+
+@torch.no_grad()
+def evaluate(
+    model: EncoderDecoder,
+    task: SequenceTask,
+    examples: Sequence[Example],
+    batch_size: int = 256,
+) -> Evaluation:
+    """Decode examples greedily and score predictions and alignments.
+
+    Args:
+        model: put into `eval()` mode and left there.
+        task: brings the vocabularies.
+        examples: what to decode.
+        batch_size: examples per batch.
+
+    Returns:
+        Predictions, weights and scores.
+    """
+    predictions = task.predict(model, examples, batch_size)
+    weights: list[list[list[float]]] = []
+    one_slot_per_token = True
+    for batch in batches(task, examples, batch_size, next(model.parameters()).device):
+        forced = alignment(
+            model(batch.source, batch.lengths, batch.target_in, need_weights=True)[1]
+        )
+        weights += forced.tolist()
+        one_slot_per_token = one_slot_per_token and forced.size(-1) == int(
+            batch.lengths.max()
+        )
+    gold = [example.gold for example in examples]
+    return Evaluation(
+        predictions=predictions,
+        exact_match=exact_match(predictions, [example.target for example in examples]),
+        weights=weights,
+        hit_rate=alignment_hit_rate(weights, gold) if one_slot_per_token else None,
+        alignment_error=(
+            alignment_error_rate(weights, gold) if one_slot_per_token else None
+        ),
+    )

@@ -1,0 +1,58 @@
+"""Own tokens: train a decoder on what it says itself, now and then."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attention_course.seq2seq import EncoderDecoder
+
+
+class OwnTokens(nn.Module):
+    """Give a decoder its own last token now and then, in training.
+
+    It will have to live with it afterwards.
+
+    Bengio et al. (2015), "scheduled sampling", without the schedule: a coin is thrown
+    for every token, and what is not the right one is drawn from what the model has just
+    predicted. Step by step, so slower than `decode`.
+
+    Args:
+        model: what is trained; it knows nothing of this.
+        ratio: how often the right token is given.
+
+    Raises:
+        ValueError: the model has no decoder.
+    """
+
+    def __init__(self, model: nn.Module, ratio: float):
+        super().__init__()
+        if not isinstance(model, EncoderDecoder):
+            raise ValueError(
+                "teacher forcing below 1 needs an EncoderDecoder, got"
+                f" {type(model).__name__}"
+            )
+        self.model = model
+        self.ratio = ratio
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+    ) -> tuple[Float[Tensor, "B T V"], None]:
+        """Predict every next token; called as the model is.
+
+        There are no weights in the answer.
+        """
+        memory = self.model.encode(source, lengths)
+        cache, given, predictions = self.model.start(memory), target[:, :1], []
+        for right in target[:, 1:].split(1, dim=1):
+            logits, _, cache = self.model.step(given, memory, cache)
+            predictions.append(logits)
+            said = torch.distributions.Categorical(logits=logits.detach())
+            own = said.sample()  # (B, 1)
+            given = torch.where(
+                torch.rand(right.shape, device=right.device) < self.ratio, right, own
+            )
+        predictions.append(self.model.step(given, memory, cache)[0])
+        return torch.cat(predictions, dim=1), None

@@ -1,0 +1,37 @@
+"""Transformers: sequences that are their own memory, layer upon layer.
+
+Positions say where a token stands, blocks say what one layer does, stacks put blocks
+upon an embedding, and a language model is a stack that reads what it writes.
+"""
+
+from attention_course.transformer.blocks import (
+    DecoderBlock,
+    EncoderBlock,
+    FeedForward,
+    Residual,
+)
+from attention_course.transformer.language_model import TransformerLM
+from attention_course.transformer.positions import (
+    LearnedPositions,
+    SinusoidalPositions,
+    TokenEmbedding,
+)
+from attention_course.transformer.stacks import (
+    TransformerDecoder,
+    TransformerEncoder,
+    TransformerMemory,
+)
+
+__all__ = [
+    "DecoderBlock",
+    "EncoderBlock",
+    "FeedForward",
+    "LearnedPositions",
+    "Residual",
+    "SinusoidalPositions",
+    "TokenEmbedding",
+    "TransformerDecoder",
+    "TransformerEncoder",
+    "TransformerLM",
+    "TransformerMemory",
+]

@@ -1,0 +1,171 @@
+"""A language model: a stack that reads what it writes, and goes on with a prompt."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from attention_course.attention import KeyValue
+from attention_course.seq2seq import source_mask
+from attention_course.transformer.blocks import EncoderBlock
+from attention_course.transformer.positions import Past, TokenEmbedding
+from attention_course.transformer.stacks import _causal_after, _check_depth, _head
+
+
+class Prompt(NamedTuple):
+    """What a language model is to go on with: its memory.
+
+    Attributes:
+        token: (B, S), ids, padded on the right.
+        mask: (B, S), True on tokens, False on padding.
+    """
+
+    token: Tensor
+    mask: Tensor
+
+
+class TransformerLM(nn.Module):
+    r"""A language model: predict each token from all tokens before it, and from nothing
+    else.
+
+    .. math:: P(y) = \prod_t P(y_t \mid y_{<t})
+
+    Radford et al. (2018), Section 3.1, Eqs. 1-2: a decoder-only Transformer, a stack of
+    encoder blocks under a causal mask.
+
+    It is driven like an `EncoderDecoder` whose source is a prompt, the beginning of
+    what it writes. Every sentence starts with the first token of the first step, BOS;
+    the prompt follows, then what is written. So a prompt may be empty, and without any,
+    the memory is None. Prompts of unequal length are padded: no position attends to the
+    padding, and each row counts its own tokens, so that a prompt is continued in a
+    batch as it is alone.
+
+    Args:
+        vocab_size: V, tokens in the vocabulary.
+        dim: D, width of the states.
+        num_heads: H; it divides D.
+        hidden_dim: width inside the feed-forward networks.
+        num_layers: L, blocks.
+        positions: adds positions of width D.
+        dropout: see `EncoderBlock`.
+        pre_norm: see `Residual`; the sum that pre-norm blocks leave is normalised once,
+            at the end.
+        tied: use one table as embedding and as output map, see `TransformerDecoder`.
+
+    Raises:
+        ValueError: fewer than 1 block.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        dim: int,
+        num_heads: int,
+        hidden_dim: int,
+        num_layers: int,
+        positions: nn.Module,
+        dropout: float = 0.0,
+        pre_norm: bool = True,
+        tied: bool = False,
+    ):
+        super().__init__()
+        _check_depth(num_layers)
+        self.embedding = TokenEmbedding(vocab_size, dim, positions, dropout)
+        self.blocks = nn.ModuleList(
+            EncoderBlock(dim, num_heads, hidden_dim, dropout, pre_norm)
+            for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
+        self.head = _head(self.embedding, tied)
+
+    def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Prompt:
+        """Keep the prompts.
+
+        Args:
+            source: ids of their tokens, without BOS, padded on the right.
+            lengths: tokens in each prompt; 0 where there is none.
+
+        Returns:
+            The memory that `decode`, `start` and `step` take.
+
+        Raises:
+            ValueError: not one length per prompt.
+        """
+        return Prompt(source, source_mask(source, lengths)[:, 0])
+
+    def decode(
+        self, target: Int[Tensor, "B T"], memory: Prompt | None = None
+    ) -> tuple[Float[Tensor, "B T V"], None]:
+        """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
+
+        Args:
+            target: ids, the first one BOS; the others come after the prompt.
+            memory: from `encode`; None: there is no prompt.
+
+        Returns:
+            Logits of the token after each target token, of the first one after BOS and
+            the prompt.
+        """
+        logits, _, _ = self.step(target, memory, self.start(memory))
+        return logits, None
+
+    def start(self, memory: Prompt | None = None) -> tuple[None, ...]:
+        """Return the cache before the first step: nothing per layer."""
+        return (None,) * len(self.blocks)
+
+    def step(
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Prompt | None,
+        cache: tuple[KeyValue | None, ...],
+    ) -> tuple[Float[Tensor, "B T V"], None, tuple[KeyValue, ...]]:
+        """Predict the token after each of T tokens; the first step reads the prompt.
+
+        See `EncoderDecoder.step`.
+        """
+        if memory is None or cache[0] is not None:
+            x, cache = self._read(token, memory, cache)
+        else:
+            begin = torch.cat([token[:, :1], memory.token], dim=1)  # (B, 1 + S)
+            x, cache = self._read(begin, memory, cache)
+            # each row's own last token: BOS stands before the prompt's
+            last = memory.mask.sum(dim=1)[:, None, None].expand(-1, 1, x.size(-1))
+            x = x.gather(1, last)  # (B, 1, D)
+            if token.size(1) > 1:
+                rest, cache = self._read(token[:, 1:], memory, cache)
+                x = torch.cat([x, rest], dim=1)
+        return self.head(self.norm(x)), None, cache
+
+    def _read(
+        self,
+        token: Int[Tensor, "B T"],
+        memory: Prompt | None,
+        cache: tuple[KeyValue | None, ...],
+    ) -> tuple[Float[Tensor, "B T D"], tuple[KeyValue, ...]]:
+        """Compute the states of T tokens that come after those in the cache."""
+        past = 0 if cache[0] is None else cache[0].key.size(2)
+        mask = _causal_after(past, token)
+        before: Past = past
+        if memory is not None:
+            real = _real(memory, past + token.size(1))  # (B, 1, past + T)
+            mask = real if mask is None else mask & real
+            if past:  # the padding of a prompt is no past
+                before = past - (~memory.mask).sum(dim=1)
+        x = self.embedding(token, before)
+        all_seen = []
+        for block, layer_past in zip(self.blocks, cache):
+            x, seen = block(x, mask, layer_past)
+            all_seen.append(seen)
+        return x, tuple(all_seen)
+
+    def forward(self, target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+        """Predict every next token."""
+        return self.decode(target)[0]
+
+
+def _real(memory: Prompt, size: int) -> Bool[Tensor, "B 1 size"]:
+    """Tell tokens from padding: only a prompt, which comes after BOS, has any."""
+    after = size - 1 - memory.mask.size(1)
+    return F.pad(memory.mask, (1, after), value=True)[:, None]

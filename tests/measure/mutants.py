@@ -1,0 +1,306 @@
+"""Change single lines of the packages, and see whether a test notices.
+
+Each mutant is the source with one change on one line, of the kinds that the answers to
+the labs are changed in (`answers.mutants`). The tests that run the line are run on it,
+the quickest first; which tests those are is measured once, with coverage. The questions
+of the labs are left out: `make fidelity` changes the answers to those.
+
+Run it on one seed, and mend; report another one: `python -m measure.mutants --seed 2`.
+"""
+
+import argparse
+import ast
+import functools
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from answers.mutants import _names, _replacements
+from measure import report
+
+ROOT = report.ROOT
+SRC = ROOT / "src"
+KEPT = ROOT / "_build" / "mutants"
+LEFT_OUT = "attention_labs"
+# Mutants that no test can notice, with the reason: "path: line -> line".
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+# These read sources or build the whole book: they notice a change, not what it breaks.
+NOT_THESE = ("test_style.py", "test_book.py", "test_make.py", "test_addresses.py")
+SECONDS = 120
+MOST_TESTS = 60
+
+
+class Mutant(NamedTuple):
+    """A line of a file, and the same line with one thing in it changed."""
+
+    path: str
+    number: int
+    old: str
+    new: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.old.strip()} -> {self.new.strip()}"
+
+
+@functools.cache
+def places(path: Path) -> dict[int, list[ast.AST]]:
+    """Find what can be changed in a file: line -> the nodes that stand on it alone."""
+    found = defaultdict(list)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in _code(tree):
+        number = getattr(node, "lineno", None)
+        if number is not None and number == node.end_lineno:
+            if any(True for _ in _replacements(node, [])):
+                found[number].append(node)
+    return found
+
+
+def mutants(path: Path, number: int) -> list[Mutant]:
+    """Make all mutants of a line."""
+    source = path.read_text(encoding="utf-8")
+    lines, tree = source.splitlines(keepends=True), ast.parse(source)
+    old = lines[number - 1]
+    made = []
+    for node in places(path)[number]:
+        # Columns count bytes.
+        before = old.encode()[: node.col_offset].decode()
+        after = old.encode()[node.end_col_offset :].decode()
+        for new in _replacements(node, _names(tree, node, set())):
+            text = ast.unparse(ast.fix_missing_locations(new))
+            if isinstance(new, ast.expr) and not isinstance(new, ast.Name):
+                text = f"({text})"
+            line = before + text + after
+            changed = "".join([*lines[: number - 1], line, *lines[number:]])
+            try:
+                same = ast.dump(ast.parse(changed)) == ast.dump(tree)
+            except SyntaxError:
+                continue
+            if not same:
+                shown = str(path.relative_to(SRC))
+                made.append(Mutant(shown, number, old, line, changed))
+    return made
+
+
+def _code(tree: ast.AST) -> Iterator[ast.AST]:
+    """Go through what runs: no annotations, no docstrings, no imports."""
+    for name, value in ast.iter_fields(tree):
+        if name in ("annotation", "returns", "decorator_list", "type_params"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            is_text = isinstance(child, ast.Expr) and isinstance(
+                child.value, ast.Constant
+            )
+            if isinstance(child, ast.AST) and not is_text:
+                yield child
+                yield from _code(child)
+
+
+def drawn(seed: int, number: int) -> list[Mutant]:
+    """Draw mutants of as many different lines."""
+    generator = random.Random(seed)
+    lines = [
+        (path, line)
+        for path in sorted(SRC.rglob("*.py"))
+        if LEFT_OUT not in path.parts
+        for line in sorted(places(path))
+    ]
+    generator.shuffle(lines)
+    made = (mutants(*line) for line in lines)
+    chosen = (generator.choice(of_line) for of_line in made if of_line)
+    return list(itertools.islice(chosen, number))
+
+
+# --- which tests run a line -----------------------------------------------------------
+
+
+def covering() -> dict[str, dict[str, list[str]]]:
+    """Say which tests run which line: path -> line -> tests, the quickest first.
+
+    It is measured once for each state of src and tests, and kept.
+    """
+    state = subprocess.run(
+        ["git", "rev-parse", "HEAD:src", "HEAD:tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    kept = KEPT / f"coverage-{'-'.join(part[:12] for part in state)}.json"
+    if not kept.is_file():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(_measured()))
+    found: dict[str, dict[str, list[str]]] = json.loads(kept.read_text())
+    return found
+
+
+def _measured() -> dict[str, dict[str, list[str]]]:
+    import coverage
+
+    files = [
+        f for f in sorted((ROOT / "tests").glob("test_*.py")) if f.name not in NOT_THESE
+    ]
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder, "settings")
+        settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {SRC}\n")
+
+        def run(file: Path) -> None:
+            data = Path(folder, f".coverage.{file.stem}")
+            command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"]
+            command += [f"--data-file={data}", "-m", "pytest", "-q", "--durations=0"]
+            command += ["--durations-min=0", "-p", "no:cacheprovider", str(file)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            for line in done.stdout.splitlines():
+                match line.split():
+                    case [time_, "call" | "setup", test] if time_.endswith("s"):
+                        name = test.split("[")[0]
+                        cost = float(time_[:-1])
+                        seconds[name] = max(cost, seconds.get(name, 0.0))
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(run, files))
+        data = coverage.CoverageData(basename=str(Path(folder, "all")))
+        for file in files:
+            part = coverage.CoverageData(
+                basename=str(Path(folder, f".coverage.{file.stem}"))
+            )
+            part.read()
+            data.update(part)
+        found: dict[str, dict[str, list[str]]] = {}
+        for measured in data.measured_files():
+            by_line = data.contexts_by_lineno(measured)
+            found[str(Path(measured).relative_to(SRC))] = {
+                str(line): sorted(
+                    {_node(context) for context in contexts if context},
+                    key=lambda test: seconds.get(test, 99.0),
+                )
+                for line, contexts in by_line.items()
+            }
+    return found
+
+
+def _node(context: str) -> str:
+    """Turn coverage's name of a test, module.function, into pytest's."""
+    module, _, function = context.partition(".")
+    return f"tests/{module}.py::{function.replace('.', '::')}"
+
+
+def chosen_tests(mutant: Mutant, covered: dict[str, dict[str, list[str]]]) -> list[str]:
+    """Choose the tests to run on a mutant.
+
+    What runs while a module is imported, in a fixture or in another process is seen by no
+    test: there, all tests of the file's own noun, or of the grader, have to do.
+    """
+    tests = covered.get(mutant.path, {}).get(str(mutant.number), [])
+    if tests:
+        return tests[:MOST_TESTS]
+    if mutant.path.startswith("nbjudge/grading"):
+        names = ("trusted", "grader", "gradebook")
+    else:
+        names = tuple(part.removesuffix(".py") for part in Path(mutant.path).parts)
+    return [
+        f"tests/test_{name}.py"
+        for name in names
+        if (ROOT / "tests" / f"test_{name}.py").is_file()
+    ]
+
+
+# --- running them ---------------------------------------------------------------------
+
+
+def is_noticed(mutant: Mutant, tests: list[str]) -> bool:
+    """Run tests on a copy of src that holds the mutant, until one fails."""
+    if not tests:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(
+            SRC, Path(folder, "src"), ignore=shutil.ignore_patterns("__pycache__")
+        )
+        Path(folder, "src", mutant.path).write_text(mutant.source, encoding="utf-8")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([f"{folder}/src", str(ROOT / "tests")]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        try:
+            done = subprocess.run(
+                [*command, *tests],
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                timeout=5 * SECONDS,
+                preexec_fn=_limit,
+            )
+        except subprocess.TimeoutExpired:
+            return True
+        return done.returncode not in (0, 5)  # 5: there was no test
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+
+
+def main() -> None:
+    """Try the mutants of a seed, print who survives, and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--number", type=int, default=300)
+    chosen = parser.parse_args()
+    began = time.monotonic()
+    equivalent = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    covered = covering()
+    tried = drawn(chosen.seed, chosen.number)
+    survivors = []
+    with ThreadPoolExecutor(2) as pool:
+        jobs = pool.map(lambda m: is_noticed(m, chosen_tests(m, covered)), tried)
+        for number, (mutant, noticed) in enumerate(zip(tried, jobs), 1):
+            if not noticed:
+                survivors.append(mutant)
+                print(
+                    f"{number}/{len(tried)} survives, line {mutant.number}: {mutant}",
+                    flush=True,
+                )
+    same = [mutant for mutant in survivors if str(mutant) in equivalent]
+    alive = [mutant for mutant in survivors if str(mutant) not in equivalent]
+    counted = len(tried) - len(same)
+    share = 100 * len(alive) / counted if counted else None
+    usage = [
+        resource.getrusage(who)
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
+    rows = [
+        report.row("mutants tried", len(tried), f"single lines, seed {chosen.seed}"),
+        report.row("of these equivalent", len(same), "listed with the reason"),
+        report.row("survivors among the others", share, "%", at_most=8),
+        report.row(
+            "processor time",
+            sum(part.ru_utime + part.ru_stime for part in usage) / 60,
+            "min",
+            at_most=90,
+        ),
+        *(
+            report.row(f"equivalent: {m}", None, "", note=equivalent[str(m)])
+            for m in same
+        ),
+        *(report.row(f"survives: {m}", m.number, "line") for m in alive),
+    ]
+    report.write("mutants", rows, time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`make mutants`: single lines are changed, and what no test runs survives."""
+
+import ast
+
+import pytest
+from measure.mutants import (
+    EQUIVALENT,
+    SRC,
+    chosen_tests,
+    drawn,
+    is_noticed,
+    mutants,
+    places,
+)
+
+MASKS = SRC / "attention_course" / "masks.py"
+
+
+def line_of(text):
+    lines = MASKS.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def test_a_mutant_is_one_line_with_one_change():
+    made = [m for number in places(MASKS) for m in mutants(MASKS, number)]
+    assert len(made) > 20
+    original = MASKS.read_text().splitlines()
+    for mutant in made:
+        ast.parse(mutant.source)
+        changed = zip(original, mutant.source.splitlines(), strict=True)
+        assert [old for old, new in changed if old != new] == [mutant.old.rstrip("\n")]
+
+
+def test_a_seed_draws_the_same_mutants_again():
+    assert drawn(3, 5) == drawn(3, 5) != drawn(4, 5)
+
+
+def test_no_mutant_is_of_a_question():
+    assert not [m for m in drawn(5, 30) if m.path.startswith("attention_labs")]
+
+
+def test_what_a_test_runs_is_noticed_and_the_rest_survives():
+    mutant = mutants(MASKS, line_of("torch.arange"))[0]
+    assert is_noticed(mutant, ["tests/test_masks.py"])
+    assert not is_noticed(mutant, ["tests/test_report.py"])
+    assert not is_noticed(mutant, [])
+
+
+def test_the_tests_of_a_line_come_from_coverage_or_from_the_files_noun():
+    (mutant, *_) = mutants(MASKS, line_of("torch.arange"))
+    covered = {mutant.path: {str(mutant.number): ["tests/test_x.py::test_y"]}}
+    assert chosen_tests(mutant, covered) == ["tests/test_x.py::test_y"]
+    assert chosen_tests(mutant, {}) == ["tests/test_masks.py"]
+
+
+def test_what_is_called_equivalent_is_still_there():
+    import tomllib
+
+    listed = tomllib.loads(EQUIVALENT.read_text())
+    for mutant, reason in listed.items():
+        path, _, change = mutant.partition(": ")
+        old = change.partition(" -> ")[0]
+        assert old in (SRC / path).read_text() and len(reason) > 20, mutant
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_both_seeds_have_something_to_draw(seed):
+    assert len(drawn(seed, 3)) == 3
