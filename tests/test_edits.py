@@ -58,9 +58,8 @@ def test_of_a_method_that_is_the_answer():
 
 
 def test_two_edits_at_once():
-    method = transformer.DecoderBlock.forward
-    both = edit(method, "past.extend(seen)", "past") & edit(
-        method, "seen, mask", "seen, None"
+    both = edit(transformer.blocks.look_around, "past.extend(now)", "past") & edit(
+        transformer.DecoderBlock.forward, "query, mask", "query, None"
     )
     wrong = both.apply(transformer.DecoderBlock)
     assert issubclass(wrong, torch.nn.Module)
@@ -68,7 +67,7 @@ def test_two_edits_at_once():
 
 def test_types_stay_the_same():
     """What is not on the way is shared, so that `isinstance` goes on working."""
-    off = edit(transformer.DecoderBlock.forward, "past.extend(seen)", "seen")
+    off = edit(transformer.DecoderBlock.forward, "weights, seen", "None, seen")
     names = off.apply(transformer.DecoderBlock).forward.__globals__
     assert names["KeyValue"] is attention.KeyValue
     assert names["DecoderBlock"] is not transformer.DecoderBlock
