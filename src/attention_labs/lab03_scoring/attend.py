@@ -35,6 +35,9 @@ from nbjudge import (
     some_allowed,
 )
 
+# What the context is made with.
+KEPT = "(weights if dropout is None else dropout(weights))"
+
 
 class _FixedDropout(nn.Dropout):
     """A dropout that keeps the same weights each time."""
@@ -113,9 +116,7 @@ ATTEND = Question(
             "Only after the softmax do the numbers of a row say which share of each"
             " value to take.",
             SCORING + "context",
-            edit(
-                attend, "(weights if dropout is None else dropout(weights))", "scores"
-            ),
+            edit(attend, KEPT, "scores"),
         ),
         Mistake(
             "scores returned, where weights are meant",
@@ -136,25 +137,19 @@ ATTEND = Question(
             SCORING + "context",
             edit(
                 attend,
-                "context = ",
-                "context = F.one_hot(weights.argmax(-1), weights.size(-1)).to(value.dtype) @ value #",
+                KEPT,
+                "F.one_hot(weights.argmax(-1), weights.size(-1)).to(value.dtype)",
             ),
         ),
         Mistake(
             "weights returned after dropout",
             "Dropout is for the context; who looks at the weights wants them whole.",
             SCORING + "context",
-            edit(
-                attend,
-                "return context, weights",
-                "return context, weights if dropout is None else dropout(weights)",
-            ),
+            edit(attend, "return context, weights", f"return context, {KEPT}"),
             comparable(
                 lambda request, reply, reference: (
-                    request.inputs[3] is not None
-                    and close(
-                        reply.outputs[1], reference.outputs[1] * request.inputs[3]
-                    )
+                    (keep := request.inputs[3]) is not None
+                    and close(reply.outputs[1], keep * reference.outputs[1])
                 )
             ),
         ),
@@ -163,7 +158,7 @@ ATTEND = Question(
             "Where a dropout is given, the context is made with the weights that it"
             " leaves.",
             SCORING + "context",
-            edit(attend, "weights if dropout is None else dropout(weights)", "weights"),
+            edit(attend, KEPT, "weights"),
         ),
         *ANYWHERE,
         Mistake(

@@ -173,7 +173,7 @@ MASKED_SOFTMAX = Question(
             somewhere(
                 0,
                 lambda given, wanted: (
-                    (wanted.sum(-1, True) == 0) & (given.abs() > 1e-6)
+                    (wanted == 0).all(-1, keepdim=True) & (given.abs() > 1e-6)
                 ),
             ),
         ),
@@ -189,9 +189,10 @@ MASKED_SOFTMAX = Question(
             )
             & edit(
                 masked_softmax,
-                "return ",
-                "e = scores.exp() * mask; total = e.sum(-1, keepdim=True);"
-                " return e / total.masked_fill(total == 0, 1.0) #",
+                "return torch.where(mask, scores, lowest).softmax(dim=-1) * mask",
+                "e = scores.exp() * mask\n"
+                "    total = e.sum(-1, keepdim=True)\n"
+                "    return e / total.masked_fill(total == 0, 1.0)",
             ),
             comparable(
                 lambda request, reply, reference: (
