@@ -1,5 +1,7 @@
-"""Build the judge as a distribution of its own, for courses other than this one:
-`python -m scripts.nbjudge_wheel DIRECTORY`."""
+"""Build the judge as a distribution of its own, for courses other than this one.
+
+`python -m scripts.nbjudge_wheel DIRECTORY`.
+"""
 
 import ast
 import json

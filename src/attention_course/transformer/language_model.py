@@ -27,8 +27,7 @@ class Prompt(NamedTuple):
 
 
 class TransformerLM(nn.Module):
-    r"""A language model: predict each token from all tokens before it, and from nothing
-    else.
+    r"""A language model: predict each token from all tokens before it.
 
     .. math:: P(y) = \prod_t P(y_t \mid y_{<t})
 

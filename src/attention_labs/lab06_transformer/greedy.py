@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attention_course import decoding
-from attention_labs.lab06_transformer.blocks import CACHE, S, V
+from attention_labs.lab06_transformer.shared import CACHE, S, V
 from nbjudge import (
     ANYWHERE,
     Finding,

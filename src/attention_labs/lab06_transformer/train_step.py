@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attention_course.tasks.core import PAD
 from attention_course.tasks.sequences import Batch
-from attention_labs.lab06_transformer.blocks import S, T, V
+from attention_labs.lab06_transformer.shared import S, T, V
 from attention_labs.pages import FORCING, PADDING
 from nbjudge import (
     ANYWHERE,

@@ -4,7 +4,7 @@ import math
 
 import torch
 from answers.core import draw, right, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from answers.lab06_transformer.shared import (
     block_weights,
     norm_weights,
     normalised,

@@ -2,7 +2,7 @@
 
 import torch
 from answers.core import draw, right, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from answers.lab06_transformer.shared import (
     JOINED,
     NORM,
     PARTS,

@@ -1,7 +1,7 @@
 """Answers to encoder_block."""
 
 from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from answers.lab06_transformer.shared import (
     JOINED,
     NORM,
     PARTS,

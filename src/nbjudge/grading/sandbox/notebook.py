@@ -1,8 +1,8 @@
-"""The student's notebook inside the sandbox: cells with magics, shell lines and `await`.
+"""The notebook inside the sandbox: it runs cells, with magics, `!` and `await`.
 
-What a cell means in Python, IPython's own shell says (`transform_cell`). It does not run
-the cell: it would start programs, keep a history and show results, of which a judge
-wants nothing. So what runs cells, and stands for the shell while they run, is our own.
+What a cell means in Python, IPython's own shell says (`transform_cell`). It does not
+run the cell: it would start programs, keep a history and show results, of which a judge
+wants nothing. So what runs cells, and what stands for the shell meanwhile, is our own.
 """
 
 import ast
@@ -33,7 +33,7 @@ class Notebook:
         self.place = ""
 
     def open(self) -> None:
-        """Get ready to run; once for each submission, while it may still have sockets."""
+        """Get ready to run, once for each submission, while it may have sockets."""
         self.loop = asyncio.new_event_loop()
 
     def run(self, source: str, place: str) -> None:
