@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition readme bench fidelity mutants attacks ladder norms seeds multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ student-edition: environment  ## export what students need into _build/student, 
 	@$(MAKE) --no-print-directory labs
 	@$(MAKE) --no-print-directory book
 	@$(BIN)/python -m scripts.edition _build/student
+
+nbjudge-wheel: environment  ## build the judge alone, for other courses, into _build/
+	@$(BIN)/python -m scripts.nbjudge_wheel _build
 
 readme: environment  ## draw the README's picture anew
 	@PYTHONPATH=tests $(BIN)/python -m measure.readme

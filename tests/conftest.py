@@ -12,11 +12,7 @@ from attention_course import models
 from attention_course.rnn import LocalM, LocalP
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.transformer import (
-    LearnedPositions,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from attention_course.transformer import LearnedPositions
 
 matplotlib.use("Agg")
 torch.set_num_threads(1)
@@ -76,22 +72,24 @@ LOCAL = {
 }
 
 
+STACK = {"dim": 14, "num_heads": 2, "hidden_dim": 11, "num_layers": 3}
+
+
 def transformer_post_norm():
     """The norm after the sum, and positions from a table: `models.transformer` has
     neither."""
-    encoder = TransformerEncoder(
-        17, 14, 2, 11, 3, LearnedPositions(23, 14), pre_norm=False
-    )
     return EncoderDecoder(
-        encoder,
-        TransformerDecoder(19, 14, 2, 11, 3, LearnedPositions(29, 14), pre_norm=False),
+        models.encoder_only(
+            vocab_size=17, **STACK, positions=LearnedPositions(23, 14), pre_norm=False
+        ),
+        models.transformer_decoder(
+            vocab_size=19, **STACK, positions=LearnedPositions(29, 14), pre_norm=False
+        ),
     )
 
 
 TRANSFORMERS = {
-    "transformer": lambda: models.transformer(
-        17, 19, dim=14, num_heads=2, hidden_dim=11, num_layers=3
-    ),
+    "transformer": lambda: models.transformer(source_size=17, target_size=19, **STACK),
     "transformer_post_norm": transformer_post_norm,
 }
 BUILDERS = {**ONE_SLOT, **GLOBAL, **LOCAL, **TRANSFORMERS}

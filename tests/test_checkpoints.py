@@ -50,9 +50,14 @@ def run(folder=None, config=CONFIG, every=5, dim=8, **about):
     and on the state of chance."""
     task = small_task()
     torch.manual_seed(0)
-    sizes = len(task.source_vocabulary), len(task.target_vocabulary)
     model = models.transformer(
-        *sizes, dim, num_heads=2, hidden_dim=11, num_layers=1, dropout=0.2
+        source_size=task.source_size,
+        target_size=task.target_size,
+        dim=dim,
+        num_heads=2,
+        hidden_dim=11,
+        num_layers=1,
+        dropout=0.2,
     )
     history = train(
         model, task, config, checkpoints=folder and Checkpoints(folder, every, about)

@@ -10,12 +10,6 @@ from attention_course import models
 from attention_course.decoding import beam_search, gnmt_length_penalty, greedy, sample
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
-from attention_course.transformer import (
-    SinusoidalPositions,
-    TransformerDecoder,
-    TransformerEncoder,
-    TransformerLM,
-)
 
 BOS, EOS = 1, 2
 B, S, V = 2, 5, 11
@@ -159,23 +153,40 @@ def shaken(model):
 
 
 def transformer(target_size=V, num_layers=2, pre_norm=True):
-    sizes = (12, 3, 13, num_layers, SinusoidalPositions(12), 0.0, pre_norm)
     return shaken(
-        EncoderDecoder(
-            TransformerEncoder(17, *sizes), TransformerDecoder(target_size, *sizes)
+        models.transformer(
+            source_size=17,
+            target_size=target_size,
+            dim=12,
+            num_heads=3,
+            hidden_dim=13,
+            num_layers=num_layers,
+            pre_norm=pre_norm,
         )
     )
 
 
 def language_model(target_size=V):
     """It reads the other models' sources as prompts, and writes as few kinds of token."""
-    model = TransformerLM(17, 12, 3, 13, 2, SinusoidalPositions(12))
+    model = models.decoder_only(
+        vocab_size=17, dim=12, num_heads=3, hidden_dim=13, num_layers=2
+    )
     model.head = nn.Linear(12, target_size)
     return shaken(model)
 
 
 def recurrent(target_size=V):
-    return shaken(models.bahdanau(17, target_size, 7, 11, AdditiveScore(11, 22, 13)))
+    return shaken(translator(models.bahdanau, target_size))
+
+
+def translator(order, target_size=V):
+    return order(
+        source_size=17,
+        target_size=target_size,
+        embedding_dim=7,
+        hidden_dim=11,
+        score=AdditiveScore(11, 22, 13),
+    )
 
 
 TRANSFORMERS = {
@@ -429,7 +440,7 @@ def test_beams_keep_to_their_own_past(any_model, beam_size, alpha):
 @pytest.mark.parametrize("eos", [2, 3, 4, 5])
 @pytest.mark.parametrize("order", [models.bahdanau, models.luong])
 def test_a_beams_weights_are_those_of_its_sentence(order, eos):
-    model = shaken(order(17, V, 7, 11, AdditiveScore(11, 22, 13)))
+    model = shaken(translator(order))
     decoded = beam_search(model, SOURCE, LENGTHS, BOS, eos, 7, 5, 1.0)
     target = torch.cat([torch.full((B, 1), BOS), decoded.tokens[:, :-1]], dim=1)
     _, weights = model(SOURCE, LENGTHS, target)

@@ -17,11 +17,19 @@ def test_shared_weight_by_hand():
     assert_close(shared_weight(one, one), torch.ones(2))
 
 
+def reader(task):
+    return models.classifier(
+        source_size=task.source_size,
+        num_classes=task.target_size,
+        embedding_dim=7,
+        hidden_dim=13,
+        score=AdditiveScore(13, 26, 5),
+    )
+
+
 def test_a_copy_pays_for_where_it_looks_and_a_coin_for_what_it_says():
     task = sentiment(train_size=30, held_out_size=5)
-    model = models.classifier(
-        len(task.read.vocabulary), 2, 7, 13, AdditiveScore(13, 26, 5)
-    )
+    model = reader(task)
     goal = LookElsewhere(task, model, strength=0.25)
     batch = goal.collate(task.train)
     assert isinstance(goal, Task)
@@ -44,10 +52,7 @@ def test_a_copy_pays_for_where_it_looks_and_a_coin_for_what_it_says():
 
 def test_the_other_model_is_not_trained():
     task = sentiment(train_size=30, held_out_size=5)
-    other, model = (
-        models.classifier(len(task.read.vocabulary), 2, 7, 13, AdditiveScore(13, 26, 5))
-        for _ in range(2)
-    )
+    other, model = reader(task), reader(task)
     goal = LookElsewhere(task, other)
     goal.loss(model, goal.collate(task.train))[0].backward()
     assert all(parameter.grad is None for parameter in other.parameters())

@@ -5,13 +5,19 @@ import pytest
 from answers import core, fidelity, notebooks
 
 from attention_labs import QUESTIONS
+from nbjudge.grading.fidelity import grade, named
 
 # A wrong answer calls the course's functions wrongly: outside the jaxtyping hook it
 # meets what a student meets.
 pytestmark = pytest.mark.plain
 
-RIGHT = [answer for answers in core.RIGHT.values() for answer in answers]
-WRONG = [answer for answers in core.WRONG.values() for answer in answers]
+
+def each_answer(entered):
+    tries = [(QUESTIONS[name], x) for name, answers in entered.items() for x in answers]
+    ids = [f"{question.name}: {answer.name}" for question, answer in tries]
+    return pytest.mark.parametrize("question, answer", tries, ids=ids)
+
+
 ASKED = [(lab, question) for lab in fidelity.LABS for question in fidelity.asked(lab)]
 each_question = pytest.mark.parametrize(
     "lab, question", ASKED, ids=[question.name for _, question in ASKED]
@@ -23,37 +29,36 @@ def test_every_question_has_answers():
     assert {question.name for _, question in ASKED} == set(QUESTIONS)
 
 
-@pytest.mark.parametrize("answer", RIGHT, ids=map(str, RIGHT))
-def test_a_right_answer_gets_everything(answer):
-    question = QUESTIONS[answer.question]
-    found = fidelity.results(question, answer.thing)
-    assert fidelity.earned(found) == question.points, [
-        result.finding for result in found
-    ]
+@each_answer(core.RIGHT)
+def test_a_right_answer_gets_everything(question, answer):
+    (thing,) = answer.answers(question.reference)
+    found = grade(question, thing)
+    assert found == question.points, found.as_text()
 
 
-@pytest.mark.parametrize("answer", WRONG, ids=map(str, WRONG))
-def test_a_wrong_answer_loses_points_and_is_called_nothing_else_than_it_is(answer):
-    question = QUESTIONS[answer.question]
-    found = fidelity.results(question, answer.thing)
-    assert fidelity.earned(found) < question.points
-    assert not answer.names or fidelity.named(found) & answer.names, fidelity.named(
-        found
-    )
+@each_answer(core.WRONG)
+def test_a_wrong_answer_loses_points_and_is_called_nothing_else_than_it_is(
+    question, answer
+):
+    (thing,) = answer.answers(question.reference)
+    found = grade(question, thing)
+    assert found < question.points
+    assert not answer.names or named(found) & answer.names, named(found)
 
 
 @each_question
 def test_there_are_answers_enough_and_no_two_alike(lab, question):
-    right, wrong = (
-        [answer.thing for answer in core.RIGHT[question.name]],
-        core.WRONG[question.name],
-    )
+    right, wrong = core.RIGHT[question.name], core.WRONG[question.name]
     assert len(right) >= 10 and len(wrong) >= 8
-    assert len({fidelity.operators(question, thing) for thing in right}) == len(right)
-    assert (
-        sum(fidelity.is_own(question, answer.thing) for answer in wrong)
-        <= len(wrong) / 2
-    )
+    traces = {
+        fidelity.operators(question, thing)
+        for thing in fidelity.things(question, right)
+    }
+    assert len(traces) == len(right)
+    own = [
+        fidelity.is_own(question, thing) for thing in fidelity.things(question, wrong)
+    ]
+    assert sum(own) <= len(wrong) / 2
     assert sum(bool(answer.names) for answer in wrong) >= 0.8 * len(wrong)
 
 

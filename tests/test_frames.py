@@ -136,7 +136,7 @@ def test_hearing_what_comes_before_and_after_helps(task):
     )
 
     model = models.frame_labeller(
-        BANDS, len(task.labels), embedding_dim=24, hidden_dim=32
+        frame_dim=BANDS, num_labels=len(task.labels), embedding_dim=24, hidden_dim=32
     )
     train(
         model,

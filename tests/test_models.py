@@ -8,6 +8,7 @@ from attention_course import models
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore, LocationScore
 
 B, T, S = 2, 3, 5
+SIZES = {"source_size": 17, "target_size": 19, "embedding_dim": 7, "hidden_dim": 11}
 SOURCE = torch.tensor([[4, 5, 6, 7, 8], [9, 10, 11, 0, 0]])
 LENGTHS = torch.tensor([5, 3])
 TARGET = torch.tensor([[1, 4, 5], [1, 6, 18]])
@@ -33,7 +34,7 @@ def test_a_decoder_can_use_any_score():
             AdditiveScore(query_dim=11, key_dim=22, hidden_dim=13),
             LocationScore(query_dim=11, max_length=7),
         ):
-            model = build(17, 19, embedding_dim=7, hidden_dim=11, score=score)
+            model = build(**SIZES, score=score)
             _, weights = model(SOURCE, LENGTHS, TARGET)
             assert model.decoder.score is score
             assert_close(weights.sum(dim=-1), torch.ones(B, T))
@@ -44,10 +45,12 @@ def test_a_decoder_can_use_any_score():
     [models.final_state, models.context_every_step, models.bahdanau, models.luong],
 )
 def test_an_encoder_is_what_was_asked_for(build):
-    score = [DotScore()] if build in (models.bahdanau, models.luong) else []
+    sizes = SIZES.copy()
+    if build in (models.bahdanau, models.luong):
+        sizes["score"] = DotScore()
     for kinds, model in (
-        ([nn.LSTM] * 3, build(17, 19, 7, 11, *score, num_layers=3, cell=nn.LSTM)),
-        ([nn.GRU], build(17, 19, 7, 11, *score)),
+        ([nn.LSTM] * 3, build(**sizes, num_layers=3, cell=nn.LSTM)),
+        ([nn.GRU], build(**sizes)),
     ):
         stack = model.encoder.layers
         assert (
@@ -58,7 +61,7 @@ def test_an_encoder_is_what_was_asked_for(build):
 
 
 def test_the_depth_of_gnmt_is_that_of_both_stacks():
-    model = models.gnmt(17, 19, 7, 11, DotScore(), num_layers=4)
+    model = models.gnmt(**SIZES, score=DotScore(), num_layers=4)
     assert len(model.encoder.upper) == len(model.decoder.upper) == 3
 
 
@@ -116,11 +119,10 @@ def test_runs_without_data(model):
 
 def test_transformers_are_built_as_asked():
     sizes = {"dim": 6, "num_heads": 3, "hidden_dim": 13, "num_layers": 2}
-    translator = models.transformer(
-        17, 19, **sizes, dropout=0.25, pre_norm=False, tied=True
-    )
-    writer = models.decoder_only(19, **sizes, dropout=0.25, pre_norm=False, tied=True)
-    reader = models.encoder_only(17, **sizes, dropout=0.25, pre_norm=False)
+    sizes |= {"dropout": 0.25, "pre_norm": False}
+    translator = models.transformer(source_size=17, target_size=19, **sizes, tied=True)
+    writer = models.decoder_only(vocab_size=19, **sizes, tied=True)
+    reader = models.encoder_only(vocab_size=17, **sizes)
 
     assert (
         translator(SOURCE, LENGTHS, TARGET)[0].shape

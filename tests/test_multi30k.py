@@ -210,8 +210,14 @@ def test_the_length_is_bounded_by_the_source_and_not_by_the_reference(task):
 
 def test_a_model_trains_on_it(task):
     torch.manual_seed(0)
-    sizes = len(task.source_vocabulary), len(task.target_vocabulary)
-    model = models.transformer(*sizes, 16, 2, 32, 1)
+    model = models.transformer(
+        source_size=task.source_size,
+        target_size=task.target_size,
+        dim=16,
+        num_heads=2,
+        hidden_dim=32,
+        num_layers=1,
+    )
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for _ in range(60):
         total, count = task.loss(model, task.collate(task.train))

@@ -33,9 +33,9 @@ def test_a_run_is_what_its_name_says(monkeypatch):
     built, trained = [], []
     build = models.transformer
 
-    def transformer(*sizes, **options):
-        built.append((sizes[-1], options["pre_norm"]))
-        return build(*sizes, **options)
+    def transformer(**sizes):
+        built.append((sizes["num_layers"], sizes["pre_norm"]))
+        return build(**sizes)
 
     def train(model, task, config):
         trained.append((config.warmup_steps, config.learning_rate, config.seed))

@@ -95,10 +95,17 @@ def test_a_frame_encoder_is_an_encoder_behind_a_linear_map():
     assert encoder.output_dim == 2 * E
 
 
+WIDTHS = {"embedding_dim": D, "hidden_dim": E}
 BUILDERS = {
-    "classifier": lambda: models.classifier(17, V, D, E, AdditiveScore(E, 2 * E, A)),
-    "tagger": lambda: models.tagger(17, V, D, E, num_layers=2, cell=nn.LSTM),
-    "frame_labeller": lambda: models.frame_labeller(A, V, D, E),
+    "classifier": lambda: models.classifier(
+        source_size=17, num_classes=V, **WIDTHS, score=AdditiveScore(E, 2 * E, A)
+    ),
+    "tagger": lambda: models.tagger(
+        source_size=17, num_labels=V, **WIDTHS, num_layers=2, cell=nn.LSTM
+    ),
+    "frame_labeller": lambda: models.frame_labeller(
+        frame_dim=A, num_labels=V, **WIDTHS
+    ),
 }
 
 
@@ -181,7 +188,12 @@ def test_readers_refuse_another_width():
 @pytest.fixture(params=[False, True], ids=["states", "words"])
 def classifier(request):
     return models.classifier(
-        12, V, 7, 13, AdditiveScore(13, 26, 5), look_up_words=request.param
+        source_size=12,
+        num_classes=V,
+        embedding_dim=7,
+        hidden_dim=13,
+        score=AdditiveScore(13, 26, 5),
+        look_up_words=request.param,
     ).eval()
 
 

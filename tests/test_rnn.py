@@ -398,8 +398,10 @@ def test_dropping_everything_leaves_the_bias(name):
     score = (
         {"score": AdditiveScore(H, 2 * H, A)} if name in ("bahdanau", "luong") else {}
     )
-    dropping = getattr(models, name)(V, V, D, H, num_layers=2, dropout=1.0, **score)
-    keeping = getattr(models, name)(V, V, D, H, num_layers=2, **copy.deepcopy(score))
+    sizes = {"source_size": V, "target_size": V, "embedding_dim": D, "hidden_dim": H}
+    sizes |= {"num_layers": 2}
+    dropping = getattr(models, name)(**sizes, dropout=1.0, **score)
+    keeping = getattr(models, name)(**sizes, **copy.deepcopy(score))
     keeping.load_state_dict(dropping.state_dict())
 
     assert_close(

@@ -144,7 +144,12 @@ def test_a_captioner_learns_where_the_digits_are_and_what_they_are():
     task = captions(train_size=6_000, held_out_size=200)
     torch.manual_seed(0)
     model = models.captioner(
-        GRID, len(task.target_vocabulary), 64, 16, 64, AdditiveScore(64, 64, 32)
+        grid_size=GRID,
+        target_size=len(task.target_vocabulary),
+        output_dim=64,
+        embedding_dim=16,
+        hidden_dim=64,
+        score=AdditiveScore(64, 64, 32),
     )
     train(model, task, TrainConfig(steps=200, learning_rate=5e-3))
     result = evaluate(model, task, task.test)
@@ -156,7 +161,9 @@ def test_one_look_recognises_a_digit_better_than_the_mean_does():
     task, accuracy = focus(train_size=3_000, held_out_size=300), []
     for score in (AdditiveScore(32, 32, 32), ConstantScore()):
         torch.manual_seed(0)
-        model = models.image_classifier(GRID, len(WORDS), 32, score)
+        model = models.image_classifier(
+            grid_size=GRID, num_classes=len(WORDS), output_dim=32, score=score
+        )
         train(model, task, TrainConfig(steps=150, learning_rate=1e-2))
         accuracy.append(task.score(model, task.test))
         looks = task.hit_rate(model, task.test)

@@ -141,7 +141,11 @@ def test_words_alone_do_not_say_it_and_attention_finds_the_words_that_do(task):
 
     sizes = {"embedding_dim": 16, "hidden_dim": 32, "score": AdditiveScore(32, 64, 32)}
     model = models.classifier(
-        len(task.read.vocabulary), 2, **sizes, look_up_words=True, cell=nn.LSTM
+        source_size=len(task.read.vocabulary),
+        num_classes=2,
+        **sizes,
+        look_up_words=True,
+        cell=nn.LSTM,
     )
     train(model, task, TrainConfig(steps=400, learning_rate=1e-2))
     assert task.score(model, task.test) > 0.95

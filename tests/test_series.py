@@ -220,10 +220,14 @@ def test_no_past_is_refused():
 
 def test_a_small_transformer_learns_to_forecast():
     task = series(weeks=1, train_size=8_000, held_out_size=200)
-    sizes = len(task.source_vocabulary), len(task.target_vocabulary)
     torch.manual_seed(0)
     model = models.transformer(
-        *sizes, dim=64, num_heads=4, hidden_dim=128, num_layers=1
+        source_size=task.source_size,
+        target_size=task.target_size,
+        dim=64,
+        num_heads=4,
+        hidden_dim=128,
+        num_layers=1,
     )
     untrained = task.score(model, task.test)
 

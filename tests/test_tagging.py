@@ -110,7 +110,10 @@ def test_context_beats_the_most_frequent_tag(task):
     without = accuracy(baseline, [example.labels for example in task.test])
 
     model = models.tagger(
-        len(task.read.vocabulary), len(TAGS), embedding_dim=16, hidden_dim=24
+        source_size=len(task.read.vocabulary),
+        num_labels=len(TAGS),
+        embedding_dim=16,
+        hidden_dim=24,
     )
     train(model, task, TrainConfig(steps=120, learning_rate=1e-2, warmup_steps=20))
     assert without < 0.9

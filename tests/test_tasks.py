@@ -181,7 +181,9 @@ def test_a_beam_is_searched_if_it_has_room(task, monkeypatch):
         )
 
     monkeypatch.setattr("attention_course.tasks.sequences.beam_search", search)
-    model = models.final_state(7, 7, 3, 5)
+    model = models.final_state(
+        source_size=7, target_size=7, embedding_dim=3, hidden_dim=5
+    )
     predictions = task.predict(
         model, [task.example("ab")] * 3, batch_size=2, beam_size=5, length_penalty=0.6
     )

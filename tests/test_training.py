@@ -253,9 +253,13 @@ def test_mixed_precision_trains_and_leaves_single_weights(task):
     losses = []
     for precision in ("32-true", "bf16-mixed"):
         torch.manual_seed(0)
-        sizes = len(task.source_vocabulary), len(task.target_vocabulary)
         model = models.transformer(
-            *sizes, dim=16, num_heads=2, hidden_dim=32, num_layers=1
+            source_size=task.source_size,
+            target_size=task.target_size,
+            dim=16,
+            num_heads=2,
+            hidden_dim=32,
+            num_layers=1,
         )
         fabric = Fabric(accelerator="cpu", devices=1, precision=precision)
         history = train(
@@ -427,11 +431,16 @@ def test_the_best_weights_are_kept(task):
 def test_validation_changes_nothing_but_the_end(task):
     """It leaves the model in eval() mode, in which dropout would be off for the
     rest."""
-    sizes = len(task.source_vocabulary), len(task.target_vocabulary), 8, 2, 11, 1
+    sizes = {"dim": 8, "num_heads": 2, "hidden_dim": 11, "num_layers": 1}
     losses = []
     for every in (None, 1):
         torch.manual_seed(0)
-        model = models.transformer(*sizes, dropout=0.5)
+        model = models.transformer(
+            source_size=task.source_size,
+            target_size=task.target_size,
+            **sizes,
+            dropout=0.5,
+        )
         losses.append(
             [
                 row.loss
@@ -632,9 +641,13 @@ def test_a_transformers_alignment_is_the_mean_of_its_last_layers_heads():
 
 def test_a_transformer_learns_to_reverse_and_looks_where_it_should():
     task = reversal(max_length=5, train_size=4000, held_out_size=100)
-    vocabularies = len(task.source_vocabulary), len(task.target_vocabulary)
     model = models.transformer(
-        *vocabularies, dim=32, num_heads=2, hidden_dim=64, num_layers=2
+        source_size=task.source_size,
+        target_size=task.target_size,
+        dim=32,
+        num_heads=2,
+        hidden_dim=64,
+        num_layers=2,
     )
     train(model, task, TrainConfig(steps=200))
     evaluation = evaluate(model, task, task.test)

@@ -14,7 +14,15 @@ TARGET = torch.tensor([[1, 4, 5], [2, 6, 7]])
 
 
 def captioner():
-    model = models.captioner(GRID, V, 14, 7, 11, AdditiveScore(11, 14, 13), channels=C)
+    model = models.captioner(
+        grid_size=GRID,
+        target_size=V,
+        output_dim=14,
+        embedding_dim=7,
+        hidden_dim=11,
+        score=AdditiveScore(11, 14, 13),
+        channels=C,
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2)
@@ -104,7 +112,11 @@ def test_captions_are_decoded_like_sentences():
 
 def test_every_parameter_learns():
     classifier = models.image_classifier(
-        GRID, 5, 14, AdditiveScore(14, 14, 13), channels=C
+        grid_size=GRID,
+        num_classes=5,
+        output_dim=14,
+        score=AdditiveScore(14, 14, 13),
+        channels=C,
     )
     for model, logits in (
         (classifier, classifier(images(), LENGTHS)[0]),

@@ -1,8 +1,32 @@
-"""Builders: sizes in, an untrained model out. The recurrent translators share an
-encoder, but for `gnmt`."""
+"""Builders: sizes in, an untrained model out.
+
+Here numbers become modules; the classes of Transformers take finished ones. A model's
+arguments are given by name, and a name means the same everywhere:
+
+    source_size     tokens in the source's vocabulary
+    target_size     V, tokens in the target's vocabulary; vocab_size, where there is one
+    num_classes     V, classes to choose from; num_labels, where each token gets one
+    embedding_dim   width of a token's embedding, in recurrent models
+    hidden_dim      of a recurrent model, the width of a decoder's state and query, and
+                    of an encoder's state per direction; of a Transformer, the width
+                    inside its feed-forward networks
+    dim             D, width of a Transformer's embeddings and states
+    num_heads       H, heads of each attention; they divide D
+    num_layers      L, layers of the encoder; of gnmt and of Transformers on both sides
+    score           compares queries of width hidden_dim with the encoder's states, 2
+                    hidden_dim wide where nothing else is said
+    cell            kind of the encoder's recurrent layers; the decoders have GRUs
+    positions       adds positions of width D; None: sines
+    pre_norm        normalise what a sub-layer reads, instead of the sum
+    tied            use the target's table as embedding and as output map
+    dropout         share that training drops: of embeddings, of what recurrent layers
+                    of the encoder and the output map read; in a Transformer of
+                    embeddings and of what a sub-layer adds
+"""
 
 from torch import nn
 
+from attention_course.attention import MultiHeadAttention
 from attention_course.pooling import AttentionPooling, Classifier, Labeller
 from attention_course.rnn import (
     BahdanauDecoder,
@@ -19,15 +43,23 @@ from attention_course.rnn import (
 from attention_course.scores import Score
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.transformer import (
+    DecoderBlock,
+    EncoderBlock,
+    FeedForward,
+    Residual,
     SinusoidalPositions,
+    TokenEmbedding,
     TransformerDecoder,
     TransformerEncoder,
     TransformerLM,
 )
 from attention_course.vision import GridEncoder
 
+# Recurrent translators
+
 
 def final_state(
+    *,
     source_size: int,
     target_size: int,
     embedding_dim: int,
@@ -35,38 +67,23 @@ def final_state(
     num_layers: int = 1,
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
+    every_step: bool = False,
 ) -> EncoderDecoder:
-    """Build the bottleneck: a decoder that is started with the source's final state.
+    """Build the bottleneck: a decoder that hears only the source's final state.
 
-    Args:
-        source_size: tokens in the source vocabulary.
-        target_size: tokens in the target vocabulary.
-        embedding_dim: width of an embedding.
-        hidden_dim: width of a decoder state, and of an encoder state per direction.
-        num_layers: layers of the encoder.
-        cell: kind of the encoder's layers; the decoder has GRUs.
-        dropout: share of embeddings, of what the encoder's layers and the output map
-            read, that training drops.
-
-    Returns:
-        An untrained model.
+    It hears it once, at the start, or with `every_step` again at every step.
     """
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
     )
-    return EncoderDecoder(
-        encoder,
-        FinalStateDecoder(
-            target_size,
-            embedding_dim,
-            hidden_dim,
-            encoder.output_dim,
-            dropout=dropout,
-        ),
+    decoder = FinalStateDecoder(
+        target_size, embedding_dim, hidden_dim, encoder.output_dim, every_step, dropout
     )
+    return EncoderDecoder(encoder, decoder)
 
 
 def context_every_step(
+    *,
     source_size: int,
     target_size: int,
     embedding_dim: int,
@@ -75,25 +92,21 @@ def context_every_step(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that is handed the source's final state at every step. Arguments
-    as in `final_state`."""
-    encoder = RNNEncoder(
-        source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
-    )
-    return EncoderDecoder(
-        encoder,
-        FinalStateDecoder(
-            target_size,
-            embedding_dim,
-            hidden_dim,
-            encoder.output_dim,
-            every_step=True,
-            dropout=dropout,
-        ),
+    """Build a decoder that is handed the source's final state at every step."""
+    return final_state(
+        source_size=source_size,
+        target_size=target_size,
+        embedding_dim=embedding_dim,
+        hidden_dim=hidden_dim,
+        num_layers=num_layers,
+        cell=cell,
+        dropout=dropout,
+        every_step=True,
     )
 
 
 def bahdanau(
+    *,
     source_size: int,
     target_size: int,
     embedding_dim: int,
@@ -103,23 +116,7 @@ def bahdanau(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that asks before it updates.
-
-    Args:
-        source_size: tokens in the source vocabulary.
-        target_size: tokens in the target vocabulary.
-        embedding_dim: width of an embedding.
-        hidden_dim: width of a decoder state, and of an encoder state per direction.
-        score: compares queries of width `hidden_dim` with keys of width `2 *
-            hidden_dim`.
-        num_layers: layers of the encoder.
-        cell: kind of the encoder's layers; the decoder has GRUs.
-        dropout: share of embeddings, of what the encoder's layers and the output map
-            read, that training drops.
-
-    Returns:
-        An untrained model.
-    """
+    """Build a decoder that asks before it updates."""
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
     )
@@ -130,6 +127,7 @@ def bahdanau(
 
 
 def luong(
+    *,
     source_size: int,
     target_size: int,
     embedding_dim: int,
@@ -143,22 +141,8 @@ def luong(
 ) -> EncoderDecoder:
     """Build a decoder that updates before it asks.
 
-    Args:
-        source_size: tokens in the source vocabulary.
-        target_size: tokens in the target vocabulary.
-        embedding_dim: width of an embedding.
-        hidden_dim: width of a decoder state, and of an encoder state per direction.
-        score: compares queries of width `hidden_dim` with keys of width `2 *
-            hidden_dim`.
-        window: which source positions a query may attend to; None: all of them.
-        input_feeding: attach the last attentional vector to the next input.
-        num_layers: layers of the encoder.
-        cell: kind of the encoder's layers; the decoder has GRUs.
-        dropout: share of embeddings, of what the encoder's layers and the output map
-            read, that training drops.
-
-    Returns:
-        An untrained model.
+    `window` says which source positions a query may attend to, None: all of them. With
+    `input_feeding` the last attentional vector is attached to the next input.
     """
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
@@ -177,6 +161,7 @@ def luong(
 
 
 def gnmt(
+    *,
     source_size: int,
     target_size: int,
     embedding_dim: int,
@@ -186,16 +171,8 @@ def gnmt(
 ) -> EncoderDecoder:
     """Build deep stacks with one attention, asked by the decoder's bottom layer.
 
-    Args:
-        source_size: tokens in the source vocabulary.
-        target_size: tokens in the target vocabulary.
-        embedding_dim: width of an embedding.
-        hidden_dim: width of a state, in the encoder and in the decoder.
-        score: compares queries of width `hidden_dim` with keys of the same width.
-        num_layers: layers of the encoder, and of the decoder; at least 2.
-
-    Returns:
-        An untrained model.
+    The encoder's states are `hidden_dim` wide, as the queries are; there are at least 2
+    layers.
     """
     encoder = GNMTEncoder(source_size, embedding_dim, hidden_dim, num_layers)
     decoder = GNMTDecoder(
@@ -204,7 +181,115 @@ def gnmt(
     return EncoderDecoder(encoder, decoder)
 
 
+# Transformers
+
+
+def encoder_block(
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+) -> EncoderBlock:
+    """Build a layer of a Transformer's encoder, or of a language model."""
+    return EncoderBlock(
+        self_attention=MultiHeadAttention(dim, num_heads),
+        feed_forward=FeedForward(dim, hidden_dim),
+        around_self=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+        around_feed_forward=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+    )
+
+
+def decoder_block(
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+) -> DecoderBlock:
+    """Build a layer of a Transformer's decoder."""
+    return DecoderBlock(
+        self_attention=MultiHeadAttention(dim, num_heads),
+        cross_attention=MultiHeadAttention(dim, num_heads),
+        feed_forward=FeedForward(dim, hidden_dim),
+        around_self=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+        around_cross=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+        around_feed_forward=Residual(nn.LayerNorm(dim), dropout, pre_norm),
+    )
+
+
+def encoder_only(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    positions: nn.Module | None = None,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+) -> TransformerEncoder:
+    """Build a Transformer's encoder, which is also a body such as BERT's."""
+    return TransformerEncoder(
+        _embedding(vocab_size, dim, positions, dropout),
+        [
+            encoder_block(dim, num_heads, hidden_dim, dropout, pre_norm)
+            for _ in range(num_layers)
+        ],
+        _last_norm(dim, pre_norm),
+    )
+
+
+def transformer_decoder(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    positions: nn.Module | None = None,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+    tied: bool = False,
+) -> TransformerDecoder:
+    """Build a Transformer's decoder, for any encoder whose states are D wide."""
+    return TransformerDecoder(
+        embedding := _embedding(vocab_size, dim, positions, dropout),
+        [
+            decoder_block(dim, num_heads, hidden_dim, dropout, pre_norm)
+            for _ in range(num_layers)
+        ],
+        _last_norm(dim, pre_norm),
+        _head(embedding, tied),
+    )
+
+
+def decoder_only(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    positions: nn.Module | None = None,
+    dropout: float = 0.0,
+    pre_norm: bool = True,
+    tied: bool = False,
+) -> TransformerLM:
+    """Build a language model."""
+    return TransformerLM(
+        embedding := _embedding(vocab_size, dim, positions, dropout),
+        [
+            encoder_block(dim, num_heads, hidden_dim, dropout, pre_norm)
+            for _ in range(num_layers)
+        ],
+        _last_norm(dim, pre_norm),
+        _head(embedding, tied),
+    )
+
+
 def transformer(
+    *,
     source_size: int,
     target_size: int,
     dim: int,
@@ -215,76 +300,58 @@ def transformer(
     pre_norm: bool = True,
     tied: bool = False,
 ) -> EncoderDecoder:
-    """Build a Transformer with sinusoidal positions.
-
-    Args:
-        source_size: tokens in the source vocabulary.
-        target_size: tokens in the target vocabulary.
-        dim: width of embeddings and states, on both sides.
-        num_heads: attention heads; they divide `dim`.
-        hidden_dim: width inside the feed-forward networks.
-        num_layers: blocks, on each side.
-        dropout: share that training drops of embeddings and of what a sub-layer adds.
-        pre_norm: normalise what a sub-layer reads, instead of the sum.
-        tied: use the target's table as embedding and as output map.
-
-    Returns:
-        An untrained model.
-    """
-    sizes = (dim, num_heads, hidden_dim, num_layers)
-    encoder = TransformerEncoder(
-        source_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm
+    """Build a translator out of an encoder and a decoder, with sines for positions."""
+    encoder = encoder_only(
+        vocab_size=source_size,
+        dim=dim,
+        num_heads=num_heads,
+        hidden_dim=hidden_dim,
+        num_layers=num_layers,
+        dropout=dropout,
+        pre_norm=pre_norm,
     )
-    decoder = TransformerDecoder(
-        target_size, *sizes, SinusoidalPositions(dim), dropout, pre_norm, tied
+    decoder = transformer_decoder(
+        vocab_size=target_size,
+        dim=dim,
+        num_heads=num_heads,
+        hidden_dim=hidden_dim,
+        num_layers=num_layers,
+        dropout=dropout,
+        pre_norm=pre_norm,
+        tied=tied,
     )
     return EncoderDecoder(encoder, decoder)
 
 
-def decoder_only(
-    vocab_size: int,
-    dim: int,
-    num_heads: int,
-    hidden_dim: int,
-    num_layers: int,
-    dropout: float = 0.0,
-    pre_norm: bool = True,
-    tied: bool = False,
-) -> TransformerLM:
-    """Build a language model with sinusoidal positions. Arguments as in `transformer`,
-    with one vocabulary."""
-    positions = SinusoidalPositions(dim)
-    return TransformerLM(
-        vocab_size,
-        dim,
-        num_heads,
-        hidden_dim,
-        num_layers,
-        positions,
-        dropout,
-        pre_norm,
-        tied,
-    )
+def _embedding(
+    vocab_size: int, dim: int, positions: nn.Module | None, dropout: float
+) -> TokenEmbedding:
+    if positions is None:
+        positions = SinusoidalPositions(dim)
+    return TokenEmbedding(vocab_size, dim, positions, dropout)
 
 
-def encoder_only(
-    vocab_size: int,
-    dim: int,
-    num_heads: int,
-    hidden_dim: int,
-    num_layers: int,
-    dropout: float = 0.0,
-    pre_norm: bool = True,
-) -> TransformerEncoder:
-    """Build an encoder with sinusoidal positions. Arguments as in `transformer`, with
-    one vocabulary."""
-    positions = SinusoidalPositions(dim)
-    return TransformerEncoder(
-        vocab_size, dim, num_heads, hidden_dim, num_layers, positions, dropout, pre_norm
-    )
+def _last_norm(dim: int, pre_norm: bool) -> nn.Module:
+    return nn.LayerNorm(dim) if pre_norm else nn.Identity()
+
+
+def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:
+    """Build an output map.
+
+    One table at both ends: Press and Wolf (2017); Vaswani et al. (2017), Section 3.4.
+    """
+    vocab_size, dim = embedding.weight.shape
+    head = nn.Linear(dim, vocab_size)
+    if tied:
+        head.weight = embedding.table.weight
+    return head
+
+
+# One answer for a source, or for each token
 
 
 def classifier(
+    *,
     source_size: int,
     num_classes: int,
     embedding_dim: int,
@@ -295,19 +362,8 @@ def classifier(
 ) -> Classifier:
     """Build a reader that sums a sentence up in one look and names its class.
 
-    Args:
-        source_size: tokens in the source vocabulary.
-        num_classes: V, classes to choose from.
-        embedding_dim: width of an embedding.
-        hidden_dim: width of the query, and of an encoder state per direction.
-        score: compares a query of width `hidden_dim` with keys of width `2 *
-            hidden_dim`.
-        look_up_words: states say where to look, embeddings what is there, and a layer
-            joins the words that were found.
-        cell: kind of the encoder's layer.
-
-    Returns:
-        An untrained model.
+    With `look_up_words`, states say where to look, embeddings what is there, and a
+    layer joins the words that were found.
     """
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, cell=cell)
     pooling = AttentionPooling(hidden_dim, score)
@@ -322,6 +378,7 @@ def classifier(
 
 
 def tagger(
+    *,
     source_size: int,
     num_labels: int,
     embedding_dim: int,
@@ -329,24 +386,13 @@ def tagger(
     num_layers: int = 1,
     cell: Cell = nn.GRU,
 ) -> Labeller:
-    """Build a reader that labels every token.
-
-    Args:
-        source_size: tokens in the source vocabulary.
-        num_labels: V, labels to choose from.
-        embedding_dim: width of an embedding.
-        hidden_dim: width of an encoder state, per direction.
-        num_layers: layers of the encoder.
-        cell: kind of the encoder's layers.
-
-    Returns:
-        An untrained model.
-    """
+    """Build a reader that labels every token."""
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
     return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
 
 
 def frame_labeller(
+    *,
     frame_dim: int,
     num_labels: int,
     embedding_dim: int,
@@ -354,27 +400,26 @@ def frame_labeller(
     num_layers: int = 1,
     cell: Cell = nn.GRU,
 ) -> Labeller:
-    """Build a listener that labels every frame, of `frame_dim` numbers. Other arguments
-    as in `tagger`."""
+    """Build a listener that labels every frame, of `frame_dim` numbers."""
     encoder = FrameEncoder(frame_dim, embedding_dim, hidden_dim, num_layers, cell=cell)
     return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
 
 
+# Images
+
+
 def image_classifier(
-    grid_size: int, num_classes: int, output_dim: int, score: Score, channels: int = 1
+    *,
+    grid_size: int,
+    num_classes: int,
+    output_dim: int,
+    score: Score,
+    channels: int = 1,
 ) -> Classifier:
     """Build a viewer that focuses on one region of an image and names what is there.
 
-    Args:
-        grid_size: cells in an image's grid.
-        num_classes: V, classes to choose from.
-        output_dim: width of the query, and E of a cell's features; the first
-            convolution's are half as wide.
-        score: compares a query with keys, both of width `output_dim`.
-        channels: C, numbers per pixel.
-
-    Returns:
-        An untrained model.
+    An image has `channels` numbers per pixel and at most `grid_size` cells. Their
+    features, and the query, are `output_dim` wide; the first convolution's are half so.
     """
     encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
     return Classifier(
@@ -383,6 +428,7 @@ def image_classifier(
 
 
 def captioner(
+    *,
     grid_size: int,
     target_size: int,
     output_dim: int,
@@ -391,21 +437,10 @@ def captioner(
     score: Score,
     channels: int = 1,
 ) -> EncoderDecoder:
-    """Build a captioner: a grid of an image's features, and Bahdanau's decoder over it
-    (Xu et al., 2015).
+    """Build a captioner: a grid of an image's features, and Bahdanau's decoder over it.
 
-    Args:
-        grid_size: cells in an image's grid.
-        target_size: tokens in the target vocabulary.
-        output_dim: E, width of a cell's features; the first convolution's are half as
-            wide.
-        embedding_dim: width of a token's embedding.
-        hidden_dim: width D of a decoder state.
-        score: compares queries of width `hidden_dim` with keys of width `output_dim`.
-        channels: C, numbers per pixel.
-
-    Returns:
-        An untrained model.
+    Xu et al. (2015). The grid is that of `image_classifier`, so that the score's keys
+    are `output_dim` wide.
     """
     encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
     return EncoderDecoder(

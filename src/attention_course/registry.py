@@ -198,52 +198,79 @@ def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> A
 
     values: list[Any] = [sizes.get(size) for size in SIZES]
     dim, hidden_dim, layers, heads, dropout = values
-    ends, widths = (source_size, target_size), (dim, hidden_dim)
-    rest = {"num_layers": layers, "dropout": dropout}
+    ends: dict[str, Any] = {"source_size": source_size, "target_size": target_size}
+    widths: dict[str, Any] = {"embedding_dim": dim, "hidden_dim": hidden_dim}
+    rest: dict[str, Any] = {"num_layers": layers, "dropout": dropout}
+    stack = {"dim": dim, "num_heads": heads, "hidden_dim": hidden_dim, **rest}
 
     def additive(directions: int = 2) -> AdditiveScore:
         """Compare states with those of an encoder of one direction or two."""
         return AdditiveScore(hidden_dim, directions * hidden_dim, hidden_dim)
 
-    def general() -> GeneralScore:
-        """Compare states with those of an encoder of two directions."""
-        return GeneralScore(hidden_dim, 2 * hidden_dim)
+    def luong(**order: Any) -> Any:
+        """Build one of Luong's, with his general score."""
+        score = GeneralScore(hidden_dim, 2 * hidden_dim)
+        return models.luong(**ends, **widths, score=score, **order, **rest)
 
     match name:
         case "final-state":
-            return models.final_state(*ends, *widths, **rest)
+            return models.final_state(**ends, **widths, **rest)
         case "context":
-            return models.context_every_step(*ends, *widths, **rest)
+            return models.context_every_step(**ends, **widths, **rest)
         case "bahdanau":
-            return models.bahdanau(*ends, *widths, additive(), **rest)
+            return models.bahdanau(**ends, **widths, score=additive(), **rest)
         case "luong":
-            return models.luong(*ends, *widths, general(), **rest)
+            return luong()
         case "luong-fed":
-            return models.luong(*ends, *widths, general(), input_feeding=True, **rest)
+            return luong(input_feeding=True)
         case "local-m":
-            return models.luong(*ends, *widths, general(), LocalM(5), **rest)
+            return luong(window=LocalM(5))
         case "local-p":
-            score, window = general(), LocalP(hidden_dim, hidden_dim, 5)
-            return models.luong(*ends, *widths, score, window, **rest)
+            return luong(window=LocalP(hidden_dim, hidden_dim, 5))
         case "gnmt":
-            return models.gnmt(*ends, *widths, additive(1), layers)
+            return models.gnmt(**ends, **widths, score=additive(1), num_layers=layers)
         case "transformer":
-            stack = dim, heads, hidden_dim, layers, dropout
-            return models.transformer(*ends, *stack, tied=True)
+            return models.transformer(**ends, **stack, tied=True)
         case "captioner":
-            return models.captioner(*ends, hidden_dim, *widths, additive(1))
+            return models.captioner(
+                grid_size=source_size,
+                target_size=target_size,
+                output_dim=hidden_dim,
+                **widths,
+                score=additive(1),
+            )
         case "tagger":
-            return models.tagger(*ends, *widths, layers)
+            return models.tagger(
+                source_size=source_size,
+                num_labels=target_size,
+                **widths,
+                num_layers=layers,
+            )
         case "encoder":
-            stack = dim, heads, hidden_dim, layers, dropout
-            encoder = models.encoder_only(source_size, *stack)
+            encoder = models.encoder_only(vocab_size=source_size, **stack)
             return Labeller(encoder, nn.Linear(dim, target_size))
         case "classifier":
-            return models.classifier(*ends, *widths, additive(), look_up_words=True)
+            return models.classifier(
+                source_size=source_size,
+                num_classes=target_size,
+                **widths,
+                score=additive(),
+                look_up_words=True,
+            )
         case "frame-labeller":
-            return models.frame_labeller(*ends, *widths, layers)
+            return models.frame_labeller(
+                frame_dim=source_size,
+                num_labels=target_size,
+                **widths,
+                num_layers=layers,
+            )
         case "image-classifier":
-            return models.image_classifier(*ends, hidden_dim, additive(1))
+            return models.image_classifier(
+                grid_size=source_size,
+                num_classes=target_size,
+                output_dim=hidden_dim,
+                score=additive(1),
+            )
 
 
 def options_of(task: str, given: Mapping[str, Any]) -> dict[str, Any]:

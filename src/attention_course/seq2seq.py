@@ -112,8 +112,7 @@ def source_mask(
 
 
 class EncoderDecoder(nn.Module):
-    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, with the source x behind
-    a memory.
+    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, x behind a memory.
 
     Sutskever et al. (2014), Eq. 1; Cho et al. (2014), Section 2.2.
 

@@ -8,6 +8,8 @@ students' code in a sandbox and a judge outside it. The package imports no cours
 course is named in the configuration, and imported from there.
 """
 
+__version__ = "0.1.0"
+
 from nbjudge.check import checker
 from nbjudge.comparisons import (
     each_of,

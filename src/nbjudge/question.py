@@ -67,8 +67,10 @@ Door = Callable[[Request], Reply]
 
 
 class Finding(NamedTuple):
-    """Why a property does not hold: what was seen, and what was wanted, for inputs of
-    which shapes."""
+    """Why a property does not hold.
+
+    What was seen, and what was wanted, for inputs of which shapes.
+    """
 
     seen: str
     wanted: str

@@ -7,7 +7,7 @@ import importlib
 import io
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,10 +16,11 @@ from answers import core, notebooks
 from answers.mutants import Mutant, mutants
 
 from attention_labs import QUESTIONS
-from nbjudge.evaluation import alike, evaluate
+from nbjudge.evaluation import alike
 from nbjudge.grading.commands import lab_names
+from nbjudge.grading.fidelity import Answer, grade
 from nbjudge.in_process import in_process
-from nbjudge.question import Door, Question, Request, Result
+from nbjudge.question import Door, Question, Request
 
 LABS = lab_names(notebooks.ROOT / "solutions")
 
@@ -46,16 +47,9 @@ def quietly(function: Callable[[], Any]) -> Any:
         return function()
 
 
-def results(question: Question, thing: Any, seed: int | None = None) -> list[Result]:
-    return quietly(lambda: evaluate(question, in_process(question, thing), seed))
-
-
-def earned(found: list[Result]) -> int:
-    return sum(result.earned for result in found)
-
-
-def named(found: list[Result]) -> set[str]:
-    return {result.mistake.name for result in found if result.mistake}
+def things(question: Question, answers: Iterable[Answer]) -> list[Any]:
+    """List the functions and classes that answers are."""
+    return [x for answer in answers for x in answer.answers(question.reference)]
 
 
 def requests(question: Question, first: bool = False) -> list[Request]:
@@ -159,7 +153,7 @@ def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
         except Exception:
             yield Verdict(mutant, False, 0)
             continue
-        points = earned(results(question, changed[name]))
+        points = int(grade(question, changed[name]))
         same = points == question.points and _same(
             in_process(question, changed[name]), right, wide
         )
@@ -177,7 +171,7 @@ def points_of(lab: str, cells: list[str]) -> dict[str, int]:
     names = notebooks.run(cells)
     asked = notebooks.read("solutions", lab).asked
     return {
-        question: earned(results(QUESTIONS[question], names[name]))
+        question: int(grade(QUESTIONS[question], names[name]))
         for question, name in asked.items()
     }
 

@@ -202,13 +202,24 @@ def ours_training(model: nn.Module, batch: Batch) -> Callable[[], None]:
     )
 
 
+def transformer(sizes: Sizes, dropout: float = 0.0) -> nn.Module:
+    """Build the course's Transformer."""
+    return models.transformer(
+        source_size=sizes.vocab_size,
+        target_size=sizes.vocab_size,
+        dim=sizes.dim,
+        num_heads=sizes.heads,
+        hidden_dim=sizes.hidden_dim,
+        num_layers=sizes.layers,
+        dropout=dropout,
+    )
+
+
 def transformer_training(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     """Compare training steps."""
     batch, vocab_size = Batch(sizes), sizes.vocab_size
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
-    step = ours_training(
-        models.transformer(vocab_size, vocab_size, *widths, DROPOUT), batch
-    )
+    step = ours_training(transformer(sizes, DROPOUT), batch)
 
     def torchs(like_the_paper: bool) -> Callable[[], None]:
         model = peers.TorchTransformer(vocab_size, *widths, DROPOUT)
@@ -279,7 +290,7 @@ def transformer_decoding(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     """Compare greedy decoding."""
     batch, vocab_size, steps = Batch(sizes), sizes.vocab_size, sizes.length
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
-    model = models.transformer(vocab_size, vocab_size, *widths).eval()
+    model = transformer(sizes).eval()
 
     def ours() -> object:
         return greedy(model, batch.source, batch.lengths, peers.BOS, NEVER, steps)
@@ -330,7 +341,7 @@ def beam(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     """Compare beams of five."""
     batch, vocab_size, steps = Batch(sizes), sizes.vocab_size, sizes.length
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
-    model = models.transformer(vocab_size, vocab_size, *widths).eval()
+    model = transformer(sizes).eval()
     with torch.no_grad():
         # no sentence ends before the last step
         model.decoder.head.bias[peers.EOS] = -1e4
@@ -370,7 +381,15 @@ def d2l_encoder(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     decoder."""
     batch = Batch(sizes)
     widths = (sizes.dim, sizes.heads, sizes.hidden_dim, sizes.layers)
-    encoder = models.encoder_only(sizes.vocab_size, *widths, DROPOUT, pre_norm=False)
+    encoder = models.encoder_only(
+        vocab_size=sizes.vocab_size,
+        dim=sizes.dim,
+        num_heads=sizes.heads,
+        hidden_dim=sizes.hidden_dim,
+        num_layers=sizes.layers,
+        dropout=DROPOUT,
+        pre_norm=False,
+    )
 
     def d2ls() -> Callable[[], object]:
         peer = peers.d2l_encoder(sizes.vocab_size, *widths, DROPOUT)
@@ -391,19 +410,23 @@ def d2l_encoder(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
 def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
     """Compare recurrent models: training steps, and greedy decoding."""
     batch, vocab_size, dim = Batch(sizes), sizes.vocab_size, sizes.hidden_dim
-    widths = (vocab_size, vocab_size, sizes.dim, dim)
-    bahdanau = models.bahdanau(
-        *widths, AdditiveScore(dim, 2 * dim, dim), dropout=DROPOUT
-    )
+    widths = {
+        "source_size": vocab_size,
+        "target_size": vocab_size,
+        "embedding_dim": sizes.dim,
+        "hidden_dim": dim,
+        "dropout": DROPOUT,
+    }
+    bahdanau = models.bahdanau(**widths, score=AdditiveScore(dim, 2 * dim, dim))
     # joeynmt's output layer: a tanh of the state's width, then a map without bias.
     wide = bahdanau.decoder.head.in_features
     bahdanau.decoder.head = nn.Sequential(
         nn.Linear(wide, dim), nn.Tanh(), nn.Linear(dim, vocab_size, bias=False)
     )
     fed = models.luong(
-        *widths, AdditiveScore(dim, 2 * dim, dim), input_feeding=True, dropout=DROPOUT
+        **widths, score=AdditiveScore(dim, 2 * dim, dim), input_feeding=True
     )
-    luong = models.luong(*widths, GeneralScore(dim, 2 * dim), dropout=DROPOUT)
+    luong = models.luong(**widths, score=GeneralScore(dim, 2 * dim))
 
     def joeynmts(attention: str, feeding: bool) -> nn.Module:
         return peers.joeynmt_rnn(

@@ -7,6 +7,7 @@ from answers import core, fidelity, notebooks
 from measure.report import Row, row, write
 
 from attention_labs import QUESTIONS
+from nbjudge.grading.fidelity import grade, named
 from nbjudge.question import Question
 
 
@@ -23,26 +24,19 @@ def main() -> None:
 
 def by_hand(lab: str, question: Question) -> list[Row]:
     """Count the hand-written answers, and what becomes of them."""
-    right, wrong = (
-        [answer.thing for answer in core.RIGHT[question.name]],
-        core.WRONG[question.name],
-    )
+    right, wrong = core.RIGHT[question.name], core.WRONG[question.name]
+    right_things = fidelity.things(question, right)
+    wrong_things = fidelity.things(question, wrong)
     rejected = [
-        t.__name__
-        for t in right
-        if fidelity.earned(fidelity.results(question, t)) < question.points
+        answer.name
+        for answer, thing in zip(right, right_things)
+        if grade(question, thing) < question.points
     ]
-    found = {str(answer): fidelity.results(question, answer.thing) for answer in wrong}
-    accepted = [
-        name
-        for name, results in found.items()
-        if fidelity.earned(results) == question.points
-    ]
-    named = [
-        answer for answer in wrong if fidelity.named(found[str(answer)]) & answer.names
-    ]
-    own = sum(fidelity.is_own(question, answer.thing) for answer in wrong)
-    traces = {fidelity.operators(question, thing) for thing in right}
+    found = [grade(question, thing) for thing in wrong_things]
+    accepted = [answer.name for answer, x in zip(wrong, found) if x == question.points]
+    rightly = [x for answer, x in zip(wrong, found) if named(x) & answer.names]
+    own = sum(fidelity.is_own(question, thing) for thing in wrong_things)
+    traces = {fidelity.operators(question, thing) for thing in right_things}
     what = f"{lab} {question.name}: "
     return [
         row(
@@ -74,7 +68,7 @@ def by_hand(lab: str, question: Question) -> list[Row]:
         ),
         row(
             what + "wrong answers named rightly",
-            len(named) / len(wrong),
+            len(rightly) / len(wrong),
             "share",
             at_least=0.8,
         ),

@@ -67,37 +67,57 @@ def additive(width: int, directions: int = 2) -> AdditiveScore:
     return AdditiveScore(query_dim=width, key_dim=directions * width, hidden_dim=width)
 
 
+def sizes(source: int, target: int, width: int) -> dict[str, int]:
+    return {
+        "source_size": source,
+        "target_size": target,
+        "embedding_dim": EMBEDDING,
+        "hidden_dim": width,
+    }
+
+
 RUNGS = {
     "final state": Rung(
-        lambda s, t, d: models.final_state(s, t, EMBEDDING, d), one_slot=True
+        lambda s, t, d: models.final_state(**sizes(s, t, d)), one_slot=True
     ),
     "context every step": Rung(
-        lambda s, t, d: models.context_every_step(s, t, EMBEDDING, d), one_slot=True
+        lambda s, t, d: models.context_every_step(**sizes(s, t, d)), one_slot=True
     ),
     "stacked encoder": Rung(
-        lambda s, t, d: models.context_every_step(s, t, EMBEDDING, d, num_layers=2),
+        lambda s, t, d: models.context_every_step(**sizes(s, t, d), num_layers=2),
         one_slot=True,
     ),
-    "Bahdanau": Rung(lambda s, t, d: models.bahdanau(s, t, EMBEDDING, d, additive(d))),
-    "Luong": Rung(lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d))),
+    "Bahdanau": Rung(
+        lambda s, t, d: models.bahdanau(**sizes(s, t, d), score=additive(d))
+    ),
+    "Luong": Rung(lambda s, t, d: models.luong(**sizes(s, t, d), score=additive(d))),
     "Luong, input feeding": Rung(
         lambda s, t, d: models.luong(
-            s, t, EMBEDDING, d, additive(d), input_feeding=True
+            **sizes(s, t, d), score=additive(d), input_feeding=True
         )
     ),
     "local-m": Rung(
-        lambda s, t, d: models.luong(s, t, EMBEDDING, d, additive(d), LocalM(WINDOW))
+        lambda s, t, d: models.luong(
+            **sizes(s, t, d), score=additive(d), window=LocalM(WINDOW)
+        )
     ),
     "local-p": Rung(
         lambda s, t, d: models.luong(
-            s, t, EMBEDDING, d, additive(d), LocalP(d, d, WINDOW)
+            **sizes(s, t, d), score=additive(d), window=LocalP(d, d, WINDOW)
         )
     ),
     "GNMT-like": Rung(
-        lambda s, t, d: models.gnmt(s, t, EMBEDDING, d, additive(d, directions=1))
+        lambda s, t, d: models.gnmt(**sizes(s, t, d), score=additive(d, directions=1))
     ),
     "Transformer": Rung(
-        lambda s, t, d: models.transformer(s, t, d, 4, 2 * d, num_layers=2)
+        lambda s, t, d: models.transformer(
+            source_size=s,
+            target_size=t,
+            dim=d,
+            num_heads=4,
+            hidden_dim=2 * d,
+            num_layers=2,
+        )
     ),
 }
 
@@ -215,6 +235,7 @@ def key(task_name: str, rung_name: str, seed: int, effort: Effort) -> str:
         measure,
         width_of_like_size,
         additive,
+        sizes,
         RUNGS["Bahdanau"].build,
         rung.build,
     ):

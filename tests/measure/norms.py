@@ -56,10 +56,15 @@ def measure(
 ) -> float:
     """Train one model and return its exact match."""
     task = _task(seed, effort.sizes)
-    vocabularies = len(task.source_vocabulary), len(task.target_vocabulary)
     torch.manual_seed(seed)
     model = models.transformer(
-        *vocabularies, WIDTH, HEADS, 2 * WIDTH, depth, pre_norm=NORMS[norm]
+        source_size=task.source_size,
+        target_size=task.target_size,
+        dim=WIDTH,
+        num_heads=HEADS,
+        hidden_dim=2 * WIDTH,
+        num_layers=depth,
+        pre_norm=NORMS[norm],
     )
     config = TrainConfig(
         effort.steps, BATCH_SIZE, rate, warmup_steps=WARMUPS[warmup], seed=seed

@@ -21,7 +21,11 @@ def main() -> None:
     task = dates()
     score = AdditiveScore(query_dim=64, key_dim=128, hidden_dim=64)
     model = bahdanau(
-        len(task.source_vocabulary), len(task.target_vocabulary), 32, 64, score
+        source_size=task.source_size,
+        target_size=task.target_size,
+        embedding_dim=32,
+        hidden_dim=64,
+        score=score,
     )
     train(model, task, TrainConfig(steps=300, learning_rate=8e-3))
     result = evaluate(model, task, task.test)

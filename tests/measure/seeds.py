@@ -59,9 +59,14 @@ def measure(task: LabelTask, look_up_words: bool, seed: int, steps: int) -> Read
 
     def reader(score: Score) -> Classifier:
         torch.manual_seed(seed)
-        sizes = len(task.read.vocabulary), len(task.labels), 16, HIDDEN
         model = models.classifier(
-            *sizes, score, look_up_words=look_up_words, cell=nn.LSTM
+            source_size=len(task.read.vocabulary),
+            num_classes=len(task.labels),
+            embedding_dim=16,
+            hidden_dim=HIDDEN,
+            score=score,
+            look_up_words=look_up_words,
+            cell=nn.LSTM,
         )
         train(model, task, config)
         return model

@@ -10,7 +10,7 @@ positions; not on attention weights and inside feed-forward networks, as
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attention_course.attention import KeyValue, MultiHeadAttention
+from attention_course.attention import Attention, KeyValue
 from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 
@@ -42,20 +42,20 @@ class Residual(nn.Module):
     r"""The way around a sub-layer f, and the norm on it: `after(x, f(before(x)))`.
 
     .. math:: \text{post-norm: } y = \mathrm{LN}(x + f(x)), \quad \text{pre-norm: } y =
-    x + f(\mathrm{LN}(x))
+        x + f(\mathrm{LN}(x))
 
     Post-norm is Vaswani et al. (2017), Section 3.1; pre-norm is Xiong et al. (2020),
     Table 1 (right).
 
     Args:
-        dim: D, width of the sequence.
+        norm: normalises vectors of width D.
         dropout: share of what the sub-layer adds that training drops.
         pre_norm: normalise what the sub-layer reads, instead of the sum.
     """
 
-    def __init__(self, dim: int, dropout: float, pre_norm: bool):
+    def __init__(self, norm: nn.LayerNorm | nn.RMSNorm, dropout: float, pre_norm: bool):
         super().__init__()
-        self.norm = nn.LayerNorm(dim)
+        self.norm = norm
         self.dropout = Dropout(dropout)
         self.pre_norm = pre_norm
 
@@ -73,33 +73,30 @@ class Residual(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Every position looks at the others (self-attention), then thinks for itself
-    (feed-forward).
+    """Every position looks at the others, then thinks for itself.
 
     Vaswani et al. (2017), Section 3.1, Figure 1 left. With a causal mask it is the
     block of a decoder-only model.
 
     Args:
-        dim: D, width of the sequence.
-        num_heads: H; it divides D.
-        hidden_dim: width inside the feed-forward network.
-        dropout: share of what a sub-layer adds that training drops.
-        pre_norm: where the norm stands, see `Residual`.
+        self_attention: how a position looks at the others.
+        feed_forward: how it thinks: maps vectors of width D to such.
+        around_self: the way around the attention.
+        around_feed_forward: the way around the network.
     """
 
     def __init__(
         self,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int,
-        dropout: float = 0.0,
-        pre_norm: bool = True,
+        self_attention: Attention,
+        feed_forward: nn.Module,
+        around_self: Residual,
+        around_feed_forward: Residual,
     ):
         super().__init__()
-        self.self_attention = MultiHeadAttention(dim, num_heads)
-        self.feed_forward = FeedForward(dim, hidden_dim)
-        self.around_self = Residual(dim, dropout, pre_norm)
-        self.around_feed_forward = Residual(dim, dropout, pre_norm)
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.around_self = around_self
+        self.around_feed_forward = around_feed_forward
 
     def forward(
         self,
@@ -119,45 +116,42 @@ class EncoderBlock(nn.Module):
             The states, and the keys and values of all P + T positions.
         """
         query = self.around_self.before(x)
-        seen = self.self_attention.remember(query, query)
-        seen = seen if past is None else past.extend(seen)
-        context, _ = self.self_attention.ask(query, seen, mask, need_weights=False)
+        context, seen = look_around(self.self_attention, query, mask, past)
         x = self.around_self.after(x, context)
-        x = self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        )
-        return x, seen
+        thought = self.feed_forward(self.around_feed_forward.before(x))
+        return self.around_feed_forward.after(x, thought), seen
 
 
 class DecoderBlock(nn.Module):
-    """Every position looks at those before it, then at the source (cross-attention),
-    then thinks for itself.
+    """Every position looks at those before it, then at the source, then thinks.
 
     Vaswani et al. (2017), Section 3.1, Figure 1 right.
 
     Args:
-        dim: D, width of both sequences.
-        num_heads: H; it divides D.
-        hidden_dim: width inside the feed-forward network.
-        dropout: share of what a sub-layer adds that training drops.
-        pre_norm: where the norm stands, see `Residual`.
+        self_attention: how a position looks at those before it.
+        cross_attention: how it looks at the source.
+        feed_forward: how it thinks: maps vectors of width D to such.
+        around_self: the way around the first attention.
+        around_cross: the way around the second one.
+        around_feed_forward: the way around the network.
     """
 
     def __init__(
         self,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int,
-        dropout: float = 0.0,
-        pre_norm: bool = True,
+        self_attention: Attention,
+        cross_attention: Attention,
+        feed_forward: nn.Module,
+        around_self: Residual,
+        around_cross: Residual,
+        around_feed_forward: Residual,
     ):
         super().__init__()
-        self.self_attention = MultiHeadAttention(dim, num_heads)
-        self.cross_attention = MultiHeadAttention(dim, num_heads)
-        self.feed_forward = FeedForward(dim, hidden_dim)
-        self.around_self = Residual(dim, dropout, pre_norm)
-        self.around_cross = Residual(dim, dropout, pre_norm)
-        self.around_feed_forward = Residual(dim, dropout, pre_norm)
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.around_self = around_self
+        self.around_cross = around_cross
+        self.around_feed_forward = around_feed_forward
 
     def forward(
         self,
@@ -186,15 +180,35 @@ class DecoderBlock(nn.Module):
             P + T target positions.
         """
         query = self.around_self.before(x)
-        seen = self.self_attention.remember(query, query)
-        seen = seen if past is None else past.extend(seen)
-        context, _ = self.self_attention.ask(query, seen, mask, need_weights=False)
+        context, seen = look_around(self.self_attention, query, mask, past)
         x = self.around_self.after(x, context)
+        query = self.around_cross.before(x)
         context, weights = self.cross_attention.ask(
-            self.around_cross.before(x), source, source_mask, need_weights
+            query, source, source_mask, need_weights
         )
         x = self.around_cross.after(x, context)
-        x = self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        )
-        return x, weights, seen
+        thought = self.feed_forward(self.around_feed_forward.before(x))
+        return self.around_feed_forward.after(x, thought), weights, seen
+
+
+def look_around(
+    attention: Attention,
+    query: Float[Tensor, "B T D"],
+    mask: Bool[Tensor, "..."] | None,
+    past: KeyValue | None,
+) -> tuple[Float[Tensor, "B T D"], KeyValue]:
+    """Let a sequence ask itself: its past, and the T positions that come now.
+
+    Args:
+        attention: by which it asks.
+        query: what the T positions ask with, and what they are remembered by.
+        mask: see `EncoderBlock.forward`.
+        past: the keys and values of the P positions before.
+
+    Returns:
+        The contexts, and the keys and values of all P + T positions.
+    """
+    now = attention.remember(query, query)
+    seen = now if past is None else past.extend(now)
+    context, _ = attention.ask(query, seen, mask, need_weights=False)
+    return context, seen

@@ -1,5 +1,6 @@
 """A language model: a stack that reads what it writes, and goes on with a prompt."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -9,9 +10,8 @@ from torch import Tensor, nn
 
 from attention_course.attention import KeyValue
 from attention_course.seq2seq import source_mask
-from attention_course.transformer.blocks import EncoderBlock
 from attention_course.transformer.positions import Past, TokenEmbedding
-from attention_course.transformer.stacks import _causal_after, _check_depth, _head
+from attention_course.transformer.stacks import causal_after, check_depth
 
 
 class Prompt(NamedTuple):
@@ -27,8 +27,7 @@ class Prompt(NamedTuple):
 
 
 class TransformerLM(nn.Module):
-    r"""A language model: predict each token from all tokens before it, and from nothing
-    else.
+    r"""A language model: predict each token from all tokens before it.
 
     .. math:: P(y) = \prod_t P(y_t \mid y_{<t})
 
@@ -43,16 +42,10 @@ class TransformerLM(nn.Module):
     batch as it is alone.
 
     Args:
-        vocab_size: V, tokens in the vocabulary.
-        dim: D, width of the states.
-        num_heads: H; it divides D.
-        hidden_dim: width inside the feed-forward networks.
-        num_layers: L, blocks.
-        positions: adds positions of width D.
-        dropout: see `EncoderBlock`.
-        pre_norm: see `Residual`; the sum that pre-norm blocks leave is normalised once,
-            at the end.
-        tied: use one table as embedding and as output map, see `TransformerDecoder`.
+        embedding: of tokens, of width D.
+        blocks: L `EncoderBlock`s.
+        norm: see `TransformerEncoder`.
+        head: maps a state to V logits.
 
     Raises:
         ValueError: fewer than 1 block.
@@ -60,25 +53,17 @@ class TransformerLM(nn.Module):
 
     def __init__(
         self,
-        vocab_size: int,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int,
-        num_layers: int,
-        positions: nn.Module,
-        dropout: float = 0.0,
-        pre_norm: bool = True,
-        tied: bool = False,
+        embedding: TokenEmbedding,
+        blocks: Sequence[nn.Module],
+        norm: nn.Module,
+        head: nn.Linear,
     ):
         super().__init__()
-        _check_depth(num_layers)
-        self.embedding = TokenEmbedding(vocab_size, dim, positions, dropout)
-        self.blocks = nn.ModuleList(
-            EncoderBlock(dim, num_heads, hidden_dim, dropout, pre_norm)
-            for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
-        self.head = _head(self.embedding, tied)
+        check_depth(blocks)
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+        self.head = head
 
     def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Prompt:
         """Keep the prompts.
@@ -146,7 +131,7 @@ class TransformerLM(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], tuple[KeyValue, ...]]:
         """Compute the states of T tokens that come after those in the cache."""
         past = 0 if cache[0] is None else cache[0].key.size(2)
-        mask = _causal_after(past, token)
+        mask = causal_after(past, token)
         before: Past = past
         if memory is not None:
             real = _real(memory, past + token.size(1))  # (B, 1, past + T)

@@ -1,55 +1,42 @@
 """Stacks: embeddings, and block upon block over them. A translator's two halves."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import KeyValue, attend
 from attention_course.masks import causal_mask
 from attention_course.seq2seq import Encoded, source_mask
-from attention_course.transformer.blocks import DecoderBlock, EncoderBlock
 from attention_course.transformer.positions import TokenEmbedding
 
 
 class TransformerEncoder(nn.Module):
-    """Read a source with a stack of encoder blocks: the encoder of a translator, or an
-    encoder-only model's body.
+    """Read a source with a stack of blocks: a translator's encoder, or a body for BERT.
 
     Vaswani et al. (2017), Section 3.1.
 
     Args:
-        vocab_size: V, tokens in the source vocabulary.
-        dim: D, width of the states.
-        num_heads: H; it divides D.
-        hidden_dim: width inside the feed-forward networks.
-        num_layers: L, blocks.
-        positions: adds positions of width D.
-        dropout: see `EncoderBlock`.
-        pre_norm: see `Residual`; the sum that pre-norm blocks leave is normalised once,
-            at the end.
+        embedding: of the source's tokens, of width D.
+        blocks: L `EncoderBlock`s.
+        norm: normalises, once, the sum that pre-norm blocks leave; `nn.Identity()`
+            after post-norm blocks.
+
+    Raises:
+        ValueError: fewer than 1 block.
     """
 
     def __init__(
-        self,
-        vocab_size: int,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int,
-        num_layers: int,
-        positions: nn.Module,
-        dropout: float = 0.0,
-        pre_norm: bool = True,
+        self, embedding: TokenEmbedding, blocks: Sequence[nn.Module], norm: nn.Module
     ):
         super().__init__()
-        self.embedding = TokenEmbedding(vocab_size, dim, positions, dropout)
-        self.blocks = nn.ModuleList(
-            EncoderBlock(dim, num_heads, hidden_dim, dropout, pre_norm)
-            for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
-        self.output_dim = dim
+        check_depth(blocks)
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+        self.output_dim = embedding.weight.size(1)
 
     def forward(
         self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
@@ -86,25 +73,18 @@ class TransformerMemory(NamedTuple):
 
 
 class TransformerDecoder(nn.Module):
-    r"""Predict each token from all tokens before it and from the source, all positions
-    at once.
+    r"""Predict each token from all tokens before it and from the source, all at once.
 
     Vaswani et al. (2017), Section 3.1. No position depends on what comes after it, so
     keys and values of past tokens never change: they are the cache of `step`, and
     `decode` is one long step.
 
     Args:
-        vocab_size: V, tokens in the target vocabulary.
-        dim: D, width of the states and of the encoder's states.
-        num_heads: H; it divides D.
-        hidden_dim: width inside the feed-forward networks.
-        num_layers: L, blocks.
-        positions: adds positions of width D.
-        dropout: see `DecoderBlock`.
-        pre_norm: see `Residual`; the sum that pre-norm blocks leave is normalised once,
-            at the end.
-        tied: use one table as embedding and as output map (Press and Wolf, 2017;
-            Vaswani et al., Section 3.4).
+        embedding: of the target's tokens, of width D, which is that of the encoder's
+            states.
+        blocks: L `DecoderBlock`s.
+        norm: see `TransformerEncoder`.
+        head: maps a state to V logits.
 
     Raises:
         ValueError: fewer than 1 block.
@@ -112,25 +92,17 @@ class TransformerDecoder(nn.Module):
 
     def __init__(
         self,
-        vocab_size: int,
-        dim: int,
-        num_heads: int,
-        hidden_dim: int,
-        num_layers: int,
-        positions: nn.Module,
-        dropout: float = 0.0,
-        pre_norm: bool = True,
-        tied: bool = False,
+        embedding: TokenEmbedding,
+        blocks: Sequence[nn.Module],
+        norm: nn.Module,
+        head: nn.Linear,
     ):
         super().__init__()
-        _check_depth(num_layers)
-        self.embedding = TokenEmbedding(vocab_size, dim, positions, dropout)
-        self.blocks = nn.ModuleList(
-            DecoderBlock(dim, num_heads, hidden_dim, dropout, pre_norm)
-            for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
-        self.head = _head(self.embedding, tied)
+        check_depth(blocks)
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+        self.head = head
 
     def remember(self, encoded: Encoded) -> TransformerMemory:
         """Project every state of the source once per layer."""
@@ -166,7 +138,7 @@ class TransformerDecoder(nn.Module):
     ]:
         """Predict the token after each of T tokens. See `EncoderDecoder.step`."""
         past = 0 if cache[0] is None else cache[0].key.size(2)
-        mask = _causal_after(past, token)
+        mask = causal_after(past, token)
         x = self.embedding(token, past)
         all_weights, all_seen = [], []
         for block, source, layer_past in zip(self.blocks, memory.layers, cache):
@@ -175,31 +147,27 @@ class TransformerDecoder(nn.Module):
             )
             all_weights.append(weights)
             all_seen.append(seen)
-        logits = self.head(self.norm(x))
         # (B, L, H, T, S)
-        return (
-            logits,
-            torch.stack(all_weights, dim=1) if need_weights else None,
-            tuple(all_seen),
-        )
+        weights = torch.stack(all_weights, dim=1) if need_weights else None
+        return self.head(self.norm(x)), weights, tuple(all_seen)
 
 
-def _causal_after(past: int, token: Tensor) -> Tensor | None:
-    """Let each of T tokens see the past and itself; a single token may see everything,
-    so it needs no mask."""
-    size = past + token.size(1)
-    # (T, past + T)
-    return None if token.size(1) == 1 else causal_mask(size, token.device)[past:]
+def causal_after(past: int, token: Int[Tensor, "B T"]) -> Bool[Tensor, "T all"] | None:
+    """Let each of T tokens attend to the past and to itself.
+
+    Returns:
+        A mask (T, past + T); None for a single token, which may attend to everything.
+    """
+    if token.size(1) == 1:
+        return None
+    return causal_mask(past + token.size(1), token.device)[past:]
 
 
-def _check_depth(num_layers: int) -> None:
-    if num_layers < 1:
-        raise ValueError(f"a decoder has at least 1 block, got num_layers {num_layers}")
+def check_depth(blocks: Sequence[nn.Module]) -> None:
+    """Refuse a stack of nothing.
 
-
-def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:
-    vocab_size, dim = embedding.weight.shape
-    head = nn.Linear(dim, vocab_size)
-    if tied:
-        head.weight = embedding.table.weight
-    return head
+    Raises:
+        ValueError: fewer than 1 block.
+    """
+    if len(blocks) < 1:
+        raise ValueError(f"a stack has at least 1 block, got {len(blocks)}")

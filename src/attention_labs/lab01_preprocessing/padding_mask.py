@@ -1,7 +1,5 @@
 """padding_mask: which positions hold a token."""
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -10,12 +8,11 @@ from attention_labs.lab01_preprocessing.shared import B, S
 from attention_labs.pages import MASK, PADDING
 from nbjudge import (
     ANYWHERE,
-    Finding,
     Mistake,
     Property,
     Question,
-    Reply,
     Request,
+    each_of,
     edit,
     good_manners,
     same_whole_numbers,
@@ -28,10 +25,8 @@ def _lengths(g: torch.Generator, batch: int, size: int) -> Tensor:
     return lengths.index_fill(0, torch.randint(batch, (1,), generator=g), size)
 
 
-def _as_a_mask(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.error or reply.changed or request.device == "meta":
-        return good_manners(replace(request, dtype=torch.bool), reply, reference)
-    return same_whole_numbers(request, reply, reference)
+def _mask_of(lengths: Tensor, size: int, device: str = "cpu") -> Request:
+    return Request((lengths, size), device=device, dtype=torch.bool)
 
 
 PADDING_MASK = Question(
@@ -43,26 +38,26 @@ PADDING_MASK = Question(
             "True on tokens, False on padding, as (B, 1, S)",
             1,
             lambda g: [
-                Request((_lengths(g, batch, size), size))
+                _mask_of(_lengths(g, batch, size), size)
                 for batch, size in ((B, S), (4, 9), (2, 7))
             ],
-            _as_a_mask,
+            each_of(good_manners, same_whole_numbers),
         ),
         Property(
             "batches padded wider, an empty sentence, a single one",
             1,
             lambda g: (
-                Request((_lengths(g, B, S), S + 2)),
-                Request((torch.tensor([3, 0]), 4)),
-                Request((torch.tensor([2]), 2)),
+                _mask_of(_lengths(g, B, S), S + 2),
+                _mask_of(torch.tensor([3, 0]), 4),
+                _mask_of(torch.tensor([2]), 2),
             ),
-            _as_a_mask,
+            each_of(good_manners, same_whole_numbers),
         ),
         Property(
             "of dtype bool, on any device",
             1,
-            lambda g: [Request((_lengths(g, B, S), S), device="meta")],
-            _as_a_mask,
+            lambda g: [_mask_of(_lengths(g, B, S), S, "meta")],
+            good_manners,
         ),
     ),
     mistakes=(

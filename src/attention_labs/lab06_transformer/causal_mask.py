@@ -1,12 +1,12 @@
 """causal_mask: a position sees itself and what came before."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from attention_course import masks
-from attention_labs.lab06_transformer.blocks import T
+from attention_course.masks import causal_mask
+from attention_labs.lab06_transformer.shared import T
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
@@ -16,59 +16,60 @@ from nbjudge import (
     Question,
     Reply,
     Request,
-    as_length,
+    each_of,
+    edit,
+    in_words,
     same_numbers,
     wrong_output,
 )
 
 
-def _use_mask(mask: Callable[..., Tensor], positions: Tensor) -> Tensor:
-    size, device = positions.size(0), positions.device
-    return mask(size) if device.type == "cpu" else mask(size, device)
+def _use_mask(mask: Callable[..., Tensor], size: int, device: str | None) -> Tensor:
+    return mask(size) if device is None else mask(size, torch.device(device))
 
 
-def _sizes(g: torch.Generator) -> Iterator[Request]:
-    yield Request((as_length(T),))
-    yield Request((as_length(1),))
+def _of_bools(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    if not reply.outputs or reply.outputs[0].dtype == torch.bool:
+        return None
+    return Finding(f"{reply.outputs[0].dtype}", f"{torch.bool}")
 
 
-def _elsewhere(g: torch.Generator) -> Iterator[Request]:
-    yield Request((as_length(T),), device="meta")
+def _same_places(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    numbers = tuple(x.double() for x in reference.outputs)
+    return same_numbers(request, reply, reference._replace(outputs=numbers))
 
 
-def _same_mask(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.outputs and reply.outputs[0].dtype != torch.bool:
-        return Finding(f"{reply.outputs[0].dtype}", f"{torch.bool}")
-    wanted = reference._replace(
-        outputs=tuple(x.to(torch.float64) for x in reference.outputs)
-    )
-    if finding := same_numbers(request, reply, wanted):
-        counts = "entries" in finding.seen and not reply.error
-        wrong = int((reply.outputs[0] != reference.outputs[0]).sum()) if counts else 0
-        return Finding(f"{wrong} entries wrong", "none") if counts else finding
-    return None
+def _how_many(request: Request, reply: Reply, reference: Reply) -> Finding:
+    wrong = int((reply.outputs[0] != reference.outputs[0]).sum())
+    return Finding(f"{wrong} entries wrong", "none")
 
 
 def _on_its_device(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if reply.error:
         return Finding(reply.error, f"no error on device {request.device}")
     devices = [output.device.type for output in reply.outputs]
-    return (
-        None
-        if devices == [request.device]
-        else Finding(f"device {', '.join(devices)}", request.device)
-    )
+    if devices == [request.device]:
+        return None
+    return Finding(f"device {', '.join(devices)}", request.device)
 
 
 CAUSAL_MASK = Question(
     name="causal_mask",
-    reference=masks.causal_mask,
+    reference=causal_mask,
     use=_use_mask,
     properties=(
         Property(
-            "each position sees itself and what came before", 1, _sizes, _same_mask
+            "each position sees itself and what came before",
+            1,
+            lambda g: [Request((T, None)), Request((1, None))],
+            each_of(_of_bools, in_words(_same_places, _how_many)),
         ),
-        Property("made on the device that is asked for", 1, _elsewhere, _on_its_device),
+        Property(
+            "made on the device that is asked for",
+            1,
+            lambda g: [Request((T, "meta"), device="meta")],
+            _on_its_device,
+        ),
     ),
     mistakes=(
         Mistake(
@@ -76,42 +77,32 @@ CAUSAL_MASK = Question(
             "Rows ask, columns are asked: row t is True up to column t, not from"
             " there on.",
             MASK,
-            lambda size, device=None: torch.ones(
-                size, size, dtype=torch.bool, device=device
-            ).triu(),
+            edit(causal_mask, ".tril()", ".triu()"),
         ),
         Mistake(
             "a position does not see itself",
             "The diagonal is allowed: without it the first position could attend to"
             " nothing.",
             MASK,
-            lambda size, device=None: torch.ones(
-                size, size, dtype=torch.bool, device=device
-            ).tril(-1),
+            edit(causal_mask, ".tril()", ".tril(-1)"),
         ),
         Mistake(
             "one position too far",
             "Position t + 1 is what position t has to predict: it is not allowed.",
             MASK,
-            lambda size, device=None: torch.ones(
-                size, size, dtype=torch.bool, device=device
-            ).tril(1),
+            edit(causal_mask, ".tril()", ".tril(1)"),
         ),
         Mistake(
             "the mask inside out",
             "In this course True means: may attend.",
             MASK,
-            lambda size, device=None: torch.ones(
-                size, size, dtype=torch.bool, device=device
-            ).triu(1),
+            edit(causal_mask, ".tril()", ".triu(1)"),
         ),
         Mistake(
             "nothing is forbidden",
             "What comes after a position may not be seen from it.",
             MASK,
-            lambda size, device=None: torch.ones(
-                size, size, dtype=torch.bool, device=device
-            ),
+            edit(causal_mask, ".tril()", ""),
         ),
         Mistake(
             "a mask of numbers",

@@ -1,13 +1,13 @@
 """greedy: the likeliest token, and from it the next."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_course import decoding
-from attention_labs.lab06_transformer.blocks import CACHE, S, V
+from attention_labs.lab06_transformer.shared import CACHE, S, V
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -16,10 +16,12 @@ from nbjudge import (
     Question,
     Reply,
     Request,
-    as_length,
     close,
     comparable,
+    each_of,
+    edit,
     error_like,
+    in_words,
     normal,
     of_output,
     same_numbers,
@@ -66,142 +68,71 @@ def _use_greedy(
     mix: Tensor,
     source: Tensor,
     ends: Tensor,
-    bos: Tensor,
-    eos: Tensor,
-    longest: Tensor,
+    bos: int,
+    eos: int,
+    max_length: int,
 ) -> Any:
     """Decode, and count: a source that was read, and tokens that were stepped over."""
-    model = _Script(table, mix, ends, eos.size(0))
+    model = _Script(table, mix, ends, eos)
     lengths = 1 + torch.arange(len(source))
-    decoded = greedy(model, source, lengths, bos.size(0), eos.size(0), longest.size(0))
+    decoded = greedy(model, source, lengths, bos, eos, max_length)
+    if decoded is None:
+        return None
     tokens = getattr(decoded, "tokens", decoded)  # the course's returns more
-    return (
-        None
-        if tokens is None
-        else (tokens, torch.tensor([model.encoded, model.stepped]))
-    )
+    return tokens, torch.tensor([model.encoded, model.stepped])
 
 
-def _to_write(g: torch.Generator, ends: Sequence[int], longest: int) -> Request:
+def _to_write(g: torch.Generator, ends: Sequence[int], max_length: int) -> Request:
     """Ask for sentences with so many tokens before their EOS."""
     bos, eos = torch.randperm(V, generator=g)[:2].tolist()
     source = torch.randint(V, (len(ends), S), generator=g)
-    sizes = (as_length(bos), as_length(eos), as_length(longest))
-    return Request(
-        (normal(g, V, V), normal(g, V, V) / 2, source, torch.tensor(ends), *sizes)
-    )
+    tables = (normal(g, V, V), normal(g, V, V) / 2)
+    return Request((*tables, source, torch.tensor(ends), bos, eos, max_length))
 
 
-def _same_tokens(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if finding := of_output(0, same_numbers)(request, reply, reference):
-        return (
-            Finding("other tokens", "the likeliest tokens")
-            if "wrong by" in finding.seen
-            else finding
-        )
+def _whole_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     kind = reply.outputs[0].dtype
     return None if kind == torch.long else Finding(f"{kind}", f"{torch.long}")
 
 
+_same_tokens = each_of(
+    in_words(
+        of_output(0, same_numbers),
+        lambda request, reply, reference: Finding(
+            "other tokens", "the likeliest tokens"
+        ),
+    ),
+    _whole_numbers,
+)
+
+
 def _same_counts(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if finding := _same_tokens(request, reply, reference):
-        return finding
     given, few = (
         ", ".join(map(str, x.outputs[1].flatten().tolist())) for x in (reply, reference)
     )
-    return (
-        None
-        if given == few
-        else Finding(f"times that the source was read, tokens fed: {given}", few)
-    )
-
-
-def _endless(g: torch.Generator) -> Iterator[Request]:
-    for _ in range(3):
-        yield _to_write(g, (99, 99, 99), 6)
-
-
-def _ended_apart(g: torch.Generator) -> Iterator[Request]:
-    yield _to_write(g, (1, 9, 3), 6)
-    yield _to_write(g, (0, 2, 9, 4), 7)
-
-
-def _all_ended(g: torch.Generator) -> Iterator[Request]:
-    yield _to_write(g, (1, 4, 2), 9)
-    yield _to_write(g, (0, 0), 9)
-    yield _to_write(g, (5,), 6)
-
-
-def _script(**changes: bool) -> Callable[..., Tensor]:
-    """Make greedy decoding with one thing in it wrong."""
-
-    def wrong(
-        model: Any, source: Tensor, lengths: Tensor, bos: int, eos: int, max_length: int
-    ) -> Tensor:
-        does = changes.get
-        memory = model.encode(source, lengths)
-        cache = first = model.start(memory)
-        token = torch.full((source.size(0), 1), bos)
-        ended = torch.zeros_like(token, dtype=torch.bool)
-        tokens = [token] if does("begins") else []
-        for _ in range(max_length):
-            given = (
-                tokens[0].new_full((len(token), 1), bos)
-                if does("always_bos") and tokens
-                else token
-            )
-            logits, _, cache = model.step(
-                given, memory, first if does("forgets") else cache
-            )
-            token = logits.argmin(-1) if does("least") else logits.argmax(-1)
-            token = token if does("goes_on") else token.masked_fill(ended, eos)
-            tokens.append(token)
-            ended = ended | (token == eos)
-            if bool(ended.any() if does("first_ends") else ended.all()) and not does(
-                "never_stops"
-            ):
-                break
-        return torch.cat(tokens, dim=1)
-
-    return wrong
-
-
-def _whole_beginning(
-    model: Any, source: Tensor, lengths: Tensor, bos: int, eos: int, max_length: int
-) -> Tensor:
-    memory = model.encode(source, lengths)
-    cache, tokens = model.start(memory), torch.full((source.size(0), 1), bos)
-    ended = torch.zeros_like(tokens, dtype=torch.bool)
-    for _ in range(max_length):
-        logits, _, cache = model.step(tokens, memory, cache)
-        token = logits[:, -1:].argmax(-1).masked_fill(ended, eos)
-        tokens, ended = torch.cat([tokens, token], dim=1), ended | (token == eos)
-        if ended.all():
-            break
-    return tokens[:, 1:]
+    if given == few:
+        return None
+    return Finding(f"times that the source was read, tokens fed: {given}", few)
 
 
 @comparable
 def _right_until_the_end(request: Request, reply: Reply, reference: Reply) -> bool:
-    ends = request.inputs[3]
-    until = torch.arange(reference.outputs[0].size(1)) <= (
-        0 if ends is None else ends[:, None]
-    )
-    return close(reply.outputs[0] * until, reference.outputs[0] * until)
+    wanted, ends = reference.outputs[0], request.inputs[3]
+    until = torch.arange(wanted.size(1)) <= ends[:, None]
+    return close(reply.outputs[0] * until, wanted * until)
 
 
 def _length_differs(request: Request, reply: Reply, reference: Reply) -> bool:
-    if reply.error or not reply.outputs or reply.outputs[0].dim() != 2:
-        return False
-    given, wanted = reply.outputs[0], reference.outputs[0]
-    return (
-        given.size(0) == wanted.size(0) and 0 < abs(given.size(1) - wanted.size(1)) < V
-    )
+    given, wanted = reply.outputs[0].shape, reference.outputs[0].shape
+    same = len(given) == 2 and given[0] == wanted[0]
+    return same and 0 < abs(given[1] - wanted[1]) < V
 
 
-def _tokens_right(request: Request, reply: Reply, reference: Reply) -> bool:
-    return not reply.error and close(reply.outputs[0], reference.outputs[0])
-
+STEPS = decoding._one_by_one  # what all that decodes token by token does
+STEP = "logits, step_weights, cache = model.step(token, memory, cache)"
+WHOLE = """so_far = torch.cat([torch.full_like(token, bos), *tokens], dim=1)
+        logits, step_weights, cache = model.step(so_far, memory, cache)
+        logits = logits[:, -1:]"""
 
 GREEDY = Question(
     name="greedy",
@@ -209,17 +140,27 @@ GREEDY = Question(
     use=_use_greedy,
     properties=(
         Property(
-            "the likeliest token, and from it the next", 2, _endless, _same_tokens
+            "the likeliest token, and from it the next",
+            2,
+            lambda g: [_to_write(g, (99, 99, 99), 6) for _ in range(3)],
+            _same_tokens,
         ),
         Property(
-            "after its EOS a sentence has only EOS", 1, _ended_apart, _same_tokens
+            "after its EOS a sentence has only EOS",
+            1,
+            lambda g: [_to_write(g, (1, 9, 3), 6), _to_write(g, (0, 2, 9, 4), 7)],
+            _same_tokens,
         ),
         Property(
             "ends when all sentences have; reads the source once, feeds each token"
             " once",
             1,
-            _all_ended,
-            _same_counts,
+            lambda g: [
+                _to_write(g, (1, 4, 2), 9),
+                _to_write(g, (0, 0), 9),
+                _to_write(g, (5,), 6),
+            ],
+            each_of(_same_tokens, _same_counts),
         ),
     ),
     mistakes=(
@@ -227,43 +168,41 @@ GREEDY = Question(
             "BOS at every step",
             "A step is given the token that the step before it chose.",
             WRITING,
-            _script(always_bos=True),
+            edit(
+                decoding._one_by_one, "step(token,", "step(torch.full_like(token, bos),"
+            ),
         ),
         Mistake(
             "the cache is not handed on",
             "Each step returns a cache: the next step wants it.",
             WRITING,
-            _script(forgets=True),
+            edit(
+                decoding._one_by_one, "memory, cache)", "memory, model.start(memory))"
+            ),
         ),
         Mistake(
             "BOS is written down",
             "BOS starts the sentence and is no part of it.",
             WRITING,
-            _script(begins=True),
+            edit(STEPS, "gains = []", "gains = [token]"),
         ),
         Mistake(
             "the whole beginning is fed at every step",
             "What came before is in the cache: a step is given one new token.",
             CACHE,
-            _whole_beginning,
-        ),
-        Mistake(
-            "a sentence goes on after its end",
-            "Whatever the model says after a sentence's EOS, its tokens are EOS.",
-            WRITING,
-            _script(goes_on=True),
+            edit(STEPS, STEP, WHOLE),
         ),
         Mistake(
             "the first sentence to end ends all",
             "Decoding stops when *every* sentence has had its EOS.",
             WRITING,
-            _script(first_ends=True),
+            edit(STEPS, "ended.all()", "ended.any()"),
         ),
         Mistake(
             "written to max_length always",
             "When every sentence has had its EOS there is nothing left to write.",
             WRITING,
-            _script(never_stops=True),
+            edit(STEPS, "ended.all()", "False"),
         ),
         Mistake(
             "a number chosen, not its place",
@@ -275,7 +214,7 @@ GREEDY = Question(
             "the least likely token",
             "The likeliest token has the largest logit.",
             WRITING,
-            _script(least=True),
+            edit(decoding.greedy, "argmax", "argmin"),
         ),
         *ANYWHERE,
         Mistake(
@@ -288,12 +227,15 @@ GREEDY = Question(
             "more work than needed",
             "The tokens are right. The source is read once, and each token fed once.",
             CACHE,
-            sign=_tokens_right,
+            sign=lambda request, reply, reference: close(
+                reply.outputs[0], reference.outputs[0]
+            ),
         ),
         Mistake(
             "a sentence goes on after its end",
             "Whatever the model says after a sentence's EOS, its tokens are EOS.",
             WRITING,
+            edit(STEPS, "masked_fill(ended, eos)", "clone()"),
             sign=_right_until_the_end,
         ),
         Mistake(

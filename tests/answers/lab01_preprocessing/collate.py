@@ -2,14 +2,14 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong
+from answers.core import right, right_edits, wide, wrong_edits
 from answers.lab01_preprocessing.pad import padded_by_loop
-from answers.lab01_preprocessing.texts import draw
+from answers.lab01_preprocessing.shared import draw
 from torch.nn.utils.rnn import pad_sequence
 
 from attention_course.tasks.core import BOS, EOS, PAD
 from attention_course.tasks.sequences import Batch
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("collate")
@@ -33,6 +33,10 @@ def both(task, examples):
     sources = [task.source_vocabulary.encode(example.source) for example in examples]
     targets = [task.target_vocabulary.encode(example.target) for example in examples]
     return sources, targets
+
+
+def fields_of(**fields):
+    return tuple(fields.values())
 
 
 @right("collate")
@@ -66,19 +70,6 @@ def in_one_loop(task, examples, device="cpu"):
 
 
 @right("collate")
-def from_one_longer_tensor(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    given, said = (
-        pad([[BOS, *row] for row in targets]),
-        pad([[BOS, *row, EOS] for row in targets])[:, 1:],
-    )
-    source = pad(sources)
-    return Batch(
-        source.to(device), (source != PAD).sum(1), given.to(device), said.to(device)
-    )
-
-
-@right("collate")
 def by_rolling(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     said = pad([[*row, EOS] for row in targets])
@@ -89,20 +80,6 @@ def by_rolling(task, examples, device="cpu"):
 
 
 @right("collate")
-def bos_glued_in_front(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    ids = pad(targets)
-    given = torch.cat([torch.full((len(ids), 1), BOS), ids], dim=1)
-    said = pad([[*row, EOS] for row in targets])
-    return Batch(
-        pad(sources).to(device),
-        torch.tensor([len(s) for s in sources]),
-        given.to(device),
-        said.to(device),
-    )
-
-
-@right("collate")
 def end_put_in_place(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     said = F.pad(pad(targets), (0, 1), value=PAD)
@@ -110,20 +87,6 @@ def end_put_in_place(task, examples, device="cpu"):
     given = F.pad(pad(targets), (1, 0), value=BOS)
     lengths = torch.tensor([len(example.source) for example in examples])
     return Batch(pad(sources).to(device), lengths, given.to(device), said.to(device))
-
-
-@right("collate")
-def end_scattered(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    ends = torch.tensor([[len(row)] for row in targets])
-    said = pad([[*row, PAD] for row in targets]).scatter(1, ends, EOS)
-    given = pad([[BOS, *row] for row in targets])
-    return Batch(
-        pad(sources).to(device),
-        torch.tensor([*map(len, sources)]),
-        given.to(device),
-        said.to(device),
-    )
 
 
 @right("collate")
@@ -140,20 +103,6 @@ def padded_by_torch(task, examples, device="cpu"):
         torch.tensor([len(row) for row in sources]),
         tensor(given),
         tensor(said),
-    )
-
-
-@right("collate")
-def tokens_bordered_first(task, examples, device="cpu"):
-    encode = task.target_vocabulary.encode
-    given = [encode(["<bos>", *example.target]) for example in examples]
-    said = [encode([*example.target, "<eos>"]) for example in examples]
-    source = pad(
-        [task.source_vocabulary.encode(example.source) for example in examples]
-    )
-    lengths = torch.sum(source.ne(PAD), dim=-1)
-    return Batch(
-        source.to(device), lengths, pad(given).to(device), pad(said).to(device)
     )
 
 
@@ -180,140 +129,91 @@ def counted_by_a_sum(task, examples, device="cpu"):
     return Batch(source.to(device), lengths, given.to(device), ids[:, 1:].to(device))
 
 
-@wrong("collate", "the target is not shifted")
-def not_shifted(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    lengths = torch.tensor([len(row) for row in sources])
-    return Batch(
-        pad(sources).to(device),
-        lengths,
-        pad(targets).to(device),
-        pad(targets).to(device),
+LENGTHS = "torch.tensor([len(row) for row in sources])"
+GIVEN, SAID = "[[BOS, *row] for row in targets]", "[[*row, EOS] for row in targets]"
+right_edits(
+    "collate",
+    by_the_book,
+    from_one_longer_tensor=edit(by_the_book, LENGTHS, "(pad(sources) != PAD).sum(1)")
+    & edit(by_the_book, f"{SAID})", "[[BOS, *row, EOS] for row in targets])[:, 1:]"),
+    bos_glued_in_front=edit(
+        by_the_book,
+        f"pad({GIVEN})",
+        "torch.cat([torch.full((len(targets), 1), BOS), pad(targets)], dim=1)",
+    ),
+    end_scattered=edit(
+        by_the_book,
+        f"{SAID})",
+        "[[*row, PAD] for row in targets])"
+        ".scatter(1, torch.tensor([[len(row)] for row in targets]), EOS)",
+    ),
+    tokens_bordered_first=edit(
+        by_the_book, LENGTHS, "torch.sum(pad(sources).ne(PAD), dim=-1)"
     )
-
-
-@wrong("collate", "the target is not shifted", "BOS and EOS on both sides")
-def bordered_not_shifted(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    target = pad([[BOS, *row, EOS] for row in targets]).to(device)
-    return Batch(
-        pad(sources).to(device),
-        torch.tensor([len(row) for row in sources]),
-        target,
-        target,
+    & edit(
+        by_the_book,
+        GIVEN,
+        "[task.target_vocabulary.encode(['<bos>', *x.target]) for x in examples]",
     )
+    & edit(
+        by_the_book,
+        SAID,
+        "[task.target_vocabulary.encode([*x.target, '<eos>']) for x in examples]",
+    ),
+)
 
-
-@wrong("collate", "BOS and EOS on both sides")
-def end_goes_in(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    target = pad([[BOS, *row, EOS] for row in targets]).to(device)
-    return Batch(
-        pad(sources).to(device),
-        torch.tensor([len(row) for row in sources]),
-        target[:, :-1],
-        target[:, 1:],
-    )
-
-
-@wrong("collate", "the end behind the padding", "the end is missing")
-def padded_first(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    ids = pad(targets)
-    said = torch.cat([ids, torch.full((len(ids), 1), EOS)], dim=1)
-    given = torch.cat([torch.full((len(ids), 1), BOS), ids], dim=1)
-    return Batch(
-        pad(sources).to(device),
-        torch.tensor([len(row) for row in sources]),
-        given.to(device),
-        said.to(device),
-    )
-
-
-@wrong("collate", "the end is missing")
-def never_ends(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    lengths = torch.tensor([len(row) for row in sources])
-    given = pad([[BOS, *row[:-1]] for row in targets])
-    return Batch(
-        pad(sources).to(device), lengths, given.to(device), pad(targets).to(device)
-    )
-
-
-@wrong("collate", "the beginning is missing")
-def no_beginning(task, examples, device="cpu"):
-    sources, targets = both(task, examples)
-    lengths = torch.tensor([len(row) for row in sources])
-    said = pad([[*row[1:], EOS] for row in targets])
-    return Batch(
-        pad(sources).to(device), lengths, pad(targets).to(device), said.to(device)
-    )
-
-
-@wrong("collate", "sources between BOS and EOS")
-def sources_end(task, examples, device="cpu"):
-    sources, _ = both(task, examples)
-    sources = [[*row, EOS] for row in sources]
-    right = by_the_book(task, examples, device)
-    return right._replace(
-        source=pad(sources).to(device),
-        lengths=torch.tensor([len(row) for row in sources]),
-    )
-
-
-@wrong("collate", "padding counted in the lengths")
-def as_wide_as_all(task, examples, device="cpu"):
-    batch = by_the_book(task, examples, device)
-    return batch._replace(lengths=torch.full((len(examples),), batch.source.shape[1]))
-
-
-@wrong("collate", "the lengths are those of something else")
-def lengths_of_targets(task, examples, device="cpu"):
-    _, targets = both(task, examples)
-    return by_the_book(task, examples, device)._replace(
-        lengths=torch.tensor([len(row) for row in targets])
-    )
-
-
-@wrong("collate", "a vocabulary of the other language")
-def one_vocabulary(task, examples, device="cpu"):
-    task.target_vocabulary = task.source_vocabulary
-    return by_the_book(task, examples, device)
-
-
-@wrong("collate", "tokens, where ids are meant")
-def not_encoded(task, examples, device="cpu"):
-    sources = [list(example.source) for example in examples]
-    return by_the_book(task, examples, device)._replace(source=pad(sources).to(device))
-
-
-@wrong("collate", "no Batch is returned")
-def plain_tuple(task, examples, device="cpu"):
-    return tuple(by_the_book(task, examples, device))
-
-
-@wrong("collate", "left where they were made, or sent along too far")
-def stays_on_the_cpu(task, examples, device="cpu"):
-    return by_the_book(task, examples)
-
-
-@wrong("collate", "left where they were made, or sent along too far")
-def lengths_sent_along(task, examples, device="cpu"):
-    return Batch(*(x.to(device) for x in by_the_book(task, examples)))
-
-
-@wrong("collate", "the outputs in another order", "shifted the wrong way")
-def other_order(task, examples, device="cpu"):
-    source, lengths, given, said = by_the_book(task, examples, device)
-    return Batch(source, lengths, said, given)
-
-
-@wrong("collate", "lists, where tensors are meant")
-def lengths_in_a_list(task, examples, device="cpu"):
-    batch = by_the_book(task, examples, device)
-    return batch._replace(lengths=batch.lengths.tolist())
-
-
-@wrong("collate", "not every example is in the batch")
-def first_example(task, examples, device="cpu"):
-    return by_the_book(task, examples[:1], device)
+AWAY = "left where they were made, or sent along too far"
+wrong_edits(
+    "collate",
+    by_the_book,
+    not_shifted=(
+        edit(by_the_book, GIVEN, "targets") & edit(by_the_book, SAID, "targets"),
+        "the target is not shifted",
+    ),
+    end_goes_in=(
+        edit(
+            by_the_book, f"{GIVEN})", "[[BOS, *row, EOS] for row in targets])[:, :-1]"
+        ),
+        "BOS and EOS on both sides",
+    ),
+    never_ends=(
+        edit(by_the_book, "[BOS, *row]", "[BOS, *row[:-1]]")
+        & edit(by_the_book, SAID, "targets"),
+        "the end is missing",
+    ),
+    no_beginning=(
+        edit(by_the_book, GIVEN, "targets")
+        & edit(by_the_book, "[*row, EOS]", "[*row[1:], EOS]"),
+        "the beginning is missing",
+    ),
+    sources_end=(
+        edit(both, "encode(example.source)", "encode([*example.source, '<eos>'])"),
+        "sources between BOS and EOS",
+    ),
+    lengths_of_targets=(
+        edit(by_the_book, "in sources", "in targets"),
+        "the lengths are those of something else",
+    ),
+    one_vocabulary=(
+        edit(both, "task.target_vocabulary", "task.source_vocabulary"),
+        "a vocabulary of the other language",
+    ),
+    not_encoded=(
+        edit(by_the_book, "pad(sources)", "pad([[*x.source] for x in examples])"),
+        "tokens, where ids are meant",
+    ),
+    plain_tuple=(
+        edit(by_the_book, "Batch(", "fields_of("),
+        "no Batch is returned",
+    ),
+    stays_on_the_cpu=(edit(by_the_book, "return", "device = 'cpu'; return"), AWAY),
+    lengths_sent_along=(edit(by_the_book, LENGTHS, f"{LENGTHS}.to(device)"), AWAY),
+    lengths_in_a_list=(
+        edit(by_the_book, LENGTHS, "[len(row) for row in sources]"),
+        "lists, where tensors are meant",
+    ),
+    first_example=(
+        edit(by_the_book, "both(task, examples)", "both(task, examples[:1])"),
+        "not every example is in the batch",
+    ),
+)

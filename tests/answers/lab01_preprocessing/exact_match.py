@@ -4,10 +4,10 @@ import itertools
 from collections import Counter
 
 import torch
-from answers.core import right, wide, wrong
-from answers.lab01_preprocessing.texts import draw
+from answers.core import right, wide, wrong_edits
+from answers.lab01_preprocessing.shared import draw
 
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 def texts(g, count):
@@ -29,10 +29,7 @@ def any_answers(g):
 
 @right("exact_match")
 def equal_tuples(predictions, references):
-    right = [
-        prediction == reference
-        for prediction, reference in zip(predictions, references)
-    ]
+    right = [p == r for p, r in zip(predictions, references)]
     return sum(right) / len(right)
 
 
@@ -113,111 +110,68 @@ def by_counter(predictions, references):
     return count[True] / count.total()
 
 
-@wrong("exact_match", "right tokens counted, not right answers")
-def token_share(predictions, references):
-    right = total = 0
-    for prediction, reference in zip(predictions, references):
-        right += sum(p == r for p, r in zip(prediction, reference))
-        total += len(reference)
-    return right / total
+OTHER, TOKENS = "divided by something else", "right tokens counted, not right answers"
+FAR = "compared only as far as the shorter one goes"
+ALL = "all or nothing over all examples"
 
 
-@wrong("exact_match", "compared only as far as the shorter one goes")
-def zip_stops(predictions, references):
-    right = [all(a == b for a, b in zip(p, r)) for p, r in zip(predictions, references)]
-    return sum(right) / len(right)
+def compared(test):
+    return edit(equal_tuples, "p == r", test)
 
 
-@wrong(
+wrong_edits(
     "exact_match",
-    "compared only as far as the shorter one goes",
-    "divided by something else",
+    equal_tuples,
+    token_share=(
+        compared("a == b")
+        & edit(equal_tuples, "references)]", "references) for a, b in zip(p, r)]")
+        & edit(equal_tuples, "len(right)", "sum(map(len, references))"),
+        TOKENS,
+    ),
+    mean_of_token_shares=(
+        compared("sum(a == b for a, b in zip(p, r)) / max(len(p), len(r))"),
+        TOKENS,
+    ),
+    any_token=(
+        compared("any(t in r for t in p)"),
+        "one right token is enough",
+        TOKENS,
+    ),
+    zip_stops=(compared("all(a == b for a, b in zip(p, r))"), FAR),
+    starts_alike=(compared("r[: len(p)] == p"), FAR, OTHER),
+    same_tokens=(
+        compared("Counter(p) == Counter(r)"),
+        "the order of the tokens does not count",
+    ),
+    run_together=(
+        compared("''.join(p) == ''.join(r)"),
+        "tokens run together before they are compared",
+    ),
+    found_anywhere=(
+        compared("p in references"),
+        "an answer compared with another example's",
+    ),
+    tensor_comparison=(
+        compared("torch.equal(torch.tensor(p), torch.tensor(r))"),
+        "tensors expected, where tuples of strings come",
+    ),
+    not_divided=(
+        edit(equal_tuples, " / len(right)", ""),
+        "right answers counted, not their share",
+    ),
+    a_list=(
+        edit(equal_tuples, "sum(right) / len(right)", "right"),
+        "no number is returned",
+    ),
+    percent=(edit(equal_tuples, "sum(", "100 * sum("), "a share in percent"),
+    all_at_once=(
+        edit(equal_tuples, "sum(right) / len(right)", "float(all(right))"),
+        ALL,
+    ),
+    floor_divided=(edit(equal_tuples, "/", "//"), ALL),
+    divided_by_tokens=(
+        edit(equal_tuples, "len(right)", "sum(map(len, references))"),
+        OTHER,
+    ),
+    divided_by_one_more=(edit(equal_tuples, "len(right)", "(len(right) + 1)"), OTHER),
 )
-def starts_alike(predictions, references):
-    return sum(r[: len(p)] == p for p, r in zip(predictions, references)) / len(
-        references
-    )
-
-
-@wrong("exact_match", "the order of the tokens does not count")
-def same_tokens(predictions, references):
-    return sum(Counter(p) == Counter(r) for p, r in zip(predictions, references)) / len(
-        references
-    )
-
-
-@wrong("exact_match", "tokens run together before they are compared")
-def run_together(predictions, references):
-    right = ["".join(p) == "".join(r) for p, r in zip(predictions, references)]
-    return sum(right) / len(right)
-
-
-@wrong("exact_match", "right answers counted, not their share")
-def not_divided(predictions, references):
-    return sum(p == r for p, r in zip(predictions, references))
-
-
-@wrong("exact_match", "all or nothing over all examples")
-def all_at_once(predictions, references):
-    return 1.0 if list(predictions) == list(references) else 0.0
-
-
-@wrong("exact_match", "divided by something else")
-def divided_by_tokens(predictions, references):
-    return sum(p == r for p, r in zip(predictions, references)) / sum(
-        map(len, references)
-    )
-
-
-@wrong("exact_match", "all or nothing over all examples")
-def floor_divided(predictions, references):
-    return sum(p == r for p, r in zip(predictions, references)) // len(references)
-
-
-@wrong("exact_match", "a share in percent")
-def percent(predictions, references):
-    return 100 * sum(p == r for p, r in zip(predictions, references)) / len(references)
-
-
-@wrong("exact_match", "no number is returned")
-def a_list(predictions, references):
-    return [p == r for p, r in zip(predictions, references)]
-
-
-@wrong("exact_match", "tensors expected, where tuples of strings come")
-def tensor_comparison(predictions, references):
-    return (torch.tensor(predictions) == torch.tensor(references)).all(1).float().mean()
-
-
-@wrong(
-    "exact_match",
-    "one right token is enough",
-    "right tokens counted, not right answers",
-)
-def any_token(predictions, references):
-    return sum(any(t in r for t in p) for p, r in zip(predictions, references)) / len(
-        references
-    )
-
-
-@wrong("exact_match", "an answer compared with another example's")
-def found_anywhere(predictions, references):
-    return sum(p in references for p in predictions) / len(predictions)
-
-
-@wrong("exact_match", "right tokens counted, not right answers")
-def mean_of_token_shares(predictions, references):
-    shares = []
-    for prediction, reference in zip(predictions, references):
-        right = sum(a == b for a, b in zip(prediction, reference))
-        shares.append(right / max(len(prediction), len(reference)))
-    return sum(shares) / len(shares)
-
-
-@wrong("exact_match", "divided by something else")
-def divided_by_one_more(predictions, references):
-    right, total = 0, 1
-    for prediction, reference in zip(predictions, references):
-        right += prediction == reference
-        total += 1
-    return right / total

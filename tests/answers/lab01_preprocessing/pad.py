@@ -4,13 +4,14 @@ import itertools
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong
-from answers.lab01_preprocessing.texts import draw
+from answers.core import right, wide, wrong_edits
+from answers.lab01_preprocessing.shared import draw
 from answers.signs import NO_NAME
 from torch.nn.utils.rnn import pad_sequence
 
-from attention_course.tasks.core import EOS, PAD
-from nbjudge.question import Request
+from attention_course.tasks import core
+from attention_course.tasks.core import PAD
+from nbjudge import Request, edit
 
 
 @wide("pad")
@@ -124,92 +125,38 @@ def by_copies(rows):
     return torch.IntTensor(rows).long()
 
 
-@wrong("pad", "filled up in front")
-def in_front(rows):
-    longest = max(len(row) for row in rows)
-    return torch.tensor([[*[PAD] * (longest - len(row)), *row] for row in rows])
-
-
-@wrong("pad", "rows cut off")
-def cut_to_the_shortest(rows):
-    return torch.tensor(list(zip(*rows))).T
-
-
-@wrong("pad", "rows cut off")
-def cut_to_the_first(rows):
-    width = min(len(row) for row in rows)
-    return torch.stack([torch.tensor(row)[:width] for row in rows])
-
-
-@wrong("pad", "filled up with another id")
-def with_minus_one(rows):
-    longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[-1] * (longest - len(row))] for row in rows])
-
-
-@wrong("pad", "filled up with another id")
-def with_eos(rows):
-    return pad_sequence(
-        [torch.tensor(row) for row in rows], batch_first=True, padding_value=EOS
-    ).long()
-
-
-@wrong("pad", "columns are sentences")
-def not_batch_first(rows):
-    return pad_sequence([torch.tensor(row) for row in rows])
-
-
-@wrong("pad", "the caller's rows are changed")
-def changed_in_place(rows):
-    longest = max(len(row) for row in rows)
-    for row in rows:
-        row += [PAD] * (longest - len(row))
-    return torch.tensor(rows)
-
-
-@wrong("pad", "rows still of different lengths")
-def one_each(rows):
-    return torch.tensor([[*row, PAD] for row in rows])
-
-
-@wrong("pad", "one column too many or too few")
-def one_more(rows):
-    longest = max(len(row) for row in rows) + 1
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
-
-
-@wrong("pad", "lists returned, where a tensor is meant")
-def lists(rows):
-    longest = max(len(row) for row in rows)
-    return [[*row, *[PAD] * (longest - len(row))] for row in rows]
-
-
-@wrong("pad", "ids are whole numbers")
-def floats(rows):
-    padded = torch.zeros(len(rows), max(map(len, rows)))
-    for number, row in enumerate(rows):
-        padded[number, : len(row)] = torch.tensor(row)
-    return padded
-
-
-@wrong("pad", NO_NAME)
-def misspelt(rows):
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])  # noqa: F821
-
-
-@wrong("pad", "rows still of different lengths")
-def longest_by_order(rows):
-    longest = len(max(rows))
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
-
-
-@wrong("pad", "the rows in another order")
-def longest_first(rows):
-    rows = sorted(rows, key=len, reverse=True)
-    return torch.tensor([row + [PAD] * (len(rows[0]) - len(row)) for row in rows])
-
-
-@wrong("pad", "ids are whole numbers")
-def filled_with_the_token(rows):
-    longest = max(map(len, rows))
-    return torch.tensor([row + ["<pad>"] * (longest - len(row)) for row in rows])
+FILLED = "*row, *[PAD] * (longest - len(row))"
+ROWS = f"[[{FILLED}] for row in rows], dtype=torch.long\n    )"
+WHOLE, OTHER = "ids are whole numbers", "filled up with another id"
+RAGGED = "rows still of different lengths"
+wrong_edits(
+    "pad",
+    cut_to_the_shortest=(edit(core.pad, ROWS, "list(zip(*rows))).T"), "rows cut off"),
+    with_minus_one=(edit(core.pad, "PAD", "-1"), OTHER),
+    with_eos=(edit(core.pad, "PAD", "EOS"), OTHER),
+    changed_in_place=(
+        edit(core.pad, f"[{FILLED}]", "row.__iadd__([PAD] * (longest - len(row)))"),
+        "the caller's rows are changed",
+    ),
+    one_each=(edit(core.pad, FILLED, "*row, PAD"), RAGGED),
+    longest_by_order=(
+        edit(core.pad, "max(len(row) for row in rows)", "len(max(rows))"),
+        RAGGED,
+    ),
+    one_more=(edit(core.pad, "max(", "1 + max("), "one column too many or too few"),
+    lists=(
+        edit(core.pad, "torch.tensor(", "list(")
+        & edit(core.pad, ", dtype=torch.long", ""),
+        "lists returned, where a tensor is meant",
+    ),
+    floats=(edit(core.pad, "torch.long", "torch.float"), WHOLE),
+    filled_with_the_token=(
+        edit(core.pad, "PAD", "'<pad>'") & edit(core.pad, ", dtype=torch.long", ""),
+        WHOLE,
+    ),
+    misspelt=(edit(core.pad, "longest - ", "longst - "), NO_NAME),
+    longest_first=(
+        edit(core.pad, "in rows]", "in sorted(rows, key=len, reverse=True)]"),
+        "the rows in another order",
+    ),
+)

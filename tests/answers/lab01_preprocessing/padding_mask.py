@@ -3,11 +3,20 @@
 import sys
 
 import torch
-from answers.core import right, wide, wrong
-from answers.lab01_preprocessing.texts import draw
-from answers.signs import DEVICE, FITS, NOTHING, TAKEN_OUT
+from answers.core import right, wide, wrong_edits
+from answers.lab01_preprocessing.shared import draw
+from answers.signs import (
+    DEVICE,
+    EXCHANGED,
+    FITS,
+    IN_PLACE,
+    NOTHING,
+    ONE_AXIS,
+    TAKEN_OUT,
+)
 
-from nbjudge.question import Request
+from attention_course.masks import padding_mask
+from nbjudge import Request, edit
 
 
 @wide("padding_mask")
@@ -94,96 +103,41 @@ def warned(lengths, size):
     ).unsqueeze(1)
 
 
-@wrong("padding_mask", "mask the wrong way around")
-def true_is_padding(lengths, size):
-    return (torch.arange(size, device=lengths.device) >= lengths[:, None]).unsqueeze(1)
-
-
-@wrong("padding_mask", "one position of padding counted as a token")
-def up_to_the_length(lengths, size):
-    return ~(torch.arange(size, device=lengths.device) > lengths[:, None])[:, None]
-
-
-@wrong(
+COMPARED = "positions < lengths[:, None]"
+wrong_edits(
     "padding_mask",
-    "the axis of the queries is missing",
-    "an axis of length one too many or too few",
+    own_width=(
+        edit(padding_mask, "arange(size", "arange(lengths.max()"),
+        "the width is taken from the longest sentence",
+    ),
+    zeros_and_ones=(
+        edit(padding_mask, ")[:, None]", ")[:, None].float()"),
+        "numbers, where True and False are meant",
+    ),
+    on_the_cpu=(edit(padding_mask, ", device=lengths.device", ""), DEVICE),
+    by_loop=(
+        edit(
+            padding_mask,
+            COMPARED,
+            "torch.tensor([[s < n for s in range(size)] for n in lengths.tolist()])",
+        ),
+        DEVICE,
+        TAKEN_OUT,
+    ),
+    no_axis_for_the_batch=(edit(padding_mask, "lengths[:, None]", "lengths"), FITS),
+    query_axis_last=(
+        edit(padding_mask, ")[:, None]", ")[:, :, None]"),
+        EXCHANGED,
+        ONE_AXIS,
+        FITS,
+    ),
+    sentences_last=(
+        edit(padding_mask, COMPARED, "positions[:, None] < lengths"),
+        EXCHANGED,
+    ),
+    forgot_to_return=(edit(padding_mask, "return ", ""), NOTHING),
+    lengths_counted_down=(
+        edit(padding_mask, COMPARED, "positions <= lengths.sub_(1)[:, None]"),
+        IN_PLACE,
+    ),
 )
-def two_axes(lengths, size):
-    return (
-        torch.arange(size, device=lengths.device).expand(len(lengths), -1)
-        < lengths[:, None]
-    )
-
-
-@wrong("padding_mask", "the width is taken from the longest sentence")
-def own_width(lengths, size):
-    return (torch.arange(lengths.max(), device=lengths.device) < lengths[:, None])[
-        :, None
-    ]
-
-
-@wrong("padding_mask", "numbers, where True and False are meant")
-def zeros_and_ones(lengths, size):
-    return (torch.arange(size, device=lengths.device) < lengths[:, None])[
-        :, None
-    ].float()
-
-
-@wrong("padding_mask", DEVICE)
-def on_the_cpu(lengths, size):
-    return (torch.arange(size) < lengths[:, None])[:, None]
-
-
-@wrong("padding_mask", DEVICE, TAKEN_OUT)
-def by_loop(lengths, size):
-    mask = torch.zeros(len(lengths), 1, size, dtype=torch.bool)
-    for number, length in enumerate(lengths.tolist()):
-        mask[number, 0, :length] = True
-    return mask
-
-
-@wrong("padding_mask", FITS)
-def no_axis_for_the_batch(lengths, size):
-    return (torch.arange(size, device=lengths.device) < lengths)[:, None]
-
-
-@wrong(
-    "padding_mask", "axes exchanged", "an axis of length one too many or too few", FITS
-)
-def query_axis_last(lengths, size):
-    return (torch.arange(size, device=lengths.device) < lengths[:, None])[:, :, None]
-
-
-@wrong("padding_mask", "axes exchanged")
-def sentences_last(lengths, size):
-    return (torch.arange(size, device=lengths.device)[:, None] < lengths)[:, None]
-
-
-@wrong("padding_mask", "the first token missed out")
-def counts_from_one(lengths, size):
-    return (torch.arange(1, size + 1, device=lengths.device) < lengths[:, None])[
-        :, None
-    ]
-
-
-@wrong("padding_mask", NOTHING)
-def forgot_to_return(lengths, size):
-    mask = torch.arange(size, device=lengths.device) < lengths[:, None]
-    mask = mask[:, None]
-
-
-@wrong("padding_mask", "an input is changed in place")
-def lengths_counted_down(lengths, size):
-    lengths -= 1
-    return (torch.arange(size, device=lengths.device) <= lengths[:, None])[:, None]
-
-
-@wrong("padding_mask", "one sentence stands for all")
-def of_the_first_sentence(lengths, size):
-    return (torch.arange(size, device=lengths.device) < lengths[0])[None, None]
-
-
-@wrong("padding_mask", "a row for every query")
-def square(lengths, size):
-    return compared(lengths, size).expand(-1, size, -1)

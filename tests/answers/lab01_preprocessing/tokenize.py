@@ -3,11 +3,12 @@
 import itertools
 import re
 
-from answers.core import right, wide, wrong
-from answers.lab01_preprocessing.texts import draw
+from answers.core import right, wide, wrong_edits
+from answers.lab01_preprocessing.shared import draw
 from answers.signs import NOTHING
 
-from nbjudge.question import Request
+from attention_labs.lab01_preprocessing.tokenize import tokenize
+from nbjudge import Request, edit
 
 
 @wide("tokenize")
@@ -118,83 +119,6 @@ def with_a_position(text):
     return tokens
 
 
-@wrong("tokenize", "signs stay at the words")
-def split_only(text):
-    return tuple(text.lower().split())
-
-
-@wrong("tokenize", "signs thrown away")
-def words_alone(text):
-    return tuple(re.findall(r"\w+", text.lower()))
-
-
-@wrong("tokenize", "capital letters kept")
-def not_lowered(text):
-    return tuple(re.findall(r"\w+|[^\w\s]", text))
-
-
-@wrong("tokenize", "letters with accents torn off")
-def english_letters_only(text):
-    return tuple(re.findall(r"[a-z0-9]+|[^a-z0-9\s]", text.lower()))
-
-
-@wrong("tokenize", "letters with accents torn off")
-def accents_lost(text):
-    return tuple(re.findall(r"[a-z0-9]+|[-,.?!()']", text.lower()))
-
-
-@wrong("tokenize", "digits are no part of a word")
-def no_digits(text):
-    tokens, word = [], ""
-    for letter in text.lower() + " ":
-        if letter.isalpha():
-            word += letter
-            continue
-        tokens += [word] * bool(word) + [letter] * (not letter.isspace())
-        word = ""
-    return tuple(tokens)
-
-
-@wrong("tokenize", "white space among the tokens")
-def split_at_one_space(text):
-    return tuple(re.sub(r"([^\w\s])", r" \1 ", text.lower()).split(" "))
-
-
-@wrong("tokenize", "white space among the tokens")
-def spaces_are_signs(text):
-    return tuple(re.findall(r"\w+|\W", text.lower()))
-
-
-@wrong("tokenize", "signs run together")
-def many_signs_as_one(text):
-    return tuple(re.findall(r"\w+|[^\w\s]+", text.lower()))
-
-
-@wrong("tokenize", "no tuple of strings")
-def matches(text):
-    return tuple(re.finditer(r"\w+|[^\w\s]", text.lower()))
-
-
-@wrong("tokenize", "no tuple of strings")
-def joined_again(text):
-    return " ".join(re.findall(r"\w+|[^\w\s]", text.lower()))
-
-
-@wrong("tokenize", "a text cut into letters")
-def letters(text):
-    return [letter for letter in text.lower() if letter != " "]
-
-
-@wrong("tokenize", "signs stay at the words", "signs thrown away")
-def stripped(text):
-    return tuple(word.strip(",.?!()'") for word in text.lower().split())
-
-
-@wrong("tokenize", NOTHING)
-def no_return(text):
-    re.findall(r"\w+|[^\w\s]", text.lower())
-
-
 @right("tokenize")
 def by_kinds_of_letters(text):
     def kind(c):
@@ -209,25 +133,45 @@ def by_kinds_of_letters(text):
     )
 
 
-LOST = "words lost or out of order"
-ONCE = "something that can be read only once"
-
-
-@wrong("tokenize", "signs thrown away")
-def some_signs(text):
-    return tuple(re.findall(r"\w+|[-,.!?]", text.lower()))
-
-
-@wrong("tokenize", LOST)
-def as_a_set(text):
-    return set(re.findall(r"\w+|[^\w\s]", text.lower()))
-
-
-@wrong("tokenize", LOST)
-def words_of_two_letters(text):
-    return tuple(re.findall(r"\w\w+|[^\w\s]", text.lower()))
-
-
-@wrong("tokenize", ONCE)
-def mapped(text):
-    return map(str.lower, re.findall(r"\w+|[^\w\s]", text))
+PATTERN = r"\w+|[^\w\s]"
+FOUND = r're.findall(r"\w+|[^\w\s]", text.lower())'
+SIGNS, ACCENTS = "signs thrown away", "letters with accents torn off"
+SPACE, LOST = "white space among the tokens", "words lost or out of order"
+ONCE, STRINGS = "something that can be read only once", "no tuple of strings"
+wrong_edits(
+    "tokenize",
+    words_alone=(edit(tokenize, r"|[^\w\s]", ""), SIGNS),
+    some_signs=(edit(tokenize, PATTERN, r"\w+|[-,.!?]"), SIGNS),
+    not_lowered=(edit(tokenize, ".lower()", ""), "capital letters kept"),
+    english_letters_only=(
+        edit(tokenize, PATTERN, r"[a-z0-9]+|[^a-z0-9\s]"),
+        ACCENTS,
+    ),
+    accents_lost=(edit(tokenize, PATTERN, r"[a-z0-9]+|[-,.?!()']"), ACCENTS),
+    no_digits=(
+        edit(tokenize, PATTERN, r"[^\W\d_]+|\S"),
+        "digits are no part of a word",
+    ),
+    spaces_are_signs=(edit(tokenize, PATTERN, r"\w+|\W"), SPACE),
+    many_signs_as_one=(edit(tokenize, PATTERN, PATTERN + "+"), "signs run together"),
+    matches=(edit(tokenize, "findall", "finditer"), STRINGS),
+    joined_again=(edit(tokenize, "tuple(", "' '.join("), STRINGS),
+    letters=(
+        edit(tokenize, FOUND, "c for c in text.lower() if c != ' '"),
+        "a text cut into letters",
+    ),
+    stripped=(
+        edit(tokenize, FOUND, 'w.strip(",.?!()\'") for w in text.lower().split()'),
+        "signs stay at the words",
+        SIGNS,
+    ),
+    no_return=(edit(tokenize, "return ", ""), NOTHING),
+    as_a_set=(edit(tokenize, "tuple(", "set("), LOST),
+    words_of_two_letters=(edit(tokenize, r"\w+", r"\w\w+"), LOST),
+    mapped=(edit(tokenize, "tuple(", "map(str.lower, "), ONCE),
+)
+wrong_edits(
+    "tokenize",
+    spaces_around_signs,
+    split_at_one_space=(edit(spaces_around_signs, ".split()", ".split(' ')"), SPACE),
+)

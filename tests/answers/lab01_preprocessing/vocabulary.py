@@ -4,12 +4,12 @@ import itertools
 from collections import Counter
 
 import torch
-from answers.core import right, wide, with_part, wrong
-from answers.lab01_preprocessing.texts import draw
+from answers.core import right_edits, variations, wide, wrong_edits
+from answers.lab01_preprocessing.shared import draw
 from answers.lab01_preprocessing.tokenize import ONCE
 
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("vocabulary")
@@ -47,17 +47,6 @@ class SortedSet:
         return tuple(tokens)
 
 
-right("vocabulary")(SortedSet)
-
-
-def vocabulary(**methods):
-    return type(next(reversed(methods.values())).__name__, (SortedSet,), methods)
-
-
-def variation(**methods):
-    right("vocabulary")(vocabulary(**methods))
-
-
 def init_by_loop(self, tokens):
     self.tokens = list(SPECIALS)
     for token in sorted(tokens):
@@ -66,28 +55,13 @@ def init_by_loop(self, tokens):
     self.ids = dict(zip(self.tokens, range(len(self.tokens))))
 
 
-def init_by_dict(self, tokens):
-    others = sorted(dict.fromkeys(token for token in tokens if token not in SPECIALS))
-    self.tokens = list(SPECIALS) + others
-    self.ids = {}
-    for token in self.tokens:
-        self.ids[token] = len(self.ids)
-
-
-def init_by_groups(self, tokens):
-    others = [
-        token for token, _ in itertools.groupby(sorted(tokens)) if token not in SPECIALS
-    ]
-    self.tokens = [*SPECIALS, *others]
-    self.ids = dict(map(reversed, enumerate(self.tokens)))
-
-
 def init_by_counter(self, tokens):
-    count = Counter(tokens)
-    for special in SPECIALS:
-        count.pop(special, None)
-    self.tokens = SPECIALS + tuple(sorted(count))
+    self.tokens = SPECIALS + tuple(sorted(Counter(tokens).keys() - {*SPECIALS}))
     self.ids = {self.tokens[i]: i for i in range(len(self.tokens))}
+
+
+def encode_as_tensor(self, tokens):
+    return torch.tensor([self.ids.get(token, UNK) for token in tokens])
 
 
 def encode_by_test(self, tokens):
@@ -108,16 +82,6 @@ def encode_by_error(self, tokens):
             return UNK
 
     return list(map(number, tokens))
-
-
-def encode_by_search(self, tokens):
-    return [
-        self.tokens.index(token) if token in self.tokens else UNK for token in tokens
-    ]
-
-
-def encode_as_tensor(self, tokens):
-    return torch.tensor([self.ids.get(token, UNK) for token in tokens])
 
 
 def decode_by_takewhile(self, ids):
@@ -151,206 +115,116 @@ def decode_by_return(self, ids):
     return tokens
 
 
-variation(__init__=init_by_loop)
-variation(__init__=init_by_dict, encode=encode_by_test)
-variation(__init__=init_by_groups)
-variation(__init__=init_by_counter, decode=decode_by_slice)
-variation(encode=encode_by_test)
-variation(encode=encode_by_error)
-variation(encode=encode_by_search)
-variation(encode=encode_as_tensor)
-variation(decode=decode_by_takewhile)
-variation(decode=decode_by_slice)
-variation(decode=decode_by_tokens)
-variation(decode=decode_by_return)
-
-
-def number(self, tokens):
-    self.tokens = tokens
-    self.ids = {token: i for i, token in enumerate(tokens)}
-
-
-@wrong("vocabulary", "the specials are left out")
-@with_part(SortedSet, "__init__")
-def words_only(self, tokens):
-    number(self, sorted(set(tokens)))
-
-
-@wrong("vocabulary", "the tokens are not in order")
-@with_part(SortedSet, "__init__")
-def as_they_come(self, tokens):
-    number(self, list(dict.fromkeys([*SPECIALS, *tokens])))
-
-
-@wrong("vocabulary", "the tokens are not in order")
-@with_part(SortedSet, "__init__")
-def most_frequent_first(self, tokens):
-    number(
-        self,
-        [
-            *SPECIALS,
-            *(t for t, _ in Counter(sorted(tokens)).most_common() if t not in SPECIALS),
-        ],
+variations(
+    "vocabulary",
+    SortedSet,
+    __init__=(init_by_loop, init_by_counter),
+    encode=(encode_as_tensor, encode_by_test, encode_by_error),
+    decode=(decode_by_takewhile, decode_by_slice, decode_by_tokens, decode_by_return),
+)
+INIT, ENCODE, DECODE = SortedSet.__init__, SortedSet.encode, SortedSet.decode
+TOKENS = "(*SPECIALS, *sorted(set(tokens) - set(SPECIALS)))"
+NUMBERS = "{token: i for i, token in enumerate(self.tokens)}"
+GET = "self.ids.get(token, UNK)"
+right_edits(
+    "vocabulary",
+    SortedSet,
+    init_by_dict=edit(
+        INIT,
+        TOKENS,
+        "[*SPECIALS] + sorted(dict.fromkeys(t for t in tokens if t not in SPECIALS))",
     )
-
-
-@wrong("vocabulary", "the tokens are not in order")
-@with_part(SortedSet, "__init__")
-def sorted_with_the_specials(self, tokens):
-    number(self, sorted({*SPECIALS, *tokens}))
-
-
-@wrong("vocabulary", "a token has two ids")
-@with_part(SortedSet, "__init__")
-def repeated(self, tokens):
-    number(self, [*SPECIALS, *sorted(tokens)])
-
-
-@wrong("vocabulary", "a token has two ids")
-@with_part(SortedSet, "__init__")
-def specials_twice(self, tokens):
-    number(self, list(SPECIALS) + sorted(set(tokens)))
-
-
-@wrong("vocabulary", "an unknown token is an error")
-@with_part(SortedSet, "encode")
-def looked_up(self, tokens):
-    return [self.ids[token] for token in tokens]
-
-
-@wrong("vocabulary", "an unknown token is an error")
-@with_part(SortedSet, "encode")
-def searched(self, tokens):
-    return [self.tokens.index(token) for token in tokens]
-
-
-@wrong("vocabulary", "unknown tokens are left out")
-@with_part(SortedSet, "encode")
-def skipped(self, tokens):
-    return [self.ids[token] for token in tokens if token in self.ids]
-
-
-@wrong("vocabulary", "what is no id is put out")
-@with_part(SortedSet, "encode")
-def none_for_unknown(self, tokens):
-    return [self.ids.get(token) for token in tokens]
-
-
-@wrong("vocabulary", "the answer goes on after its end")
-@with_part(SortedSet, "decode")
-def goes_on(self, ids):
-    return tuple(self.tokens[i] for i in ids if i not in (PAD, BOS, EOS))
-
-
-@wrong("vocabulary", "specials among the answer's tokens")
-@with_part(SortedSet, "decode")
-def with_bos(self, ids):
-    return (
-        SortedSet.decode(self, ids)
-        if BOS not in ids
-        else ("<bos>", *SortedSet.decode(self, ids))
+    & edit(INIT, NUMBERS, "dict(zip(self.tokens, range(len(self.tokens))))"),
+    init_by_groups=edit(
+        INIT,
+        "set(tokens) - set(SPECIALS)",
+        "{t for t, _ in itertools.groupby(sorted(tokens))}.difference(SPECIALS)",
     )
+    & edit(INIT, NUMBERS, "dict(map(reversed, enumerate(self.tokens)))"),
+    init_tokens_as_dict=edit(INIT, TOKENS, f"dict(enumerate({TOKENS}))")
+    & edit(INIT, NUMBERS, "{token: i for i, token in self.tokens.items()}"),
+    encode_by_search=edit(
+        ENCODE, GET, "self.tokens.index(token) if token in self.tokens else UNK"
+    ),
+)
 
-
-@wrong("vocabulary", "specials among the answer's tokens")
-@with_part(SortedSet, "decode")
-def with_its_end(self, ids):
-    tokens = []
-    for i in ids:
-        if i not in (PAD, BOS):
-            tokens.append(self.tokens[i])
-        if i == EOS:
-            break
-    return tuple(tokens)
-
-
-@wrong("vocabulary", "unknown tokens left out of the answer")
-@with_part(SortedSet, "decode")
-def no_unknown(self, ids):
-    kept = itertools.takewhile(lambda i: i != EOS, ids)
-    return tuple(self.tokens[i] for i in kept if i >= len(SPECIALS))
-
-
-@wrong("vocabulary", "an end is taken for granted")
-@with_part(SortedSet, "decode")
-def must_end(self, ids):
-    return tuple(self.tokens[i] for i in ids[: ids.index(EOS)] if i not in (PAD, BOS))
-
-
-@wrong("vocabulary", "no tuple of strings")
-@with_part(SortedSet, "decode")
-def one_string(self, ids):
-    return " ".join(SortedSet.decode(self, ids))
-
-
-@right("vocabulary")
-@with_part(SortedSet, "__init__")
-def init_tokens_as_dict(self, tokens):
-    self.tokens = dict(enumerate([*SPECIALS, *sorted(set(tokens) - set(SPECIALS))]))
-    self.ids = {token: i for i, token in self.tokens.items()}
-
-
+NO_ORDER, TWO_IDS = "the tokens are not in order", "a token has two ids"
+UNKNOWN = "an unknown token is an error"
+AMONG = "specials among the answer's tokens"
 CHANGED = "a list of the caller's is changed"
-NOT_AS_MANY = "not as many ids as tokens"
-TOKENS_LOST = "tokens of the answer are lost"
-
-
-@wrong("vocabulary", CHANGED)
-@with_part(SortedSet, "__init__")
-def sorted_in_place(self, tokens):
-    tokens.sort()
-    number(self, list(dict.fromkeys([*SPECIALS, *tokens])))
-
-
-@wrong("vocabulary", CHANGED)
-@with_part(SortedSet, "decode")
-def padding_removed_in_place(self, ids):
-    for special in (PAD, BOS):
-        while special in ids:
-            ids.remove(special)
-    return SortedSet.decode(self, ids)
-
-
-@wrong("vocabulary", ONCE)
-@with_part(SortedSet, "encode")
-def generated(self, tokens):
-    return (self.ids.get(token, UNK) for token in tokens)
-
-
-@wrong("vocabulary", "an unknown token gets an id of its own")
-@with_part(SortedSet, "encode")
-def learned_on_the_way(self, tokens):
-    return [self.ids.setdefault(token, len(self.ids)) for token in tokens]
-
-
-@wrong("vocabulary", "BOS and EOS among the ids")
-@with_part(SortedSet, "encode")
-def bordered(self, tokens):
-    return [BOS, *SortedSet.encode(self, tokens), EOS]
-
-
-@wrong("vocabulary", NOT_AS_MANY)
-@with_part(SortedSet, "encode")
-def returned_in_the_loop(self, tokens):
-    for token in tokens:
-        return [self.ids.get(token, UNK)]
-
-
-@wrong("vocabulary", "a special token is unknown")
-@with_part(SortedSet, "__init__")
-def words_numbered_alone(self, tokens):
-    words = sorted(set(tokens) - set(SPECIALS))
-    self.tokens = [*SPECIALS, *words]
-    self.ids = {word: i for i, word in enumerate(words, start=len(SPECIALS))}
-
-
-@wrong("vocabulary", TOKENS_LOST)
-@with_part(SortedSet, "decode")
-def ends_at_padding(self, ids):
-    return SortedSet.decode(self, itertools.takewhile(lambda i: i != PAD, ids))
-
-
-@wrong("vocabulary", TOKENS_LOST)
-@with_part(SortedSet, "decode")
-def first_taken_for_bos(self, ids):
-    return SortedSet.decode(self, ids[1:])
+LOST = "tokens of the answer are lost"
+wrong_edits(
+    "vocabulary",
+    SortedSet,
+    words_only=(
+        edit(INIT, TOKENS, "sorted(set(tokens))"),
+        "the specials are left out",
+    ),
+    as_they_come=(
+        edit(INIT, TOKENS, "list(dict.fromkeys([*SPECIALS, *tokens]))"),
+        NO_ORDER,
+    ),
+    most_frequent_first=(
+        edit(
+            INIT,
+            "sorted(set(tokens) - set(SPECIALS))",
+            "(t for t, _ in Counter(sorted(tokens)).most_common() if t not in SPECIALS)",
+        ),
+        NO_ORDER,
+    ),
+    sorted_with_the_specials=(
+        edit(INIT, TOKENS, "sorted({*SPECIALS, *tokens})"),
+        NO_ORDER,
+    ),
+    repeated=(edit(INIT, "set(tokens) - set(SPECIALS)", "tokens"), TWO_IDS),
+    looked_up=(edit(ENCODE, GET, "self.ids[token]"), UNKNOWN),
+    searched=(edit(ENCODE, GET, "self.tokens.index(token)"), UNKNOWN),
+    skipped=(
+        edit(ENCODE, "in tokens", "in tokens if token in self.ids"),
+        "unknown tokens are left out",
+    ),
+    none_for_unknown=(edit(ENCODE, ", UNK", ""), "what is no id is put out"),
+    with_bos=(edit(DECODE, "tokens = []", "tokens = ['<bos>'] * (BOS in ids)"), AMONG),
+    with_its_end=(edit(DECODE, "break", "return (*tokens, '<eos>')"), AMONG),
+    no_unknown=(
+        edit(DECODE, "(PAD, BOS)", "(PAD, BOS, UNK)"),
+        "unknown tokens left out of the answer",
+    ),
+    must_end=(
+        edit(DECODE, "in ids", "in ids[: ids.index(EOS)]"),
+        "an end is taken for granted",
+    ),
+    one_string=(edit(DECODE, "tuple(", "' '.join("), "no tuple of strings"),
+    sorted_in_place=(
+        edit(INIT, "self.tokens = ", "tokens.sort(); self.tokens = "),
+        CHANGED,
+    ),
+    padding_removed_in_place=(
+        edit(
+            DECODE,
+            "tokens = []",
+            "ids[:], tokens = [i for i in ids if i not in (PAD, BOS)], []",
+        ),
+        CHANGED,
+    ),
+    generated=(edit(ENCODE, "return ", "yield from "), ONCE),
+    learned_on_the_way=(
+        edit(ENCODE, GET, "self.ids.setdefault(token, len(self.ids))"),
+        "an unknown token gets an id of its own",
+    ),
+    bordered=(
+        edit(ENCODE, "[self", "[BOS, *[self")
+        & edit(ENCODE, "in tokens]", "in tokens], EOS]"),
+        "BOS and EOS among the ids",
+    ),
+    returned_in_the_loop=(
+        edit(ENCODE, "in tokens", "in tokens[:1]"),
+        "not as many ids as tokens",
+    ),
+    words_numbered_alone=(
+        edit(INIT, "enumerate(self.tokens)", "enumerate(self.tokens) if i > UNK"),
+        "a special token is unknown",
+    ),
+    ends_at_padding=(edit(DECODE, "i == EOS", "i in (EOS, PAD)"), LOST),
+    first_taken_for_bos=(edit(DECODE, "in ids", "in ids[1:]"), LOST),
+)

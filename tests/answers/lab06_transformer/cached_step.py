@@ -4,7 +4,7 @@ import math
 
 import torch
 from answers.core import draw, right, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from answers.lab06_transformer.shared import (
     block_weights,
     norm_weights,
     normalised,
@@ -15,7 +15,8 @@ from torch import nn
 
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask
-from attention_course.transformer import DecoderBlock, TokenEmbedding
+from attention_course.models import decoder_block
+from attention_course.transformer import TokenEmbedding
 from nbjudge.question import Request
 
 
@@ -54,7 +55,7 @@ class Stack(nn.Module):
         super().__init__()
         self.embedding = TokenEmbedding(vocab_size, dim, positions)
         self.blocks = nn.ModuleList(
-            DecoderBlock(dim, num_heads, hidden_dim) for _ in range(num_layers)
+            decoder_block(dim, num_heads, hidden_dim) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(dim)
         self.head = nn.Linear(dim, vocab_size)

@@ -1,54 +1,42 @@
 """Answers to causal_mask."""
 
+from functools import partial
+
 import torch
-from answers.core import right, wide, wrong
+from answers.core import right, right_edits, wide, wrong_edits
 from answers.signs import NOTHING, ONE_AXIS, REQUIRED
 
-from nbjudge.question import Request
+from attention_course.masks import causal_mask
+from nbjudge import Request, edit
 
 
 @wide("causal_mask")
 def any_size(g):
     for size in range(1, 12):
-        yield Request((torch.empty(size, 0),))
-        yield Request((torch.empty(size, 0),), device="meta")
+        yield Request((size, None))
+        yield Request((size, "meta"), device="meta")
 
 
-@right("causal_mask")
-def ones_below(size, device=None):
-    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
+change = partial(edit, causal_mask)
+MASK = "torch.ones(size, size, dtype=torch.bool, device=device).tril()"
+ONES = "torch.ones(size, size, device=device)"
+RANGE = "torch.arange(size, device=device)"
 
-
-@right("causal_mask")
-def compared_positions(size, device=None):
-    t = torch.arange(size, device=device)
-    return t[:, None] >= t[None, :]
-
-
-@right("causal_mask")
-def compared_with_less(size, device=None):
-    t = torch.arange(size, device=device)
-    return t.unsqueeze(0) <= t.unsqueeze(1)
-
-
-@right("causal_mask")
-def not_above(size, device=None):
-    return ~torch.ones(size, size, device=device).bool().triu(1)
-
-
-@right("causal_mask")
-def not_above_in_words(size, device=None):
-    return torch.triu(torch.ones((size, size), device=device), diagonal=1) == 0
-
-
-@right("causal_mask")
-def numbers_made_true(size, device=None):
-    return torch.tril(torch.ones(size, size, device=device)).bool()
-
-
-@right("causal_mask")
-def numbers_compared(size, device=None):
-    return torch.tril(torch.ones(size, size, device=device)) > 0.5
+right_edits(
+    "causal_mask",
+    ones_below=change("(size, size,", "((size, size),"),
+    compared_positions=change(MASK, f"{RANGE}[:, None] >= {RANGE}[None, :]"),
+    compared_with_less=change(MASK, f"{RANGE}.unsqueeze(0) <= {RANGE}.unsqueeze(1)"),
+    not_above=change(MASK, f"~{ONES}.bool().triu(1)"),
+    not_above_in_words=change(MASK, f"torch.triu({ONES}, diagonal=1) == 0"),
+    numbers_made_true=change(MASK, f"torch.tril({ONES}).bool()"),
+    numbers_compared=change(MASK, f"torch.tril({ONES}) > 0.5"),
+    counted_from_the_diagonal=change(
+        MASK, "torch.eye(size, device=device).cumsum(dim=0).bool()"
+    ),
+    stacked_rows=change(MASK, f"torch.stack([{RANGE} <= row for row in range(size)])"),
+    differences=change(MASK, f"({RANGE}[:, None] - {RANGE}).ge(0)"),
+)
 
 
 @right("causal_mask")
@@ -67,86 +55,28 @@ def filled_row_by_row(size, device=None):
     return mask
 
 
-@right("causal_mask")
-def counted_from_the_diagonal(size, device=None):
-    return torch.eye(size, device=device).cumsum(dim=0).bool()
+NUMBERS = "a mask of numbers"
+OTHER = "another triangle"
 
-
-@right("causal_mask")
-def stacked_rows(size, device=None):
-    t = torch.arange(size, device=device)
-    return torch.stack([t <= row for row in range(size)])
-
-
-@right("causal_mask")
-def differences(size, device=None):
-    t = torch.arange(size, device=device)
-    return (t[:, None] - t).ge(0)
-
-
-@wrong("causal_mask", "the upper triangle")
-def upper(size, device=None):
-    t = torch.arange(size, device=device)
-    return t[:, None] <= t
-
-
-@wrong("causal_mask", "a position does not see itself")
-def strictly_before(size, device=None):
-    t = torch.arange(size, device=device)
-    return t[:, None] > t
-
-
-@wrong("causal_mask", "a mask of numbers")
-def of_ones_and_zeros(size, device=None):
-    return torch.ones(size, size, device=device).tril()
-
-
-@wrong("causal_mask", "a mask of numbers")
-def of_integers(size, device=None):
-    return torch.ones(size, size, dtype=torch.long, device=device).tril()
-
-
-@wrong("causal_mask", "a mask of numbers")
-def to_be_added(size, device=None):
-    return torch.full((size, size), float("-inf"), device=device).triu(1)
-
-
-@wrong("causal_mask", "the mask inside out")
-def forbidden_is_true(size, device=None):
-    return torch.ones(size, size, dtype=torch.bool, device=device).triu(diagonal=1)
-
-
-@wrong("causal_mask", ONE_AXIS)
-def with_a_batch(size, device=None):
-    return torch.ones(1, size, size, dtype=torch.bool, device=device).tril()
-
-
-@wrong("causal_mask", "a tensor made on the default device")
-def on_the_cpu(size, device=None):
-    return torch.ones(size, size, dtype=torch.bool).tril()
-
-
-@wrong("causal_mask", REQUIRED)
-def device_required(size, device):
-    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
-
-
-@wrong("causal_mask", NOTHING)
-def forgets_to_return(size, device=None):
-    torch.ones(size, size, dtype=torch.bool, device=device).tril()
-
-
-@wrong("causal_mask", "another triangle")
-def a_window(size, device=None):
-    t = torch.arange(size, device=device)
-    return ((t[:, None] - t) >= 0) & ((t[:, None] - t) <= 2)
-
-
-@wrong("causal_mask", "another triangle")
-def only_itself(size, device=None):
-    return torch.eye(size, dtype=torch.bool, device=device)
-
-
-@wrong("causal_mask")
-def one_too_many(size, device=None):
-    return torch.ones(size + 1, size + 1, dtype=torch.bool, device=device).tril()
+wrong_edits(
+    "causal_mask",
+    upper=(change("tril", "triu"), "the upper triangle"),
+    strictly_before=(change("tril()", "tril(-1)"), "a position does not see itself"),
+    of_ones_and_zeros=(change("dtype=torch.bool, ", ""), NUMBERS),
+    of_integers=(change("torch.bool", "torch.long"), NUMBERS),
+    to_be_added=(
+        change(MASK, "torch.full((size, size), float('-inf'), device=device).triu(1)"),
+        NUMBERS,
+    ),
+    forbidden_is_true=(change("tril()", "triu(diagonal=1)"), "the mask inside out"),
+    with_a_batch=(change("ones(size", "ones(1, size"), ONE_AXIS),
+    on_the_cpu=(
+        change(", device=device", ""),
+        "a tensor made on the default device",
+    ),
+    device_required=(change("device: torch.device | None = None", "device"), REQUIRED),
+    forgets_to_return=(change("return ", ""), NOTHING),
+    a_window=(change(".tril()", ".tril().triu(-2)"), OTHER),
+    only_itself=(change(".tril()", ".tril().triu()"), OTHER),
+    one_too_many=(change("(size, size,", "(size + 1, size + 1,"),),
+)

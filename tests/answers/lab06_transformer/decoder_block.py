@@ -2,7 +2,7 @@
 
 import torch
 from answers.core import draw, right, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from answers.lab06_transformer.shared import (
     JOINED,
     NORM,
     PARTS,
@@ -12,6 +12,7 @@ from answers.lab06_transformer.blocks import (
     sizes,
 )
 from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
+from torch import nn
 
 from attention_course.attention import KeyValue, MultiHeadAttention
 from attention_course.transformer import FeedForward, Residual
@@ -53,9 +54,9 @@ class Decoder(Block):
         self.self_attention = MultiHeadAttention(dim, num_heads)
         self.cross_attention = MultiHeadAttention(dim, num_heads)
         self.feed_forward = FeedForward(dim, hidden_dim)
-        self.around_self = Residual(dim, dropout, pre_norm)
-        self.around_cross = Residual(dim, dropout, pre_norm)
-        self.around_feed_forward = Residual(dim, dropout, pre_norm)
+        self.around_self = Residual(nn.LayerNorm(dim), dropout, pre_norm)
+        self.around_cross = Residual(nn.LayerNorm(dim), dropout, pre_norm)
+        self.around_feed_forward = Residual(nn.LayerNorm(dim), dropout, pre_norm)
 
     def forward(
         self, x, source, mask=None, source_mask=None, past=None, need_weights=False

@@ -1,7 +1,7 @@
 """Answers to encoder_block."""
 
 from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from answers.lab06_transformer.shared import (
     JOINED,
     NORM,
     PARTS,
@@ -11,6 +11,7 @@ from answers.lab06_transformer.blocks import (
     sizes,
 )
 from answers.signs import FITS, NO_NAME, NONE, TOO_MUCH
+from torch import nn
 
 from attention_course.attention import MultiHeadAttention
 from attention_course.masks import causal_mask
@@ -37,8 +38,8 @@ class EncoderBlock(Block):
         super().__init__()
         self.self_attention = MultiHeadAttention(dim, num_heads)
         self.feed_forward = FeedForward(dim, hidden_dim)
-        self.around_self = Residual(dim, dropout, pre_norm)
-        self.around_feed_forward = Residual(dim, dropout, pre_norm)
+        self.around_self = Residual(nn.LayerNorm(dim), dropout, pre_norm)
+        self.around_feed_forward = Residual(nn.LayerNorm(dim), dropout, pre_norm)
 
     def forward(self, x, mask=None):
         query = self.enter(self.around_self, x)

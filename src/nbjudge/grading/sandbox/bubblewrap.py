@@ -20,7 +20,7 @@ PACKAGE = Path(nbjudge.__file__).parent
 # the course stay outside.
 VISIBLE = (
     *("__init__.py", "course.py", "wire.py"),
-    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "server")),
+    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "notebook", "server")),
 )
 LIBRARY = "/course/lib"
 # Users that no account has, one for each sandbox: process limits are per user, and do

@@ -69,6 +69,8 @@ def _begin(
         os.close(output)
         judge = socket.socket(fileno=judge_fd)
         os.setsid()
+        if server is not None:
+            server.notebook.open()
         if walls:
             kernel.enclose(TEMPORARY_BYTES)
         # The kernel tells the other end who sent this: the namespace's first process,
@@ -112,6 +114,7 @@ class Server:
         from nbjudge import in_process
         from nbjudge.grading import wire
         from nbjudge.grading.course import load
+        from nbjudge.grading.sandbox.notebook import Notebook
 
         torch.set_num_threads(1)
         self.walls, self.wire, self.in_process = walls, wire, in_process
@@ -132,13 +135,12 @@ class Server:
             os.waitpid,
             os._exit,
         )
-        self.notebook = types.ModuleType("__main__")
-        self.notebook.__dict__.update(get_ipython=lambda: Shell(), display=print)
+        self.notebook = Notebook()
 
     def serve(self, judge: socket.socket) -> None:
         """Answer frames until the judge has gone."""
         self.judge = judge
-        sys.modules["__main__"] = self.notebook
+        sys.modules["__main__"] = self.notebook.module
         while True:
             kind, data = self._receive()
             if kind == "cell":
@@ -161,7 +163,7 @@ class Server:
     def run(self, source: str, name: str) -> str:
         """Run a cell; returns one line if it failed."""
         try:
-            exec(compile(source, f"<cell {name}>", "exec"), self.notebook.__dict__)
+            self.notebook.run(source, f"<cell {name}>")
             return ""
         except BaseException as error:
             # SystemExit too: it is the cell that ends, not the notebook
@@ -173,7 +175,7 @@ class Server:
         """Answer one question's requests, in a process of its own."""
         door: Callable[[Any], Any]
         try:
-            thing = eval(data["thing"], self.notebook.__dict__)
+            thing = eval(data["thing"], self.notebook.names)
             door = self.in_process.in_process(self.questions[data["name"]], thing)
         except BaseException as error:
             reason = describe(error)
@@ -212,16 +214,6 @@ class Server:
             except OSError:
                 pass  # there was nobody
         _reap()
-
-
-class Shell:
-    """Stands where IPython's shell would: it takes every call and does nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        return Shell()
-
-    def __call__(self, *arguments: Any, **options: Any) -> None:
-        """Do nothing."""
 
 
 # Where torch has what a question may forbid, and whose functions may go on using it.
