@@ -1,14 +1,14 @@
-"""What answers of this lab share: sizes and parameters, and blocks, each part of them
-in many ways."""
+"""What answers of this lab share: sizes, parameters, and parts written otherwise."""
 
-import math
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from answers.core import draw
-from torch import nn
 
-from attention_course.attention import KeyValue, masked_softmax
+from attention_course.attention import MultiHeadAttention
+from attention_course.transformer import FeedForward, Residual
+from attention_course.transformer.blocks import look_around
+from nbjudge import edit
 
 NORM = "the norm at another place"
 JOINED = "the sub-layers are joined in another way"
@@ -19,36 +19,23 @@ def sizes(g):
         yield b, t, s, *torch.randint(1, 5, (4,), generator=g).tolist()
 
 
-def attention_weights(g, name, dim):
-    weights = {
-        f"{name}.{part}_proj.weight": draw(g, dim, dim)
-        for part in ("query", "key", "value", "output")
-    }
-    return weights | {
-        f"{name}.{part}_proj.bias": draw(g, dim)
-        for part in ("query", "key", "value", "output")
-    }
+def drawn(g, shapes):
+    """Draw a tensor for each name."""
+    return {name: draw(g, *shape) for name, shape in shapes.items()}
 
 
-def norm_weights(g, *names, dim):
-    return {
-        f"{name}.{part}": draw(g, dim) for name in names for part in ("weight", "bias")
-    }
-
-
-def block_weights(g, dim, hidden, attentions, prefix=""):
-    weights = {
-        "feed_forward.inner.weight": draw(g, hidden, dim),
-        "feed_forward.inner.bias": draw(g, hidden),
-        "feed_forward.outer.weight": draw(g, dim, hidden),
-        "feed_forward.outer.bias": draw(g, dim),
-    }
+def block_shapes(dim, hidden, attentions, prefix=""):
+    maps = {"feed_forward.inner": (hidden, dim), "feed_forward.outer": (dim, hidden)}
     for name in attentions:
-        weights |= attention_weights(g, f"{name}_attention", dim) | norm_weights(
-            g, f"around_{name}.norm", dim=dim
-        )
-    weights |= norm_weights(g, "around_feed_forward.norm", dim=dim)
-    return {prefix + name: weight for name, weight in weights.items()}
+        for part in ("query", "key", "value", "output"):
+            maps[f"{name}_attention.{part}_proj"] = (dim, dim)
+    norms = [f"around_{name}.norm" for name in (*attentions, "feed_forward")]
+    shapes = {f"{name}.weight": shape for name, shape in maps.items()}
+    shapes |= {f"{name}.bias": (rows,) for name, (rows, _) in maps.items()}
+    shapes |= {
+        f"{name}.{part}": (dim,) for name in norms for part in ("weight", "bias")
+    }
+    return {prefix + name: shape for name, shape in shapes.items()}
 
 
 def masks_of(g, b, t, s):
@@ -59,131 +46,60 @@ def masks_of(g, b, t, s):
         yield mask
 
 
-class Block(nn.Module):
-    # A student writes these lines one below the other; here they are apart, so that
-    # each can be written otherwise.
-    def enter(self, around, x):
-        return around.before(x)
+KEY, VALUE = (f"self._split(self.{x}_proj({x})).contiguous()" for x in ("key", "value"))
+KERNEL = "F.scaled_dot_product_attention(q, k, v, mask, share)"
+THOUGHT = "self.outer(self.inner(x).relu_())"
+remember = partial(edit, MultiHeadAttention.remember)
+think = partial(edit, FeedForward.forward, THOUGHT)
 
-    def leave(self, around, x, added):
-        return around.after(x, added)
-
-    def remember(self, attention, query):
-        return attention.remember(query, query)
-
-    def look(self, attention, query, seen, mask):
-        return attention.ask(query, seen, mask, need_weights=False)[0]
-
-    def think(self, x):
-        query = self.enter(self.around_feed_forward, x)
-        return self.leave(self.around_feed_forward, x, self.feed_forward(query))
-
-
-def normalised(norm, x):
-    centred = x - x.mean(-1, keepdim=True)
-    return (
-        centred
-        / torch.sqrt((centred**2).mean(-1, keepdim=True) + norm.eps)
-        * norm.weight
-        + norm.bias
-    )
-
-
-def enter_by_hand(self, around, x):
-    return normalised(around.norm, x) if around.pre_norm else x
-
-
-def leave_by_hand(self, around, x, added):
-    x = torch.stack([x, around.dropout(added)]).sum(0)
-    return x if around.pre_norm else around.norm(x)
-
-
-def leave_with_two_cases(self, around, x, added):
-    if around.pre_norm:
-        return x.clone() + around.dropout(added)
-    return around.norm(x + around.dropout(added))
-
-
-def remember_by_hand(self, attention, query):
-    key, value = attention.key_proj(query), attention.value_proj(query)
-    b, t, d = query.shape
-    shape = (b, t, attention.num_heads, d // attention.num_heads)
-    return KeyValue(
-        key.view(shape).permute(0, 2, 1, 3), value.view(shape).permute(0, 2, 1, 3)
-    )
-
-
-def remember_in_chunks(self, attention, query):
-    parts = (
-        p(query).chunk(attention.num_heads, dim=-1)
-        for p in (attention.key_proj, attention.value_proj)
-    )
-    return KeyValue(*(torch.stack(part, dim=1) for part in parts))
-
-
-def look_with_weights(self, attention, query, seen, mask):
-    context, _ = attention.ask(query, seen, mask)
-    return context
-
-
-def look_with_einsum(self, attention, query, seen, mask):
-    q = attention.query_proj(query).unflatten(-1, (attention.num_heads, -1))
-    scores = torch.einsum("bthd,bhsd->bhts", q, seen.key) / math.sqrt(q.size(-1))
-    if mask is not None and mask.dim() == 3:
-        mask = mask[:, None]
-    context = torch.einsum("bhts,bhsd->bthd", masked_softmax(scores, mask), seen.value)
-    return attention.output_proj(context.flatten(2))
-
-
-def look_head_by_head(self, attention, query, seen, mask):
-    contexts = []
-    for q, k, v in zip(
-        attention.query_proj(query).chunk(attention.num_heads, -1),
-        seen.key.unbind(1),
-        seen.value.unbind(1),
-    ):
-        weights = masked_softmax(q @ k.mT / k.size(-1) ** 0.5, mask)
-        contexts.append(weights @ v)
-    return attention.output_proj(torch.cat(contexts, dim=-1))
-
-
-def thinking(network):
-    def think(self, x):
-        around, layers = self.around_feed_forward, self.feed_forward
-        return around.after(x, network(around.before(x), layers.inner, layers.outer))
-
-    think.__name__ = network.__name__
-    return think
-
-
-@thinking
-def think_with_clamp(x, inner, outer):
-    return outer(inner(x).clamp(min=0))
-
-
-@thinking
-def think_with_where(x, inner, outer):
-    hidden = inner(x)
-    return outer(torch.where(hidden > 0, hidden, 0.0))
-
-
-@thinking
-def think_by_matrices(x, inner, outer):
-    hidden = F.relu(x @ inner.weight.T + inner.bias)
-    return hidden @ outer.weight.T + outer.bias
-
-
-@thinking
-def think_by_position(x, inner, outer):
-    return torch.stack(
-        [outer(F.relu(inner(position))) for position in x.unbind(1)], dim=1
-    )
-
-
+# Edits of what blocks are made of: they are right in every block.
 PARTS = {
-    "enter": (enter_by_hand,),
-    "leave": (leave_by_hand, leave_with_two_cases),
-    "remember": (remember_by_hand, remember_in_chunks),
-    "look": (look_with_weights, look_with_einsum, look_head_by_head),
-    "think": (think_with_clamp, think_with_where, think_by_matrices, think_by_position),
+    "enter_by_hand": edit(
+        Residual.before,
+        "self.norm(x) if",
+        "(x - x.mean(-1, keepdim=True)) * self.norm.weight"
+        " / (x.var(-1, correction=0, keepdim=True) + self.norm.eps).sqrt()"
+        " + self.norm.bias if",
+    ),
+    "leave_by_hand": edit(Residual.after, "x + self", "x - -self"),
+    "leave_with_two_cases": edit(Residual.after, "x + self", "x.clone() + self"),
+    "remember_by_hand": remember(
+        KEY, "self.key_proj(key).unflatten(2, (self.num_heads, -1)).permute(0, 2, 1, 3)"
+    )
+    & remember(
+        VALUE,
+        "self.value_proj(value).unflatten(2, (self.num_heads, -1)).permute(0, 2, 1, 3)",
+    ),
+    "remember_in_chunks": remember(
+        KEY, "torch.stack(self.key_proj(key).chunk(self.num_heads, -1), dim=1)"
+    )
+    & remember(
+        VALUE, "torch.stack(self.value_proj(value).chunk(self.num_heads, -1), dim=1)"
+    ),
+    "look_with_weights": edit(look_around, "need_weights=False", "need_weights=True"),
+    "look_with_einsum": edit(
+        MultiHeadAttention.ask,
+        KERNEL,
+        "torch.einsum('bhts,bhsd->bhtd', masked_softmax(torch.einsum("
+        "'bhtd,bhsd->bhts', q, k) / q.size(-1) ** 0.5, mask), v)",
+    ),
+    "look_head_by_head": edit(
+        MultiHeadAttention.ask,
+        KERNEL,
+        "torch.cat([masked_softmax(a @ b.mT / a.size(-1) ** 0.5, mask) @ c"
+        " for a, b, c in zip(q.split(1, 1), k.split(1, 1), v.split(1, 1))], dim=1)",
+    ),
+    "think_with_clamp": think("self.outer(self.inner(x).clamp(min=0))"),
+    "think_with_where": think(
+        "self.outer(self.inner(x).where(self.inner(x) > 0, 0.0))"
+    ),
+    "think_by_matrices": think(
+        "nn.functional.relu(x @ self.inner.weight.T + self.inner.bias)"
+        " @ self.outer.weight.T + self.outer.bias"
+    ),
+    "think_by_position": think(
+        "nn.utils.rnn.pad_sequence("
+        "[self.outer(self.inner(one).relu()) for one in x.unbind(1)], batch_first=True)"
+        ".transpose(0, 1)"
+    ),
 }
