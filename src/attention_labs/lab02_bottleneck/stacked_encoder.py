@@ -76,8 +76,6 @@ def _half_right(output: int, *directions: bool) -> Sign:
 
 
 FORWARD, ALONG = RNNStack.forward, "x.gather(1, index[..., None].expand_as(x))"
-TURNED_BACK = "reverse_padded(reversed_states, lengths)"
-FINAL_BACK = "at_end(reversed_states, lengths)"
 
 STACKED_ENCODER = Question(
     name="stacked_encoder",
@@ -129,7 +127,7 @@ STACKED_ENCODER = Question(
             "Position s of the backward states belongs to another token, until they are"
             " turned back.",
             ENCODER,
-            edit(FORWARD, TURNED_BACK, "reversed_states"),
+            edit(FORWARD, "reverse_padded(turned, lengths)", "turned"),
         ),
         Mistake(
             "both directions read forwards",
@@ -145,7 +143,7 @@ STACKED_ENCODER = Question(
             "backward before forward",
             "The forward state comes first, the backward one behind it.",
             ENCODER,
-            edit(FORWARD, f"[states, {TURNED_BACK}]", f"[{TURNED_BACK}, states]"),
+            edit(FORWARD, "[states, back]", "[back, states]"),
         ),
         Mistake(
             "the directions are added",
@@ -164,7 +162,7 @@ STACKED_ENCODER = Question(
             " everything at the first token of the sentence, which is the end of the"
             " turned one.",
             ENCODER,
-            edit(FORWARD, FINAL_BACK, "reversed_states[:, 0]"),
+            edit(FORWARD, "at_end(turned, lengths)", "turned[:, 0]"),
             sign=_half_right(FINAL, True, False),
         ),
         Mistake(
