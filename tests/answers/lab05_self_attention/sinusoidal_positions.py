@@ -16,7 +16,7 @@ def any_places(g):
     for b, t, half, past, _ in sizes(g):
         yield Request((draw(g, b, t, 2 * half), None), (2 * half,), gradients=True)
         yield Request(
-            (draw(g, b, 9 * t, 2 * half), torch.empty(past, 0)),
+            (draw(g, b, 9 * t, 2 * half), past),
             (2 * half,),
             gradients=True,
         )
