@@ -5,7 +5,7 @@ import traceback
 import pytest
 import torch
 
-from attention_course import attention, rnn, scores, transformer
+from attention_course import attention, rnn, scores
 from attention_labs import QUESTIONS
 from nbjudge import edit
 
