@@ -17,11 +17,6 @@ def normal(generator: torch.Generator, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-def as_length(number: int) -> Tensor:
-    """Let a number travel as the length of an axis: that it keeps on every device."""
-    return torch.empty(number, 0)
-
-
 def some_allowed(generator: torch.Generator, *shape: int) -> Tensor:
     """Draw a random mask.
 
