@@ -25,6 +25,7 @@ from nbjudge.edits import edit
 from nbjudge.feedback import Grade
 from nbjudge.inputs import manners, normal, parameters, some_allowed
 from nbjudge.question import (
+    ATTENTION,
     Finding,
     Mistake,
     Property,

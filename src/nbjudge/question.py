@@ -160,8 +160,8 @@ class Question:
             the student's, so that a mistake there costs no points here.
         make: how an answer that is a class is constructed: make(thing, *init) ->
             module.
-        forbidden: of torch.nn, what does in one call what is asked for; it refuses to
-            where answers are graded.
+        forbidden: names of functions and classes, of torch or of the course, that do in
+            one call what is asked for; they refuse to where answers are graded.
         plain: whether `use` makes strings and lists of the inputs, so that their shapes
             mean nothing to a student.
         once: whether `use` leaves a module changed, so that it is not used several

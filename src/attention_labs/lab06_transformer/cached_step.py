@@ -33,6 +33,7 @@ from attention_labs.lab06_transformer.shared import (
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
+    ATTENTION,
     Finding,
     Mistake,
     Property,
@@ -173,6 +174,11 @@ CACHED_STEP = Question(
     reference=TransformerDecoder,
     use=_use_steps,
     make=_with_positions,
+    forbidden=(
+        *ATTENTION,
+        "attention_course.transformer.TransformerDecoder",
+        "attention_course.models.transformer_decoder",
+    ),
     stand_ins={"causal_mask": causal_mask, "DecoderBlock": DecoderBlock},
     properties=(
         Property(

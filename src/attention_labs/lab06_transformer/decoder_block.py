@@ -34,6 +34,7 @@ from attention_labs.lab06_transformer.shared import (
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
+    ATTENTION,
     Mistake,
     Property,
     Question,
@@ -134,6 +135,11 @@ DECODER_BLOCK = Question(
     reference=DecoderBlock,
     use=_use_decoder,
     make=with_switches,
+    forbidden=(
+        *ATTENTION,
+        "attention_course.transformer.DecoderBlock",
+        "attention_course.models.decoder_block",
+    ),
     properties=(
         Property(
             "the states, from the sequence and the source",

@@ -28,6 +28,7 @@ from attention_labs.lab06_transformer.shared import (
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
+    ATTENTION,
     Mistake,
     Property,
     Question,
@@ -74,6 +75,11 @@ ENCODER_BLOCK = Question(
     reference=EncoderBlock,
     use=_use_encoder,
     make=with_switches,
+    forbidden=(
+        *ATTENTION,
+        "attention_course.transformer.EncoderBlock",
+        "attention_course.models.encoder_block",
+    ),
     properties=(
         Property(
             "the states, without a mask",
