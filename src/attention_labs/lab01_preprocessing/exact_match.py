@@ -53,10 +53,6 @@ def _one_wrong(row: Words, number: int) -> Words:
     return [*row[:place], row[(place + 1) % 5], *row[place + 1 :]]
 
 
-def _short_or_wrong(row: Words, number: int) -> Words:
-    return row[:-1] if number % 2 else _one_wrong(row, number)
-
-
 def _right_and_wrong(g: torch.Generator) -> list[Request]:
     asked = [
         _answers(g, 3, _one_wrong),
@@ -70,7 +66,9 @@ def _right_and_wrong(g: torch.Generator) -> list[Request]:
 
 
 def _too_long_or_short(g: torch.Generator) -> list[Request]:
-    predictions, references = _answers(g, 2, _short_or_wrong)
+    predictions, references = _answers(
+        g, 2, lambda row, n: row[:-1] if n % 2 else _one_wrong(row, n)
+    )
     run_together = ([["one", "e"], ["ne", "neo"]], [["o", "ne", "e"], ["ne", "neo"]])
     asked = ((predictions, references), (references, predictions), run_together)
     return [Request(sides) for sides in asked]
