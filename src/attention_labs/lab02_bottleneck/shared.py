@@ -48,7 +48,7 @@ def on_the_cpu(lengths: Tensor) -> Tensor:
     return torch.ones_like(lengths, device="cpu") if lengths.is_meta else lengths.cpu()
 
 
-def as_numbers(returned: Any, kind: type, wanted: str) -> Any:
+def as_numbers(returned: Any, kind: Any, wanted: str) -> Any:
     """Check what was returned, and let its mask pass for numbers, if it is one."""
     if returned is None:
         return None

@@ -90,8 +90,7 @@ def _use_steps(
     mask: Tensor,
     pieces: Sequence[int],
 ) -> Any:
-    """Go over the target piece by piece, and count the positions that go through the
-    first block."""
+    """Go over the target in pieces, and count what goes through the first block."""
     memory = TransformerMemory(tuple(map(KeyValue, key, value)), mask)
     counted: list[int] = []
     decoder.blocks[0].register_forward_hook(
@@ -129,10 +128,6 @@ def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | No
     return Finding(f"{counted:.0f} positions through the first block", f"{few:.0f}")
 
 
-def _is_cut(request: Request, reply: Reply, reference: Reply) -> bool:
-    return len(request.inputs[-1]) > 1
-
-
 def _other_cache(request: Request, reply: Reply, reference: Reply) -> bool:
     if request.device == "meta" or len(reply.outputs) != len(reference.outputs):
         return False
@@ -149,14 +144,17 @@ def _right_at(tokens: slice) -> Sign:
     )
 
 
-_same_logits = _right_at(slice(None))
+def _same_logits(request: Request, reply: Reply, reference: Reply) -> bool:
+    cut = len(request.inputs[-1]) > 1
+    return cut and _right_at(slice(None))(request, reply, reference)
 
 
 def _only_later_pieces(request: Request, reply: Reply, reference: Reply) -> bool:
-    first = _right_at(slice(request.inputs[-1][0]))(request, reply, reference)
-    fails = first or error_like("broadcast")(request, reply, reference)
-    cut = _is_cut(request, reply, reference)
-    return cut and fails and not _same_logits(request, reply, reference)
+    first, *later = request.inputs[-1]
+    fails = error_like("broadcast")(request, reply, reference)
+    same = _same_logits(request, reply, reference)
+    right = _right_at(slice(first))(request, reply, reference)
+    return bool(later) and (fails or right) and not same
 
 
 STEP = TransformerDecoder.step
@@ -291,7 +289,7 @@ CACHED_STEP = Question(
             "The numbers are right, the work is not saved: only the new tokens go"
             " through the blocks.",
             CACHE,
-            sign=lambda *replies: _is_cut(*replies) and _same_logits(*replies),
+            sign=_same_logits,
         ),
         Mistake(
             "right at the last token alone",

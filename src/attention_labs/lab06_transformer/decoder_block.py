@@ -67,7 +67,9 @@ def _use_decoder(
     need_weights: bool,
 ) -> Any:
     source = KeyValue(source_key, source_value)
-    past = None if past_key is None else KeyValue(past_key, past_value)
+    past = None
+    if past_key is not None and past_value is not None:
+        past = KeyValue(past_key, past_value)
     out = block(x, source, mask, source_mask, past, need_weights)
     if isinstance(out, tuple) and len(out) == 3 and not need_weights:
         out = out[0], out[2]
@@ -106,8 +108,7 @@ def _masked_writing(g: torch.Generator) -> list[Request]:
 
 @comparable
 def _weight_on_padding(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Look for weight where the right weights are exactly zero, if weights were asked
-    for."""
+    """Whether there is weight, if it was asked for, where it should be exactly zero."""
     wrong = (reference.outputs[1] == 0) & (reply.outputs[1].abs() > 1e-6)
     return request.inputs[-1] and bool(wrong.any())
 

@@ -74,9 +74,9 @@ def _work(
 
 def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
     """Make the result of a submission that could not be graded at all."""
-    nothing: dict[str, Any] = {"points": None, "possible": None, "flags": []}
-    record = {"student": job.student, "lab": lab, "folder": "", "sha256": ""}
-    record |= {"status": PERSON, "reason": reason, "questions": [], **nothing}
+    record: dict[str, Any] = {"student": job.student, "lab": lab, "reason": reason}
+    record.update(folder="", sha256="", status=PERSON, points=None, possible=None)
+    record.update(questions=[], flags=[])
     return {"record": record, "notebook": None, "seconds": 0.0}
 
 

@@ -144,7 +144,7 @@ wrong_edits(
         FITS,
     ),
     without_weights=(
-        change("torch.stack(all_weights, dim=1) if need_weights else None,", ""),
+        change("weights, tuple(all_seen)", "tuple(all_seen)"),
         TOO_MUCH,
     ),
     everything_again=(
