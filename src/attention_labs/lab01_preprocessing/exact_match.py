@@ -37,8 +37,7 @@ def _use_exact_match(exact_match: Callable[..., Any], *sides: Any) -> Tensor | N
 def _answers(
     g: torch.Generator, right: int, wrong: Callable[[Words, int], Words], rows: int = 7
 ) -> tuple[list[Words], list[Words]]:
-    """Draw different words per row, and make all but some of the rows wrong, each in
-    its way."""
+    """Draw different words per row, and make all rows wrong but some."""
     drawn = [torch.randperm(len(WORDS), generator=g)[:5].tolist() for _ in range(rows)]
     references = [[WORDS[i] for i in row] for row in drawn]
     changed = torch.randperm(rows, generator=g).tolist()[right:]
