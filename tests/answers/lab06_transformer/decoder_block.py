@@ -52,9 +52,9 @@ right_edits(
     **PARTS,
     WithWeightsAlways=change(ASKED_SOURCE, "query, source, source_mask"),
     Joined=join(
-        "now if past is None else KeyValue(*(x.mT for x in KeyValue("
-        "*(nn.functional.pad(old.mT, (0, new.size(2))) + nn.functional.pad(new.mT,"
-        " (old.size(2), 0)) for old, new in zip(past, now)))))"
+        "KeyValue(*(nn.functional.pad(old, (0, 0, 0, new.size(2)))"
+        " + nn.functional.pad(new, (0, 0, old.size(2), 0))"
+        " for old, new in zip(past or [x[:, :, :0] for x in now], now)))"
     ),
 )
 
