@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -106,6 +107,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # the questions may be where only nbgrader_config.py looks
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._say(setup)
 
