@@ -19,7 +19,10 @@ PACKAGE = Path(nbjudge.__file__).parent
 # the course stay outside.
 VISIBLE = (
     *("__init__.py", "course.py", "wire.py"),
-    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "notebook", "server")),
+    *(
+        f"sandbox/{name}.py"
+        for name in ("__init__", "kernel", "notebook", "server", "stubs")
+    ),
 )
 LIBRARY = "/course/lib"
 # What the folders are called in which packages are installed; Debian has its own name.
@@ -182,8 +185,10 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
 
 
 def _devices() -> list[str]:
-    """Return what fills /dev: no terminals, and no /dev/zero, as memory shared through
-    it is counted nowhere."""
+    """Return what fills /dev: no terminals.
+
+    Nor /dev/zero, as memory shared through it is counted nowhere.
+    """
     places = (f"/dev/{name}" for name in ("null", "random", "urandom"))
     return [part for place in places for part in ("--dev-bind", place, place)]
 
