@@ -1,4 +1,4 @@
-"""Recurrent encoders: layers that read padded sentences or frames in both directions."""
+"""Recurrent encoders: layers that read padded sentences or frames both ways."""
 
 import torch
 from jaxtyping import Float, Int

@@ -46,7 +46,7 @@ def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batc
 def _use_collate(
     collate: Callable[..., Any], sources: Any, targets: Any, *device: str
 ) -> Any:
-    """Make a batch of letters; say which tensors have gone to a device, if one is given."""
+    """Make a batch of letters; say which tensors went to a device, if there is one."""
     examples = [Example(tuple(s), tuple(t), ()) for s, t in zip(sources, targets)]
     batch = collate(letter_task(), examples, *device)
     if batch is None:
