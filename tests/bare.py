@@ -7,6 +7,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+# The folders of packages that this Python uses; the .pth files in them are not read in a
+# bare environment, and they are what editable installs are.
+PARENTS = [Path(path) for path in sys.path if Path(path).name == "site-packages"]
+
 
 def packages(folder):
     """Return where an environment's own packages are."""
@@ -15,28 +19,29 @@ def packages(folder):
 
 
 def make(folder, *wheels):
-    """Make an environment, and unpack wheels in it.
-
-    Its one .pth names the folders of packages that this Python uses. The .pth files in
-    these are not read, and they are what editable installs are.
-    """
+    """Make an environment whose one .pth names the parents, and unpack wheels in it."""
     command = [sys.executable, "-m", "venv", "--without-pip", folder]
     subprocess.run(command, check=True)
-    named = [path for path in sys.path if Path(path).name == "site-packages"]
-    (packages(folder) / "parent.pth").write_text("\n".join(named))
+    (packages(folder) / "parents.pth").write_text("\n".join(map(str, PARENTS)))
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(packages(folder))
     return folder
 
 
-def run(folder, *command, cwd, ok=True):
+def run(folder, *command, cwd, ok=True, **variables):
     """Run a command of an environment, as if it were active, and return what it
     says."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    binaries = (folder / "bin", Path(sys.executable).parent)
-    environment["PATH"] = os.pathsep.join([*map(str, binaries), os.environ["PATH"]])
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    homes = [folder, *(path.parents[2] for path in PARENTS)]
+    binaries = [*(str(home / "bin") for home in homes), os.environ["PATH"]]
+    shared = [str(home / "share" / "jupyter") for home in homes]
+    environment = {
+        **{k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        "PATH": os.pathsep.join(binaries),
+        "JUPYTER_PATH": os.pathsep.join(shared),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **variables,
+    }
     done = subprocess.run(
         [folder / "bin" / "python", *command],
         cwd=cwd,

@@ -277,7 +277,7 @@ def test_ipythons_syntax_in_an_answer_costs_nothing(grader, tmp_path, cell):
 def test_an_answer_that_does_not_run_through_is_flagged(grader, tmp_path, own):
     """Also in a cell of the student's own; a cell that answers nothing is none."""
     notebook = copy.deepcopy(SOLVED)
-    failing = submissions.code(submissions.RIGHT + "1 / 0")
+    failing = submissions.code(submissions.RIGHT + "def more(): pass\n1 / 0")
     if own:
         notebook["cells"].append(failing)
     else:
@@ -286,7 +286,7 @@ def test_an_answer_that_does_not_run_through_is_flagged(grader, tmp_path, own):
     submissions.hand_in(tmp_path, notebook)
     record = grader.grade("hasty", tmp_path)["record"]
     (flag,) = record["flags"]
-    assert flag.endswith("ZeroDivisionError: division by zero (line 4 of the cell)")
+    assert flag.endswith("ZeroDivisionError: division by zero (line 5 of the cell)")
     assert flag.startswith("cell number" if own else "cell dot: ")
     assert record["points"] == record["possible"]
 

@@ -1,4 +1,4 @@
-"""Judges: how a reply is compared with the reference's.
+"""Compare a reply with the reference's: numbers, gradients, shapes, dtype, manners.
 
 Each returns None if all is well.
 """

@@ -1,4 +1,4 @@
-"""Inputs: what answers are tried on.
+"""Draw what requests hold: random tensors, masks and parameters, in several dtypes.
 
 Never saturated, never symmetric, every axis of another length.
 """

@@ -1,4 +1,4 @@
-"""What a question is: requests, replies, properties, mistakes.
+"""The vocabulary of questions: Question, Property, Mistake, Request, Reply, Finding.
 
 A question never touches a student's function or class itself. It sends `Request`s,
 which are tensors and plain data, and gets `Reply`s back. `in_process.in_process`

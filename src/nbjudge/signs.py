@@ -1,4 +1,4 @@
-"""Signs: what a wrong reply shows of the mistake behind it, however it was made.
+"""Signs of a mistake in a wrong reply: axes exchanged, a scale, NaN, an error's text.
 
 A mistake is told by comparing replies with those of an answer that has it. Some
 mistakes are made in every question and in too many ways for that: they leave a sign. A

@@ -66,8 +66,7 @@ def _filled(lowest: str) -> Edit:
 
 @comparable
 def _shares_of_less(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether there is a mask, and the weights are the right ones but for a factor in
-    each row."""
+    """Whether, beside a mask, the weights are right but for a factor in each row."""
     given, wanted = reply.outputs[0], reference.outputs[0]
     sums = given.sum(-1, keepdim=True)
     less = bool((sums < 1 + 1e-6).all()) and not close(given, wanted)

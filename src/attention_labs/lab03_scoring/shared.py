@@ -1,5 +1,4 @@
-"""What the questions of this lab share: sizes, masks, signs in weights, and what is
-asked of every score."""
+"""What the questions of this lab share, and what is asked of every score."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,8 +72,7 @@ def score_question(
     key_dim: int = D,
     make: Callable[..., Any] = construct,
 ) -> Question:
-    """Declare a score: all kinds are checked for the same three properties, and for
-    some mistakes that all invite."""
+    """Declare a score: all have the same properties, and invite some mistakes alike."""
     section = mistakes[-1].section
 
     def request(

@@ -1,5 +1,4 @@
-"""What lab05_self_attention asks: a sequence that asks itself, with many heads, and
-told its order."""
+"""What lab05_self_attention asks: a sequence that asks itself and knows its order."""
 
 from attention_labs.lab05_self_attention.merge_heads import MERGE_HEADS
 from attention_labs.lab05_self_attention.multi_head_attention import (

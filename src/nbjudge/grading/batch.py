@@ -6,6 +6,7 @@ all that it still had to do is lost. Here it is started anew, and none is lost.
 
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -94,6 +95,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # the questions may be where only nbgrader_config.py looks
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._say(setup)
 

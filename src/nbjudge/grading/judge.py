@@ -58,8 +58,7 @@ class Verdict(NamedTuple):
 
 
 def seed_of(secret: bytes, submission: str, question: str) -> int:
-    """Draw the seed of a question's inputs, which nobody can foresee without the secret
-    of the course."""
+    """Draw the seed of a question's inputs; nobody foresees it without the secret."""
     return int.from_bytes(
         hmac.digest(secret, f"{submission}/{question}".encode(), hashlib.sha256)[:6]
     )

@@ -1,5 +1,4 @@
-"""What answers of this lab share: shapes, numbers and masks, drawn at random, and the
-product of queries and keys, in as many ways as there are."""
+"""What answers of this lab share: random inputs, and products written in many ways."""
 
 import torch
 from answers.core import wide
