@@ -1277,6 +1277,18 @@ server._send = late
     "no answer",
 )
 forged(
+    STEPS,
+    "answers_to_no_call",
+    SERVER
+    + """send, numbers = server._send, server.in_process.torch.ones(2)
+def uncounted(kind, data):
+    send(kind, {**data, "call": numbers} if kind == "reply" else data)
+server._send = uncounted
+""",
+    ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"),
+    "no answer",
+)
+forged(
     HEADS,
     "operators_that_are_no_names",
     FORGE

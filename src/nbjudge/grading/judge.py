@@ -218,8 +218,8 @@ class SandboxedAnswer:
         if self.sandbox is None:
             self.sandbox = self.judge.running()
             self.deadline = self.judge.deadline(self.sandbox, limits.question)
-            data = {"name": name, "thing": self.asked.thing}
-            self.sandbox.send("question", data, self.deadline)
+            handed = {"name": name, "thing": self.asked.thing}
+            self.sandbox.send("question", handed, self.deadline)
         self.calls += 1
         # not the seed of the inputs: this one is known in there
         seed = self.judge.seed(f"inside {name}")
