@@ -146,7 +146,7 @@ def attack_row(number, name, attack, lost=("dot",), flag=None, slow=False, dot=W
 
 # --- code that breaks -----------------------------------------------------------------
 
-dot_row(1, "syntax_error", "class DotScore(Score)\n    pass\n")
+dot_row(1, "syntax_error", "class DotScore(Score)\n    pass\n", flag="SyntaxError")
 dot_row(2, "endless_loop", forward("while True: pass"), flag="endless", slow=True)
 dot_row(
     3,

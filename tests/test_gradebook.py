@@ -241,6 +241,34 @@ def test_the_page_counts_who_was_marked_by_a_person():
     )
 
 
+def test_the_page_counts_points_and_mistakes():
+    """Of a question, the mean is over those who were graded."""
+    points = {"ada": 3.0, "ben": 2.0, "dan": 0.0}
+    records = [
+        {
+            "student": student,
+            "lab": LAB,
+            "status": "graded",
+            "reason": "",
+            "flags": [],
+            "points": earned,
+            "questions": [
+                {
+                    "question": "dot<b>",
+                    "points": earned,
+                    "possible": 3,
+                    "mistakes": ["scale"] * (earned < 3),
+                }
+            ],
+        }
+        for student, earned in points.items()
+    ]
+    html = re.sub(r"</?t[rd]>", "|", page(LAB, records, [], "https://a.b"))
+    assert "|dot&lt;b&gt;||1||1||1||1.67 of 3||3: 1, 2: 1, 0: 1|" in html
+    assert "|dot&lt;b&gt;||scale||2|" in html
+    assert "<h2>Flags</h2><p>None.</p>" in html
+
+
 def test_solutions_in_these_tests_are_without_marks():
     assert "SOLUTION" not in "".join(
         "".join(cell["source"]) for cell in json.loads(notebook("solutions"))["cells"]

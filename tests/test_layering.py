@@ -145,7 +145,7 @@ def test_a_room_says_what_it_is_for(room):
         ("from attention_course.scores import DotScore", "nbjudge.inputs"),
         ("from attention_labs import QUESTIONS", "nbjudge.grading.judge"),
         ("from nbjudge.grading import wire", "nbjudge.question"),
-        ("from nbjudge.grading.intake import shown", "attention_labs.pages"),
+        ("from nbjudge.grading.intake import take_in", "attention_labs.pages"),
         ("from attention_course.cli import app", "attention_labs.lab01.pad"),
         ("from tests.conftest import BUILDERS", "attention_course.training"),
         ("from scripts.release import release", "nbjudge.grading.commands"),

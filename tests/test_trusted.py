@@ -33,18 +33,14 @@ from nbjudge.evaluation import evaluate
 from nbjudge.grading import wire
 from nbjudge.grading.batch import Job, grade_all
 from nbjudge.grading.commands import GradingError, lab_names, nbgrader
-from nbjudge.grading.converter import clashes
 from nbjudge.grading.course import load
-from nbjudge.grading.intake import (
-    GRADED,
-    PERSON,
-    fingerprint,
-    grade_id,
-    is_graded,
-    take_in,
-)
+from nbjudge.grading.files import fingerprint, printable
+from nbjudge.grading.intake import take_in
 from nbjudge.grading.judge import seed_of
-from nbjudge.grading.record import python, tame
+from nbjudge.grading.lab import imports_of
+from nbjudge.grading.matching import grade_id, is_graded
+from nbjudge.grading.names import clashes
+from nbjudge.grading.record import GRADED, PERSON, tame
 from nbjudge.grading.sandbox.bubblewrap import Limits, scrub
 from nbjudge.grading.sandbox.processes import Nursery, Sandbox, Trouble, plain_text
 from nbjudge.grading.sandbox.proof import prove
@@ -269,11 +265,60 @@ def test_text_in_a_students_markdown_stays_text():
     assert tame(plain) == plain
 
 
-def test_magics_go_and_lines_keep_their_numbers():
-    assert python("x = 1\n%matplotlib inline\n  # y") == "x = 1\npass\n  # y"
-    assert python("%%time\nx = 1") == "pass\nx = 1"
-    assert python("%%bash\nrm -r x") == ""
-    assert python("s = '''\n%d\n''' % 3") == "s = '''\n%d\n''' % 3"
+@pytest.mark.parametrize("cell", ["DotScore?", "files = !ls"])
+def test_ipythons_syntax_in_an_answer_costs_nothing(grader, tmp_path, cell):
+    source = submissions.cell(SOLVED, "dot")["source"]
+    submissions.hand_in(tmp_path, submissions.with_dot(SOLVED, f"{source}\n{cell}"))
+    record = grader.grade("curious", tmp_path)["record"]
+    assert (record["points"], record["flags"]) == (record["possible"], [])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_answer_that_does_not_run_through_is_flagged(grader, tmp_path, own):
+    """Also in a cell of the student's own; a cell that answers nothing is none."""
+    notebook = copy.deepcopy(SOLVED)
+    failing = submissions.code(submissions.RIGHT + "def more(): pass\n1 / 0")
+    if own:
+        notebook["cells"].append(failing)
+    else:
+        submissions.cell(notebook, "dot")["source"] = failing["source"]
+    notebook["cells"].append(submissions.code("1 / 0"))
+    submissions.hand_in(tmp_path, notebook)
+    record = grader.grade("hasty", tmp_path)["record"]
+    (flag,) = record["flags"]
+    assert flag.endswith("ZeroDivisionError: division by zero (line 5 of the cell)")
+    assert flag.startswith("cell number" if own else "cell dot: ")
+    assert record["points"] == record["possible"]
+
+
+def test_what_a_lab_imports_is_found_beside_magics():
+    cells = [
+        "%matplotlib inline\nimport os.path, sys\nfiles = !ls",
+        "time f()",
+        "def f():\n    from json import loads\nawait f()",
+    ]
+    source = [{"cell_type": "code", "source": cell} for cell in cells]
+    assert imports_of(source) == ["os.path", "sys", "json"]
+
+
+@pytest.mark.parametrize("last", ["first", "second"])
+def test_of_several_answers_the_last_that_was_worked_in_counts(tmp_path, last):
+    """It alone carries the grade id; a copy that was not worked in never does."""
+    notebook = copy.deepcopy(SOLVED)
+    copies = [copy.deepcopy(submissions.cell(RELEASED, "dot")) for _ in range(3)]
+    copies[0]["source"] = submissions.RIGHT
+    copies[1]["source"] += "# second" * (last == "second")
+    at = submissions.at(notebook, "dot")
+    notebook["cells"][at : at + 1] = copies
+    submissions.hand_in(tmp_path, notebook)
+    cells = take_in(tmp_path, LAB, RELEASED["cells"]).cells
+    found = [grade_id(cell) for cell in cells[at : at + 3]]
+    wanted = {"first": ["dot", "", ""], "second": ["", "dot", ""]}
+    assert found == wanted[last]
+
+
+def test_a_files_name_is_printed_in_part():
+    assert printable("a\u202eb\ud800" + "c" * 99) == "a?b?" + "c" * 76
 
 
 def test_names_that_look_alike_are_not_graded():
@@ -308,6 +353,15 @@ def test_tensors_come_through_unchanged(dtype, shape):
         and torch.equal(got[0], sent)
         and got[1:] == (None, {"a": 1.5})
     )
+
+
+def test_a_byte_that_is_no_bool_becomes_one():
+    """torch would keep it, and find it neither true nor equal to true."""
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(framed(b'["a", {"tensor": ["bool", [3], "cpu"]}]', b"\0\1\2"))
+        got = wire.receive(other, soon()).data
+    assert got.view(torch.uint8).tolist() == [0, 1, 1]
 
 
 def test_a_meta_tensor_has_a_shape_and_no_bytes():
@@ -561,6 +615,20 @@ def test_a_stub_imports_and_names_the_question(nursery):
         "from attention_course.scores import DotScore\nclass Mine(DotScore): pass",
     )
     assert "asks you to write" in error
+
+
+def test_what_the_course_builds_an_answer_with_is_a_stub_too(walls):
+    limits = Limits(memory=600 << 20)
+    with contextlib.closing(
+        Nursery("attention_labs", ["encoder_block"], [], limits)
+    ) as asked:
+        for module, name in (
+            ("transformer", "EncoderBlock"),
+            ("models", "encoder_block"),
+        ):
+            source = f"from attention_course.{module} import {name}\n{name}(6, 2, 3)"
+            error, _ = run(asked, source)
+            assert f"{name} does what this course asks you to write" in error
 
 
 def test_the_kernel_refuses_what_no_notebook_needs(nursery):

@@ -1,4 +1,4 @@
-"""Attention: scores become weights, weights become a context.
+"""Attention: softmax with a mask, `attend`, many heads, and keys that a cache keeps.
 
 Every model in the course calls `attend`.
 """

@@ -1,4 +1,4 @@
-"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`.
+"""Decoding: greedy, sampled and beam search, over `encode`, `start` and `step`.
 
 Any model that has them will do.
 """

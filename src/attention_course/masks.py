@@ -1,4 +1,4 @@
-"""Masks: who may attend to what.
+"""Masks: made from lengths or sizes, they say who may attend to what.
 
 True = may attend, as in `F.scaled_dot_product_attention`.
 """

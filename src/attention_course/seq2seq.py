@@ -1,4 +1,4 @@
-"""Encoder-decoder: what an encoder returns, what a decoder keeps of it, who calls whom.
+"""Encoder-decoder: the protocol of encode, remember, decode and step, from lengths on.
 
     encoded = encoder(source, lengths)                  once per source
     memory = decoder.remember(encoded)                  once per source

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from html import escape
+from typing import Any
+
+import jinja2
 
 from nbjudge.question import Question, Result
 
-# nbgrader's feedback pages do not style tables; JupyterLab aligns them to the right.
-CELL = "text-align: left; padding: 0.1em 0.6em"
+TABLES = jinja2.Environment(
+    loader=jinja2.PackageLoader("nbjudge", ""),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+)
+GATE = "The other points count once the first line holds."
+
+
+def rendered(macro: str, **values: Any) -> Any:
+    """Make HTML of values, which are escaped, by a macro of `tables.html`."""
+    return getattr(TABLES.get_template("tables.html").module, macro)(**values)
 
 
 class Grade(float):
@@ -35,75 +46,45 @@ class Grade(float):
 
     def as_text(self) -> str:
         """Return the table as text."""
-        lines = [
-            f"{self.question.name}: {float(self):g} of {self.question.points} points"
-        ]
+        lines = [self._title()]
         for result, inputs in zip(self.results, self._inputs()):
             mark = "holds" if result.finding is None else "FAILS"
-            lines.append(
-                f"  {mark}  {result.earned}/{result.checked.points} "
-                f" {result.checked.claim}"
-            )
-            if result.finding:
-                lines.append(
-                    f"            seen: {result.finding.seen}; wanted:"
-                    f" {result.finding.wanted}"
-                )
-            if inputs:
-                lines.append(f"            {inputs}")
+            points = f"{result.earned}/{result.checked.points}"
+            lines.append(f"  {mark}  {points}  {result.checked.claim}")
+            if found := result.finding:
+                lines.append(f"            seen: {found.seen}; wanted: {found.wanted}")
+            lines += [f"            {inputs}"] * bool(inputs)
         for name, hint, section in self._mistakes():
-            lines.append(
-                f"  This looks like: {name}. {hint}"
-                + (f" Read {section} in the book." if section else "")
-            )
-        if self._gated():
-            lines.append(f"  {GATE}")
+            read = f" Read {section} in the book." if section else ""
+            lines.append(f"  This looks like: {name}. {hint}{read}")
+        lines += [f"  {self._gate()}"] * bool(self._gate())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = []
         for result, inputs in zip(self.results, self._inputs()):
             seen, wanted, _ = result.finding or ("", "", "")
-            seen += f"; {inputs}" if inputs else ""
             mark = "✓ holds" if result.finding is None else "✗ fails"
-            cells = (
-                mark,
-                f"{result.earned}/{result.checked.points}",
-                result.checked.claim,
-                seen,
-                wanted,
+            points = f"{result.earned}/{result.checked.points}"
+            seen += f"; {inputs}" if inputs else ""
+            rows.append((mark, points, result.checked.claim, seen, wanted))
+        title, mistakes, gate = self._title(), self._mistakes(), self._gate()
+        return str(
+            rendered(
+                "grade",
+                title=title,
+                rows=rows,
+                mistakes=mistakes,
+                book=self.book,
+                gate=gate,
             )
-            rows.append(
-                "<tr>"
-                + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in cells)
-                + "</tr>"
-            )
-        head = "".join(
-            f'<th style="{CELL}">{name}</th>'
-            for name in ("", "points", "checked", "seen", "wanted")
-        )
-        notes = [
-            f"<p>This looks like: <strong>{escape(name)}</strong>. {escape(hint)}"
-            + (
-                f' Read <a href="{escape(self.book + section)}">{escape(section)}</a>'
-                " in the book."
-                if section
-                else ""
-            )
-            + "</p>"
-            for name, hint, section in self._mistakes()
-        ]
-        if self._gated():
-            notes.append(f"<p>{GATE}</p>")
-        return (
-            f"<p><strong>{escape(self.question.name)}: {float(self):g} of"
-            f" {self.question.points} points</strong></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{''.join(notes)}"
         )
 
+    def _title(self) -> str:
+        return f"{self.question.name}: {float(self):g} of {self.question.points} points"
+
     def _inputs(self) -> list[str]:
-        """Say for each line what went in, where it fails and the line before it has not
-        said the same."""
+        """Say for each line what went in, where it fails and none above it said so."""
         said, lines = "", []
         for result in self.results:
             inputs = result.finding.inputs if result.finding else ""
@@ -112,20 +93,11 @@ class Grade(float):
         return lines
 
     def _mistakes(self) -> list[tuple[str, str, str]]:
-        found = {
-            result.mistake.name: result.mistake
-            for result in self.results
-            if result.mistake
-        }
-        return [
-            (mistake.name, mistake.hint, mistake.section) for mistake in found.values()
-        ]
+        made = [result.mistake for result in self.results if result.mistake]
+        found = {mistake.name: mistake for mistake in made}
+        return [(name, made.hint, made.section) for name, made in found.items()]
 
-    def _gated(self) -> bool:
+    def _gate(self) -> str:
         first, *others = self.results
-        return first.finding is not None and any(
-            result.finding is None for result in others
-        )
-
-
-GATE = "The other points count once the first line holds."
+        lost = first.finding and any(result.finding is None for result in others)
+        return GATE if lost else ""

@@ -1,4 +1,4 @@
-"""Recurrent decoders: the bottleneck, and two ways of asking a memory."""
+"""Recurrent decoders: final state, Bahdanau's step, Luong's with input feeding."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Recurrent encoders: a source becomes one state per token, and a final one."""
+"""Recurrent encoders: layers that read padded sentences or frames both ways."""
 
 import torch
 from jaxtyping import Float, Int

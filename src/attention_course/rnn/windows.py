@@ -1,4 +1,4 @@
-"""Windows: each query sees only the source positions near some centre.
+"""Windows of local attention: local-m and local-p, near a centre in the source.
 
 That is local attention. A Luong decoder has a window or none. Positions count from 0,
 in the source as in the target.

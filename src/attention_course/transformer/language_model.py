@@ -1,4 +1,4 @@
-"""A language model: a stack that reads what it writes, and goes on with a prompt."""
+"""A language model: a stack alone, with prompts that are padded and have positions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Positions: where a token stands is added to what it is."""
+"""Positions and token embeddings: sines, a learned table, and how both are added."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Stacks: embeddings, and block upon block over them. A translator's two halves."""
+"""Stacks: a Transformer's encoder and decoder; the decoder's cache, layer by layer."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

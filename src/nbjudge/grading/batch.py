@@ -1,7 +1,12 @@
-"""Many submissions at once: a few grading processes, and one stream of results."""
+"""Many submissions at once: a few grading processes, and one stream of results.
+
+`concurrent.futures` has pools of processes, but one that is killed breaks its pool, and
+all that it still had to do is lost. Here it is started anew, and none is lost.
+"""
 
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -11,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nbjudge.grading.intake import PERSON
+from nbjudge.grading.record import PERSON
 
 # A grading process that ends on a submission is started anew for it, so often.
 ATTEMPTS = 3
@@ -38,57 +43,41 @@ def grade_all(
     Yields:
         What `Grader.grade` returns, in the order in which they are done.
     """
-    waiting: queue.Queue[Job] = queue.Queue()
+    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
         waiting.put(job)
-    done: queue.Queue[dict[str, Any]] = queue.Queue()
-    workers = max(1, min(workers, len(jobs)))
-    threads = [
-        threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
-        for _ in range(workers)
-    ]
-    for thread in threads:
-        thread.start()
+    done: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    for _ in range(min(max(workers, 1), len(jobs))):
+        # a daemon: who stops the batch does not wait for it
+        work = threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
+        work.start()
     for _ in jobs:
         yield done.get()
 
 
 def _work(
-    waiting: "queue.Queue[Job]",
-    done: "queue.Queue[dict[str, Any]]",
+    waiting: queue.SimpleQueue[Job],
+    done: queue.SimpleQueue[dict[str, Any]],
     setup: Mapping[str, Any],
 ) -> None:
-    worker: Worker | None = None
-    while True:
-        try:
+    worker, error = Worker(setup), ""
+    with contextlib.suppress(queue.Empty):
+        while True:
             job = waiting.get_nowait()
-        except queue.Empty:
-            break
-        result = None
-        for _ in range(ATTEMPTS):
-            worker = worker or Worker(setup)
-            result = worker.grade(job)
-            if result is not None:
-                break
-            error, worker = worker.last_words(), None
-        done.put(
-            result or failed(job, setup["lab"], f"the grader itself failed: {error}")
-        )
-    if worker is not None:
-        worker.close()
+            for _ in range(ATTEMPTS):
+                if result := worker.grade(job):
+                    break
+                error = f"the grader itself failed: {worker.last_words()}"
+                worker = Worker(setup)
+            done.put(result or failed(job, setup["lab"], error))
+    worker.close()
 
 
 def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
     """Make the result of a submission that could not be graded at all."""
-    record: dict[str, Any] = {
-        "student": job.student,
-        "lab": lab,
-        "folder": "",
-        "sha256": "",
-    }
-    record.update(
-        status=PERSON, reason=reason, points=None, possible=None, questions=[], flags=[]
-    )
+    record: dict[str, Any] = {"student": job.student, "lab": lab, "reason": reason}
+    record.update(folder="", sha256="", status=PERSON, points=None, possible=None)
+    record.update(questions=[], flags=[])
     return {"record": record, "notebook": None, "seconds": 0.0}
 
 
@@ -106,6 +95,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # the questions may be where only nbgrader_config.py looks
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._say(setup)
 

@@ -29,8 +29,9 @@ FINAL, AGAIN, PERSON, NOTHING = (
 
 
 class Scores(CsvExportPlugin):
-    """nbgrader's own table, and a column more; where a person has to look there is no
-    score, neither zero nor full.
+    """nbgrader's own table, and a column more.
+
+    Where a person has to look there is no score, neither zero nor full.
 
     The status of a score is one of:
 

@@ -1,7 +1,9 @@
-"""The judge: outside the walls, with the references, it asks and decides. Nothing that
-comes back can set a score."""
+"""The judge: outside the walls, with the references, it asks and decides.
 
-import dataclasses
+Nothing that comes back can set a score. nbgrader scores what the notebook's own kernel
+says, which is what the student's code says.
+"""
+
 import hashlib
 import hmac
 import time
@@ -12,68 +14,51 @@ from nbjudge.evaluation import evaluate
 from nbjudge.feedback import Grade
 from nbjudge.grading import wire
 from nbjudge.grading.course import Course
+from nbjudge.grading.lab import CodeCell, GradedCell
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.processes import Ended, Sandbox, Trouble, plain_text
-from nbjudge.question import Reply, Request
+from nbjudge.question import Question, Reply, Request, Result
 
 # A submission that breaks its process so often is given no further one.
 MOST_SANDBOXES = 24
 REPLY = Reply.__annotations__
+NO_ANSWER = "it sent something that is no answer"
 
 
-class Cell(NamedTuple):
-    """A cell to run: what it is called in messages, and its code."""
-
-    name: str
-    source: str
-
-
-class Asked(NamedTuple):
-    """A graded cell: its grade id, the question, and the expression that is handed
-    over."""
-
-    cell: str
-    question: str
-    thing: str
-
-
-class Ran(NamedTuple):
+class CellOutcome(NamedTuple):
     """What became of a cell.
 
     Attributes:
-        name: of the cell.
+        cell: the cell.
         printed: what it wrote.
         error: one line, empty if it ran through.
         broken: whether it took the process with it, and was left out.
     """
 
-    name: str
+    cell: CodeCell
     printed: str
     error: str
     broken: bool = False
 
 
-class Answered(NamedTuple):
+class Verdict(NamedTuple):
     """What became of a question.
 
     Attributes:
         points: earned.
         html: the table that the student sees.
-        text: the same as text.
         mistakes: names of the mistakes that it looks like.
         trouble: why there was no answer, if there was none.
     """
 
     points: float
     html: str
-    text: str
     mistakes: tuple[str, ...]
     trouble: str
 
 
 def seed_of(secret: bytes, submission: str, question: str) -> int:
-    """Draw the seed of a question's inputs, which nobody can foresee without the secret
-    of the course."""
+    """Draw the seed of a question's inputs; nobody foresees it without the secret."""
     return int.from_bytes(
         hmac.digest(secret, f"{submission}/{question}".encode(), hashlib.sha256)[:6]
     )
@@ -94,21 +79,21 @@ class Judge:
     def __init__(
         self,
         course: Course,
-        cells: Sequence[Cell],
-        asked: Sequence[Asked],
+        cells: Sequence[CodeCell],
+        asked: Sequence[GradedCell],
         sandboxes: Callable[[], Sandbox],
         limits: Limits,
         seed: Callable[[str], int],
     ):
         self.course, self.cells, self.asked = course, cells, asked
         self.sandboxes, self.limits, self.seed = sandboxes, limits, seed
-        self.ran: dict[int, Ran] = {}
-        self.broken: set[int] = set()  # cells that took the process with them
-        # cells in which it ended once: something else may have ended it
-        self.suspects: set[int] = set()
+        self.ran = {cell: CellOutcome(cell, "", "not run") for cell in cells}
+        # cells that took the process with them, and those in which it ended once:
+        # something else may have ended it
+        self.broken: set[CodeCell] = set()
+        self.suspects: set[CodeCell] = set()
         self.sandbox: Sandbox | None = None
-        self.used = 0
-        self.end = time.monotonic() + limits.submission
+        self.used, self.end = 0, time.monotonic() + limits.submission
 
     def deadline(self, sandbox: Sandbox, seconds: float) -> float:
         """Give a sandbox so much CPU time, and return when on the clock something has
@@ -126,31 +111,27 @@ class Judge:
         sandbox.allow(seconds)
         return min(now + self.limits.patience * seconds, self.end)
 
-    def run(self) -> tuple[list[Ran], list[Answered]]:
+    def run(self) -> tuple[list[CellOutcome], list[Verdict]]:
         """Run the cells and ask every question."""
         try:
-            answered = [self._ask(asked) for asked in self.asked]
-            return [
-                self.ran.get(i, Ran(cell.name, "", "not run"))
-                for i, cell in enumerate(self.cells)
-            ], answered
+            verdicts = [self._ask(asked) for asked in self.asked]
+            return [self.ran[cell] for cell in self.cells], verdicts
         finally:
             if self.sandbox is not None:
                 self.sandbox.close()
 
-    def _ask(self, asked: Asked) -> Answered:
-        question = self.course.questions[asked.question]
-        door = Door(self, asked)
-        results = evaluate(question, door, self.seed(asked.question))
-        if door.ended:  # twice is the answer's own doing
-            door = Door(self, asked)
-            results = evaluate(question, door, self.seed(asked.question))
-        door.close()
-        grade = Grade(question, results, self.course.book)
-        mistakes = tuple(dict.fromkeys(r.mistake.name for r in results if r.mistake))
-        return Answered(
-            float(grade), grade._repr_html_(), grade.as_text(), mistakes, door.trouble
+    def _ask(self, asked: GradedCell) -> Verdict:
+        question, seed = (
+            self.course.questions[asked.question],
+            self.seed(asked.question),
         )
+        answer = SandboxedAnswer(self, asked)
+        results = evaluate(question, answer, seed)
+        if answer.ended:  # twice is the answer's own doing
+            answer = SandboxedAnswer(self, asked)
+            results = evaluate(question, answer, seed)
+        answer.close()
+        return verdict_of(question, results, self.course.book, answer.trouble)
 
     def running(self) -> Sandbox:
         """Return a sandbox in which all cells have run that do not break it.
@@ -170,63 +151,48 @@ class Judge:
         return self.sandbox
 
     def _run_cells(self, sandbox: Sandbox) -> bool:
-        for i, cell in enumerate(self.cells):
-            if i in self.broken:
+        """Run the cells that break nothing; whether all ran."""
+        for cell in self.cells:
+            if cell in self.broken:
                 continue
+            data = {
+                "name": cell.name,
+                "source": cell.source,
+                "seed": self.seed("inside"),
+            }
             try:
-                data = {
-                    "name": cell.name,
-                    "source": cell.source,
-                    "seed": self.seed("inside"),
-                }
-                frame = sandbox.call(
-                    "cell", data, self.deadline(sandbox, self.limits.cell)
-                )
+                limit = self.deadline(sandbox, self.limits.cell)
+                frame = sandbox.call("cell", data, limit)
             except Trouble as trouble:
                 sandbox.close()
-                if isinstance(trouble, Ended) and i not in self.suspects:
-                    self.suspects.add(i)
-                    return False
-                self.broken.add(i)
-                self.ran[i] = Ran(
-                    cell.name,
-                    sandbox.text(),
-                    f"{trouble}; the cell was left out",
-                    broken=True,
-                )
+                if isinstance(trouble, Ended) and cell not in self.suspects:
+                    self.suspects.add(cell)
+                else:
+                    self.broken.add(cell)
+                    error = f"{trouble}; the cell was left out"
+                    self.ran[cell] = CellOutcome(cell, sandbox.text(), error, True)
                 return False
-            error = (
-                frame.data
-                if frame.kind == "ran" and isinstance(frame.data, str)
-                else "no answer"
-            )
-            self.ran[i] = Ran(
-                cell.name,
-                sandbox.text(),
-                plain_text(error.encode("utf-8", "replace"), 400),
-            )
+            said = frame.data if frame.kind == "ran" else None
+            error = one_text(said, 400) if isinstance(said, str) else "no answer"
+            self.ran[cell] = CellOutcome(cell, sandbox.text(), error)
         return True
 
 
-class Door:
-    """The door to one answer: requests go in, replies come out, and trouble is a reply
-    like any other.
+class SandboxedAnswer:
+    """The way to an answer in a sandbox: requests go in, replies come out.
+
+    Trouble is a reply like any other.
 
     Args:
         judge: whose sandbox to use.
         asked: what is handed over.
     """
 
-    def __init__(self, judge: Judge, asked: Asked):
-        self.judge, self.asked, self.trouble, self.ended, self.calls = (
-            judge,
-            asked,
-            "",
-            False,
-            0,
-        )
+    def __init__(self, judge: Judge, asked: GradedCell):
+        self.judge, self.asked = judge, asked
+        self.trouble, self.ended = "", False
+        self.calls, self.deadline = 0, 0.0
         self.sandbox: Sandbox | None = None
-        self.deadline = 0.0
 
     def __call__(self, request: Request) -> Reply:
         """Send a request on and bring the reply back."""
@@ -243,34 +209,26 @@ class Door:
         if self.sandbox is not None and not self.trouble:
             try:
                 if self.sandbox.call("done", None, self.deadline).kind != "ended":
-                    raise Trouble("it sent something that is no answer")
+                    raise Trouble(NO_ANSWER)
             except Trouble:
                 self._give_up()
 
     def _reply(self, request: Request) -> Reply:
+        name, limits = self.asked.question, self.judge.limits
         if self.sandbox is None:
             self.sandbox = self.judge.running()
-            self.deadline = self.judge.deadline(
-                self.sandbox, self.judge.limits.question
-            )
-            data = {"name": self.asked.question, "thing": self.asked.thing}
+            self.deadline = self.judge.deadline(self.sandbox, limits.question)
+            data = {"name": name, "thing": self.asked.thing}
             self.sandbox.send("question", data, self.deadline)
         self.calls += 1
-        fields = {
-            field.name: getattr(request, field.name)
-            for field in dataclasses.fields(request)
-        }
-        # not that of the inputs: it is known in there
-        seed = self.judge.seed(f"inside {self.asked.question}")
-        kind, answer = self.sandbox.call(
-            "ask", {"call": self.calls, "seed": seed, "request": fields}, self.deadline
-        )
+        # not the seed of the inputs: this one is known in there
+        seed = self.judge.seed(f"inside {name}")
+        ask = {"call": self.calls, "seed": seed, "request": vars(request)}
+        kind, answer = self.sandbox.call("ask", ask, self.deadline)
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0
-            raise Ended(
-                "the process ended"
-                f" {f'by signal {-code}' if code < 0 else f'with code {code}'}"
-            )
+            how = f"by signal {-code}" if code < 0 else f"with code {code}"
+            raise Ended(f"the process ended {how}")
         return _checked(kind, answer, self.calls)
 
     def _give_up(self) -> None:
@@ -279,22 +237,35 @@ class Door:
             self.judge.sandbox = None
 
 
+def verdict_of(
+    question: Question, results: list[Result], book: str, trouble: str = ""
+) -> Verdict:
+    """Say what became of a question.
+
+    Args:
+        question: what was asked.
+        results: one per property of it.
+        book: what links to the book begin with.
+        trouble: why there was no answer, if there was none.
+    """
+    grade = Grade(question, results, book)
+    mistakes = tuple(dict.fromkeys(r.mistake.name for r in results if r.mistake))
+    return Verdict(float(grade), grade._repr_html_(), mistakes, trouble)
+
+
+def one_text(said: str, limit: int) -> str:
+    """Make what a sandbox says fit to be shown; it may be anything."""
+    return plain_text(said.encode("utf-8", "replace"), limit)
+
+
 def _checked(kind: str, answer: Any, call: int) -> Reply:
     """Make a reply of what came back, if it is one."""
-    if kind != "reply" or not isinstance(answer, dict) or answer.get("call") != call:
-        raise Trouble("it sent something that is no answer")
-    reply = answer.get("reply")
-    if not isinstance(reply, dict) or set(reply) != set(REPLY):
-        raise Trouble("it sent something that is no answer")
-    if not all(wire.fits(reply[name], hint) for name, hint in REPLY.items()):
-        raise Trouble("it sent something that is no answer")
-    return Reply(
-        **{
-            **reply,
-            "error": (
-                plain_text(reply["error"].encode("utf-8", "replace"), 300).replace(
-                    "\n", " "
-                )
-            ),
-        }
-    )
+    match kind, answer:
+        case "reply", {"call": int() as number, "reply": dict() as reply} if (
+            number == call
+            and reply.keys() == REPLY.keys()
+            and all(wire.fits(reply[name], hint) for name, hint in REPLY.items())
+        ):
+            error = one_text(reply["error"], 300).replace("\n", " ")
+            return Reply(**{**reply, "error": error})
+    raise Trouble(NO_ANSWER)

@@ -1,5 +1,7 @@
-"""Frames between the judge and a student's process: JSON and the bytes of tensors,
-nothing that could run.
+"""Frames between the judge and a student's process: JSON and the bytes of tensors.
+
+Nothing of it could run, as a pickle could; safetensors holds tensors alone, no replies,
+and reads them from whole files.
 
 A frame is two lengths, a JSON header and a body. A tensor stands in the header as
 {"tensor": [dtype, shape, device]} and in the body as its bytes, in order. Everything is
@@ -134,8 +136,10 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value that came over the wire is of an annotated type (tuples, dicts,
-    unions and plain classes)."""
+    """Whether a value from the wire is of an annotated type.
+
+    The types are tuples, dicts, unions and plain classes.
+    """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True

@@ -1,27 +1,22 @@
-"""One grading process: jobs come in as lines of JSON, results go out the same way. It
-never touches the gradebook."""
+"""One grading process: jobs come in as lines of JSON, and results go out.
+
+It never touches the gradebook.
+"""
 
 import ctypes
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from nbjudge.evaluation import evaluate
-from nbjudge.feedback import Grade
 from nbjudge.grading.course import Course, load
 from nbjudge.grading.intake import Intake, take_in
-from nbjudge.grading.judge import Answered, Judge, Ran, seed_of
-from nbjudge.grading.record import (
-    cells_to_run,
-    imports_of,
-    notebook,
-    questions_of,
-    summary,
-)
+from nbjudge.grading.judge import CellOutcome, Judge, Verdict, seed_of, verdict_of
+from nbjudge.grading.lab import code_cells, graded_cells, imports_of
+from nbjudge.grading.record import notebook, summary
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.processes import Nursery, Sandbox, SandboxError
 from nbjudge.question import Reply
@@ -55,8 +50,8 @@ class Grader:
     ):
         self.course, self.lab, self.source, self.secret = course, lab, source, secret
         self.walls, self.limits, self.kept = walls, limits, kept
-        self.asked = questions_of(source, course.questions)
-        self.preload = imports_of(source, course.module)
+        self.asked = graded_cells(source, course.questions)
+        self.preload = imports_of(source)
         self.nursery: Nursery | None = None
 
     def grade(self, student: str, folder: Path) -> dict[str, Any]:
@@ -69,24 +64,14 @@ class Grader:
         began = time.monotonic()
         intake = take_in(folder, self.lab, self.source)
         self._keep(intake)
-        ran: list[Ran] = []
-        answered: list[Answered] = []
-        if not intake.problem and intake.sha256:
-            ran, answered = self._judge(intake)
-        elif not intake.problem:
-            answered = [self._nothing(asked.question, intake) for asked in self.asked]
+        ran, verdicts = self._judge(intake)
+        questions = self.course.questions
         record = summary(
-            student,
-            self.lab,
-            intake,
-            ran,
-            self.asked,
-            answered,
-            self.course.questions,
+            student, self.lab, intake, ran, self.asked, verdicts, questions
         )
         return {
             "record": record,
-            "notebook": notebook(intake, record, ran, answered),
+            "notebook": notebook(intake, record, ran, verdicts),
             "seconds": round(time.monotonic() - began, 3),
         }
 
@@ -105,18 +90,21 @@ class Grader:
             self.nursery.close()
             self.nursery = None
 
-    def _judge(self, intake: Intake) -> tuple[list[Ran], list[Answered]]:
-        cells = cells_to_run(intake.cells)
+    def _judge(self, intake: Intake) -> tuple[list[CellOutcome], list[Verdict]]:
+        if intake.problem:
+            return [], []
+        if not intake.content:
+            return [], [self._nothing(a.question, intake) for a in self.asked]
+        cells = code_cells(intake.cells, self.asked)
+
+        def seed(question: str) -> int:
+            return seed_of(self.secret, intake.sha256, question)
+
         for _ in range(ATTEMPTS):
+            judge = Judge(
+                self.course, cells, self.asked, self.sandbox, self.limits, seed
+            )
             try:
-                judge = Judge(
-                    self.course,
-                    cells,
-                    self.asked,
-                    self.sandbox,
-                    self.limits,
-                    self._seed(intake),
-                )
                 return judge.run()
             except SandboxError as error:  # nothing that the student did
                 self.close()
@@ -124,24 +112,17 @@ class Grader:
         intake.problem, intake.folder = problem, ""
         return [], []
 
-    def _keep(self, intake: Intake) -> None:
-        if (
-            self.kept is not None
-            and intake.sha256
-            and not (self.kept / intake.sha256).exists()
-        ):
-            made = self.kept / f"{intake.sha256}.{os.getpid()}"
-            made.write_bytes(intake.content)
-            made.replace(self.kept / intake.sha256)
-
-    def _seed(self, intake: Intake) -> Callable[[str], int]:
-        return lambda question: seed_of(self.secret, intake.sha256, question)
-
-    def _nothing(self, name: str, intake: Intake) -> Answered:
+    def _nothing(self, name: str, intake: Intake) -> Verdict:
         question = self.course.questions[name]
         results = evaluate(question, lambda request: Reply(error=intake.flags[-1]))
-        grade = Grade(question, results, self.course.book)
-        return Answered(float(grade), grade._repr_html_(), grade.as_text(), (), "")
+        return verdict_of(question, results, self.course.book)
+
+    def _keep(self, intake: Intake) -> None:
+        path = self.kept / intake.sha256 if self.kept and intake.content else None
+        if path is not None and not path.exists():
+            made = path.with_suffix(f".{os.getpid()}")
+            made.write_bytes(intake.content)
+            made.replace(path)
 
 
 def main() -> None:
@@ -151,21 +132,19 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     setup = json.loads(sys.stdin.readline())
-    limits, secret = Limits(**setup["limits"]), bytes.fromhex(setup["secret"])
     grader = Grader(
         load(setup["course"]),
         setup["lab"],
         setup["source"],
-        secret,
+        bytes.fromhex(setup["secret"]),
         setup["walls"],
-        limits,
+        Limits(**setup["limits"]),
         Path(setup["kept"]),
     )
     for line in sys.stdin:
         job = json.loads(line)
         result = grader.grade(job["student"], Path(job["folder"]))
-        answers.write(json.dumps(result) + "\n")
-        answers.flush()
+        print(json.dumps(result), file=answers, flush=True)
     grader.close()
 
 

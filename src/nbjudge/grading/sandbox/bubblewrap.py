@@ -7,7 +7,6 @@ so that no path of this machine can be printed.
 
 import os
 import shutil
-import site
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,9 +19,14 @@ PACKAGE = Path(nbjudge.__file__).parent
 # the course stay outside.
 VISIBLE = (
     *("__init__.py", "course.py", "wire.py"),
-    *(f"sandbox/{name}.py" for name in ("__init__", "kernel", "notebook", "server")),
+    *(
+        f"sandbox/{name}.py"
+        for name in ("__init__", "kernel", "notebook", "server", "stubs")
+    ),
 )
 LIBRARY = "/course/lib"
+# What the folders are called in which packages are installed; Debian has its own name.
+INSTALLED = ("site-packages", "dist-packages")
 # Users that no account has, one for each sandbox: process limits are per user, and do
 # not bind root.
 FIRST_USER = 0x70000000
@@ -181,8 +185,10 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
 
 
 def _devices() -> list[str]:
-    """Return what fills /dev: no terminals, and no /dev/zero, as memory shared through
-    it is counted nowhere."""
+    """Return what fills /dev: no terminals.
+
+    Nor /dev/zero, as memory shared through it is counted nowhere.
+    """
     places = (f"/dev/{name}" for name in ("null", "random", "urandom"))
     return [part for place in places for part in ("--dev-bind", place, place)]
 
@@ -205,7 +211,10 @@ def _in_its_disk(place: Path) -> str:
 
 
 def _packages() -> list[str]:
-    return [path for path in site.getsitepackages() if Path(path).is_dir()]
+    """List where packages are installed: an environment may name the folder of
+    another."""
+    folders = (path for path in sys.path if Path(path).name in INSTALLED)
+    return [path for path in dict.fromkeys(folders) if Path(path).is_dir()]
 
 
 def _system_python() -> bool:

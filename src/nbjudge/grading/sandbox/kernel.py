@@ -1,8 +1,9 @@
-"""Namespaces for one submission, made by a process that is warm already and is itself
-behind bubblewrap's walls.
+"""Namespaces and refused system calls for one submission, behind bubblewrap's walls.
 
-Bubblewrap keeps submissions from the machine; this keeps one submission from the next.
-Linux only.
+Bubblewrap keeps submissions from the machine; this keeps one submission from the next,
+in a process that is warm already, which bubblewrap can only start cold. The kernel is
+asked by `ctypes`: before Python 3.12 `os` has no `unshare`, and the bindings of
+libseccomp are in no distribution that pip installs everywhere. Linux only.
 """
 
 import ctypes
@@ -108,8 +109,7 @@ def become(user: int) -> None:
 
 
 def enclose(temporary_bytes: int) -> None:
-    """Move this process into namespaces of its own and return in a child that has no
-    privileges.
+    """Move into namespaces of our own, and return in a child without privileges.
 
     Between the two stands the namespace's first process: it waits for the child, and
     its end is the end of all.
@@ -168,8 +168,10 @@ def _drop_privileges(library: ctypes.CDLL) -> None:
 
 
 def _refuse_calls(library: ctypes.CDLL) -> None:
-    """Have the kernel refuse some system calls, for good; on other machines the
-    self-test finds that it does not."""
+    """Have the kernel refuse some system calls, for good.
+
+    On machines of another kind it does not, and the self-test finds that.
+    """
     if os.uname().machine not in _REFUSED:
         return
     machine, mmap, refused = _REFUSED[os.uname().machine]

@@ -1,8 +1,8 @@
-"""The student's notebook inside the sandbox: cells with magics, shell lines and `await`.
+"""The notebook inside the sandbox: it runs cells, with magics, `!` and `await`.
 
-What a cell means in Python, IPython's own shell says (`transform_cell`). It does not run
-the cell: it would start programs, keep a history and show results, of which a judge
-wants nothing. So what runs cells, and stands for the shell while they run, is our own.
+What a cell means in Python, IPython's own shell says (`transform_cell`). It does not
+run the cell: it would start programs, keep a history and show results, of which a judge
+wants nothing. So what runs cells, and what stands for the shell meanwhile, is our own.
 """
 
 import ast
@@ -33,7 +33,7 @@ class Notebook:
         self.place = ""
 
     def open(self) -> None:
-        """Get ready to run; once for each submission, while it may still have sockets."""
+        """Get ready to run, once for each submission, while it may have sockets."""
         self.loop = asyncio.new_event_loop()
 
     def run(self, source: str, place: str) -> None:
@@ -47,18 +47,15 @@ class Notebook:
         python = self.ipython.transform_cell(source)
         flag = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         code = compile(python, place, "exec", flag)
-        # As in Jupyter there is a running loop, also where nothing is awaited.
-        if error := self.loop.run_until_complete(self._run(code)):
-            raise error
-
-    async def _run(self, code: types.CodeType) -> BaseException | None:
+        # As in Jupyter a loop is said to run, also where nothing is awaited. It stands
+        # still meanwhile: cells may replace what it needs.
+        asyncio._set_running_loop(self.loop)
         try:
             awaitable = eval(code, self.names)
-            if code.co_flags & inspect.CO_COROUTINE:
-                await awaitable
-        except BaseException as error:  # the loop would stop, or make it another
-            return error
-        return None
+        finally:
+            asyncio._set_running_loop(None)
+        if code.co_flags & inspect.CO_COROUTINE:
+            self.loop.run_until_complete(awaitable)
 
     def run_body(self, source: str, place: str, lines_above: int) -> Any:
         """Run what a magic is given; returns the value of a last expression."""

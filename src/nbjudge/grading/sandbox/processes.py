@@ -1,5 +1,8 @@
-"""Students' processes, from outside: forked from a warm one, asked with deadlines,
-watched, and killed as a whole."""
+"""Students' processes, from outside: forked, asked, watched, and killed as a whole.
+
+They are forked from a warm one behind walls, which no pool of workers does; and each
+has deadlines that end it with all that it has started, whatever it does.
+"""
 
 import contextlib
 import fcntl
@@ -16,8 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from nbjudge.grading import wire
@@ -30,6 +32,7 @@ from nbjudge.grading.sandbox.bubblewrap import (
     interpreter,
     scrub,
 )
+from nbjudge.grading.sandbox.usage import cpu_used, uses_more
 
 WATCH_SECONDS = 0.04
 START_SECONDS = 600.0
@@ -43,13 +46,11 @@ _users = itertools.count(os.getpid() << 8)
 
 
 class Trouble(Exception):
-    """The student's process gave no answer; the message says why, for the student's
-    eyes."""
+    """The student's process gave no answer; the student may read why."""
 
 
 class Ended(Trouble):
-    """The student's process ended of itself, or so it seems: something else may have
-    killed it."""
+    """The student's process ended of itself, or something else has killed it."""
 
 
 class SandboxError(Exception):
@@ -57,8 +58,7 @@ class SandboxError(Exception):
 
 
 class Nursery:
-    """A process behind walls that has imported torch and waits; every submission's
-    process is forked from it.
+    """A process behind walls that has imported torch, and waits to be forked from.
 
     Args:
         course: the module that holds the questions; none is needed for a probe.
@@ -256,8 +256,7 @@ class Sandbox:
         self._watcher.start()
 
     def allow(self, seconds: float) -> None:
-        """Give what comes next so much CPU time; without walls, only the clock ends
-        it."""
+        """Give what comes next CPU time; without walls, only the clock ends it."""
         self._cpu_end = (
             cpu_used(self.nursery.leader) + seconds if self.nursery.leader else math.inf
         )
@@ -348,15 +347,13 @@ class Sandbox:
         return bool(select.select([self._output], [], [], seconds)[0])
 
     def _read(self) -> bool:
-        """Keep the first bytes of what is printed, throw the rest away; False at its
-        end."""
+        """Keep the first bytes of what is printed, and no more; False at its end."""
         chunk = os.read(self._output, 1 << 20)
         self._printed += chunk[: max(0, 4 * self.limits.output - len(self._printed))]
         return bool(chunk)
 
     def _watch(self) -> None:
-        """Read what is printed, so that nobody waits for it, and end what takes too
-        much memory or CPU time."""
+        """Read what is printed, and end what takes too much memory or CPU time."""
         due, open_, was_over = time.monotonic(), True, False
         # Whoever closes its output is watched all the same; without walls there is no
         # more to watch.
@@ -387,73 +384,8 @@ class Sandbox:
             os.close(self._output)
 
 
-def uses_more(leader: int, limit: int) -> bool:
-    """Whether the processes of a namespace use more memory than so many bytes; pages
-    that they share count once.
-
-    Args:
-        leader: its first process.
-        limit: the bytes.
-    """
-    upper = sum(_kilobytes(text) for text in _of_processes(leader, "status"))
-    # cheap, and above the truth, as forks share pages: look closer only where it
-    # matters
-    if upper << 10 <= limit:
-        return False
-    # A process may close its own smaps_rollup to us.
-    used = sum(
-        _kilobytes(text) for text in _of_processes(leader, "smaps_rollup", "status")
-    )
-    return used << 10 > limit
-
-
-def cpu_used(leader: int) -> float:
-    """Add up the seconds of CPU time that the processes of a namespace have used, with
-    those that have ended.
-
-    Args:
-        leader: its first process.
-    """
-    # utime, stime, cutime, cstime; the name before them may hold anything.
-    ticks = (
-        text.rpartition(")")[2].split()[11:15] for text in _of_processes(leader, "stat")
-    )
-    return sum(int(tick) for four in ticks for tick in four) / os.sysconf("SC_CLK_TCK")
-
-
-def _of_processes(leader: int, *files: str) -> Iterator[str]:
-    """Read of each process the first of these files that can be read."""
-    processes = Path(f"/proc/{leader}/root/proc")
-    with contextlib.suppress(OSError):
-        for name in os.listdir(processes):
-            for file in files if name.isdigit() else ():
-                with contextlib.suppress(OSError):  # it has just ended
-                    yield (processes / name / file).read_text(errors="replace")
-                    break
-
-
-def _kilobytes(text: str) -> int:
-    """Add up what is in memory or swapped out, of a status or a smaps_rollup."""
-    names = (
-        "RssAnon",
-        "RssShmem",
-        "VmSwap",
-        "HugetlbPages",
-        "Pss_Anon",
-        "Pss_Shmem",
-        "SwapPss",
-        "Private_Hugetlb",
-    )
-    return sum(
-        int(value)
-        for name, value in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)
-        if name in names
-    )
-
-
 def plain_text(raw: bytes, limit: int) -> str:
-    """Make text of what was printed: no escape sequences, no control characters, no
-    paths of this machine."""
+    """Make text of what was printed: no escapes, no control characters, no paths."""
     text = raw.decode("utf-8", "replace")
     text = re.sub(
         r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", "", text

@@ -1,5 +1,4 @@
-"""Prove the walls before a student's code runs: what cannot be proved is not
-trusted."""
+"""Prove the walls before a student's code runs: what is not proved is not trusted."""
 
 import sys
 import time

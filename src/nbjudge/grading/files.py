@@ -1,0 +1,148 @@
+"""What was handed in, as files: notebooks in a folder or a zip archive, and their hash.
+
+No library reads folders that strangers filled: this follows no link, waits for no pipe,
+unpacks nothing to disk, and gives up at stated sizes.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+NOTEBOOK_BYTES = 20 << 20
+# Of all notebooks of one submission together.
+TOTAL_BYTES = 60 << 20
+# Files looked at, in a folder or in an archive.
+ENTRIES = 1000
+DEPTH = 8
+
+
+class Unreadable(Exception):
+    """A person has to look; the message says why."""
+
+
+def fingerprint(folder: Path) -> str:
+    """Hash what a folder holds; it changes when something else is handed in."""
+    total = hashlib.sha256()
+    for path, status in _entries(folder):
+        total.update(os.fsencode(path.relative_to(folder)) + b"\0")
+        if stat.S_ISLNK(status.st_mode):
+            total.update(os.fsencode(os.readlink(path)))
+        elif stat.S_ISREG(status.st_mode):
+            content = content_of(path)
+            if isinstance(content, Unreadable):
+                content = f"{status.st_size} {status.st_mtime_ns}".encode()
+            total.update(hashlib.sha256(content).digest())
+    return total.hexdigest()
+
+
+def notebooks(
+    folder: Path, flags: list[str]
+) -> Iterator[tuple[str, bytes | Unreadable]]:
+    """List notebooks: those on top first, then the newest.
+
+    Archives are opened only if there is no notebook beside them.
+
+    Args:
+        folder: what was handed in.
+        flags: gets what is odd.
+
+    Yields:
+        The name, and the content or why there is none.
+
+    Raises:
+        Unreadable: it is no folder, or nobody may look into it.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise Unreadable("the submission is a link or a file, not a folder")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise Unreadable("the folder cannot be read")
+    found: dict[str, list[tuple[int, int, str]]] = {".ipynb": [], ".zip": []}
+    for path, status in _entries(folder):
+        name = str(path.relative_to(folder))
+        if stat.S_ISLNK(status.st_mode):
+            flags.append(f"a link was not followed: {printable(name)}")
+        elif path.suffix in found:
+            found[path.suffix].append((len(path.parts), -status.st_mtime_ns, name))
+        elif not stat.S_ISREG(status.st_mode):
+            flags.append(f"not a file: {printable(name)}")
+    total = 0
+    for _, _, name in sorted(found[".ipynb"] or found[".zip"]):
+        content = content_of(folder / name)
+        total += len(content) if isinstance(content, bytes) else 0
+        if total > TOTAL_BYTES:
+            much = f"more than {TOTAL_BYTES >> 20} MB"
+            flags.append(f"{much}; not looked at: {printable(name)}")
+        elif isinstance(content, bytes) and not found[".ipynb"]:
+            yield from _unzip(name, content, flags)
+        else:
+            yield name, content
+
+
+def content_of(path: Path) -> bytes | Unreadable:
+    """Read a file; returns why not if it is none, or too large."""
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return Unreadable("not a file")
+            content = file.read(NOTEBOOK_BYTES + 1)
+    except OSError as error:
+        return Unreadable(f"it cannot be read ({error.strerror})")
+    large = len(content) > NOTEBOOK_BYTES
+    return Unreadable(f"larger than {NOTEBOOK_BYTES >> 20} MB") if large else content
+
+
+def printable(name: str) -> str:
+    """Make a file's name safe to print, and at most 80 characters long."""
+    text = name.encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else "?" for c in text)[:80]
+
+
+def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """List the files below a folder, hidden ones left out.
+
+    A folder is listed only if a notebook is its name.
+    """
+    number = 0
+    for root, folders, files in os.walk(folder) if not folder.is_symlink() else ():
+        deep = len(Path(root).relative_to(folder).parts) > DEPTH
+        hidden = (".", "__MACOSX")
+        folders[:] = [n for n in folders if not deep and not n.startswith(hidden)]
+        for name in sorted([*folders, *(n for n in files if not n.startswith("."))]):
+            number += 1
+            if number > ENTRIES:
+                return
+            with contextlib.suppress(OSError):
+                path, status = Path(root, name), Path(root, name).lstat()
+                if not stat.S_ISDIR(status.st_mode) or path.suffix == ".ipynb":
+                    yield path, status
+
+
+def _unzip(
+    name: str, content: bytes, flags: list[str]
+) -> Iterator[tuple[str, bytes | Unreadable]]:
+    total = 0
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for entry in archive.infolist()[:ENTRIES]:
+                name, kind = entry.filename, stat.S_IFMT(entry.external_attr >> 16)
+                safe = name.isprintable() and not name.startswith("/")
+                safe = safe and ".." not in Path(name).parts and "\\" not in name
+                if not safe or kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    flags.append(f"entry of the archive refused: {printable(name)}")
+                elif entry.file_size > min(NOTEBOOK_BYTES, TOTAL_BYTES - total):
+                    if name.endswith(".ipynb"):
+                        large = "entry of the archive is too large"
+                        flags.append(f"{large}: {printable(name)}")
+                elif name.endswith(".ipynb"):
+                    total += entry.file_size
+                    # it gives no more than it announced
+                    with archive.open(entry) as file:
+                        yield name, file.read(entry.file_size)
+    except Exception as error:  # zipfile and what it unpacks with have no end of them
+        yield name, Unreadable(f"the archive cannot be read ({type(error).__name__})")

@@ -1,0 +1,186 @@
+"""One submission's result, written to nbgrader's gradebook, and read from there.
+
+nbgrader's own converter and preprocessors do the writing. This decides what they get,
+and what of it is a score.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader import preprocessors
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.converters import autograde
+from nbgrader.converters.base import BaseConverter
+from nbgrader.utils import parse_utc
+
+from nbjudge.grading.files import Unreadable, content_of, printable
+from nbjudge.grading.record import FLAGGED, GRADED, PERSON
+from nbjudge.grading.state import State
+
+
+class SaveGrades(preprocessors.SaveAutoGrades):
+    """nbgrader's own, but where a person must look there is no score, not even zero."""
+
+    def _add_score(self, cell: Any, resources: Any) -> None:
+        if not resources["nbgrader"]["needs_person"]:
+            return super()._add_score(cell, resources)
+        name = cell.metadata["nbgrader"]["grade_id"]
+        grade = self.gradebook.find_grade(
+            name, self.notebook_id, self.assignment_id, self.student_id
+        )
+        grade.auto_score, grade.needs_manual_grade = None, True
+        self.gradebook.db.commit()
+        return None
+
+
+class GradebookWriter(autograde.Autograde):
+    """Writes a submission's notebook, scores and record."""
+
+    @property
+    def state(self) -> State:
+        """What the course keeps on disk."""
+        return State(Path(self.coursedir.root))
+
+    def finish(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Write a result to the gradebook, and only then its record.
+
+        What has no record is graded again.
+        """
+        record = result["record"]
+        if result["notebook"] is None:
+            self._clear_scores(record)
+        else:
+            level = self.log.level
+            if getattr(self.parent, "log_level", logging.INFO) > logging.DEBUG:
+                # nbgrader's own lines on every file would bury the progress
+                self.log.setLevel(logging.WARNING)
+            try:
+                self._write(record, result["notebook"])
+            except Exception as error:
+                reason = first_line(error)
+                self.log.debug("%s: %s", record["student"], reason, exc_info=True)
+                record = {
+                    **record,
+                    "status": PERSON,
+                    "points": None,
+                    "folder": "",
+                    "reason": f"not in the gradebook: {reason}",
+                }
+                # what could not be written may not be cleared, either
+                with contextlib.suppress(Exception):
+                    self._clear_scores(record)
+            finally:
+                self.log.setLevel(level)
+        self.state.write_record(record)
+        return dict(record)
+
+    def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
+        student, lab = record["student"], record["lab"]
+        self.state.forget(lab, student)
+        graded = self.coursedir.autograded_directory
+        folder = Path(self.coursedir.format_path(graded, student, lab))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        when = self._handed_in_at(record)
+        # no file of a student's is copied
+        ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]
+        self.coursedir.get_existing_timestamp = lambda _: when
+        self.notebooks = [str(folder / f"{lab}.ipynb")]
+        try:
+            super().init_assignment(lab, student)
+        finally:
+            self.coursedir.ignore = ignored
+            del self.coursedir.get_existing_timestamp
+        nbformat.write(nbformat.from_dict(notebook), folder / f"{lab}.ipynb")
+        self._needs_person = record["status"] == PERSON
+        self._sanitizing = False
+        self._init_preprocessors()
+        try:
+            BaseConverter.convert_single_notebook(self, self.notebooks[0])
+        finally:
+            self._sanitizing = True
+        self.set_permissions(lab, student)
+
+    def _handed_in_at(self, record: dict[str, Any]) -> datetime | None:
+        """Read the time that came with a submission.
+
+        nbgrader would wait for a pipe, and break at what is no time.
+        """
+        path = Path(
+            self._format_source(record["lab"], record["student"]), "timestamp.txt"
+        )
+        content = content_of(path) if os.path.lexists(path) else b""
+        try:
+            if isinstance(content, Unreadable):
+                raise content
+            text = content.decode()[:100].strip()
+            return parse_utc(text) if text else None
+        except (Unreadable, ValueError, OverflowError) as problem:
+            if record["status"] == GRADED:
+                record["status"] = FLAGGED
+            reason = printable(str(problem))
+            record["flags"].append(f"timestamp.txt holds no time: {reason}")
+            return None
+
+    @contextlib.contextmanager
+    def _in_gradebook(self, record: dict[str, Any]) -> Iterator[Any]:
+        """Find a submission in the gradebook; None if it is not there.
+
+        A name that is in no encoding is in no gradebook.
+        """
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            found = None
+            with contextlib.suppress(MissingEntry, UnicodeEncodeError):
+                found = gradebook.find_submission(record["lab"], record["student"])
+            yield found
+            gradebook.db.commit()
+
+    def _clear_scores(self, record: dict[str, Any]) -> None:
+        """Leave no score of a part of this submission, and none of an earlier one."""
+        with self._in_gradebook(record) as submission:
+            for grade in _grades(submission):
+                grade.auto_score, grade.needs_manual_grade = None, True
+
+    def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
+        """Tell `SaveGrades` whether there is a score."""
+        resources: dict[str, Any] = super().init_single_notebook_resources(
+            notebook_filename
+        )
+        resources["nbgrader"]["needs_person"] = self._needs_person
+        return resources
+
+    def by_hand(self, record: dict[str, Any]) -> list[str]:
+        """List the scores given by hand that stand in place of the judge's."""
+        with self._in_gradebook(record) as submission:
+            return [
+                f"{grade.name} {grade.manual_score:g}, now {grade.auto_score:g} by the"
+                " judge"
+                for grade in _grades(submission)
+                if None not in (grade.manual_score, grade.auto_score)
+                and grade.manual_score != grade.auto_score
+            ]
+
+    def is_waiting(self, record: dict[str, Any]) -> bool:
+        """Whether it needs a person, and none has looked since."""
+        if record["status"] != PERSON:
+            return False
+        with self._in_gradebook(record) as submission:
+            return submission is None or bool(submission.needs_manual_grade)
+
+
+def first_line(error: Exception) -> str:
+    """Say in one line what went wrong."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _grades(submission: Any) -> list[Any]:
+    """List the grades of a submission in the gradebook, if it is there."""
+    books = submission.notebooks if submission is not None else ()
+    return [grade for notebook in books for grade in notebook.grades]

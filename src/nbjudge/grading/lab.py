@@ -1,0 +1,101 @@
+"""What a lab asks, and which cells of a submission are run to answer it."""
+
+import ast
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from IPython.core.inputtransformer2 import TransformerManager
+
+from nbjudge.grading.matching import defined, grade_id, is_answer, is_graded
+from nbjudge.question import Question
+
+
+class GradedCell(NamedTuple):
+    """A cell `check("question", thing)`: its grade id, the name, and the expression."""
+
+    grade_id: str
+    question: str
+    thing: str
+
+
+class CodeCell(NamedTuple):
+    """A cell to run.
+
+    Attributes:
+        name: what it is called in messages.
+        source: its code.
+        answers: whether it defines something that is graded.
+    """
+
+    name: str
+    source: str
+    answers: bool = False
+
+
+def graded_cells(
+    source: Sequence[Mapping[str, Any]], questions: Mapping[str, Question]
+) -> list[GradedCell]:
+    """Read the graded cells of a lab.
+
+    Args:
+        source: the lab's cells.
+        questions: of the course, by name.
+
+    Raises:
+        ValueError: a graded cell is no `check("question", thing)`.
+    """
+    asked = []
+    for cell in filter(is_graded, source):
+        try:
+            (statement,) = ast.parse(cell["source"]).body
+            call = statement.value
+            name, thing = call.args
+            if call.func.id != "check" or name.value not in questions:
+                raise ValueError
+        except (ValueError, SyntaxError, AttributeError) as error:
+            raise ValueError(
+                f'cell {grade_id(cell)} is no check("question", thing) of a known'
+                " question"
+            ) from error
+        asked.append(GradedCell(grade_id(cell), name.value, ast.unparse(thing)))
+    return asked
+
+
+def code_cells(
+    cells: Sequence[Mapping[str, Any]], graded: Sequence[GradedCell]
+) -> list[CodeCell]:
+    """Take the code that a submission has to run.
+
+    Args:
+        cells: of the submission, restored.
+        graded: the lab's graded cells.
+    """
+    nodes = (node for cell in graded for node in ast.walk(ast.parse(cell.thing)))
+    asked = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return [
+        CodeCell(
+            grade_id(cell) or f"number {i}",
+            cell["source"],
+            is_answer(cell) or not asked.isdisjoint(defined(cell["source"])),
+        )
+        for i, cell in enumerate(cells, 1)
+        if cell["run"]
+    ]
+
+
+def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the modules that a lab's cells import, to have them ready in time."""
+    modules: dict[str, None] = {}
+    to_python = TransformerManager().transform_cell
+    for cell in source:
+        tree = ast.Module([], [])
+        if cell["cell_type"] == "code":
+            with contextlib.suppress(SyntaxError):  # no import stands in such a cell
+                tree = ast.parse(to_python(cell["source"]))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                modules.update((alias.name, None) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules[node.module] = None
+    return list(modules)

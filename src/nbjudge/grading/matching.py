@@ -1,0 +1,191 @@
+"""The cells of a lab, found again in a notebook that a student has worked in.
+
+The rules are those of `intake`. nbgrader has none of them: what has lost its grade id
+is another cell to it, and a cell that is there twice stops it.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# What `restore` gives: the cell of the source that it was, and the cell.
+Placed = tuple[int | None, dict[str, Any]]
+
+
+def grade_id(cell: Mapping[str, Any]) -> str:
+    """Return a cell's grade id, or nothing."""
+    metadata = cell["metadata"].get("nbgrader")
+    found = metadata.get("grade_id") if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def is_graded(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell of the source is one that the judge answers."""
+    metadata = cell["metadata"].get("nbgrader", {})
+    return bool(metadata.get("grade")) and not metadata.get("solution")
+
+
+def is_answer(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell of the source is one for the student's answer."""
+    return bool(cell["metadata"].get("nbgrader", {}).get("solution"))
+
+
+def is_locked(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell of the source is to stay as it is."""
+    locked = cell["metadata"].get("nbgrader", {}).get("locked")
+    return is_graded(cell) or bool(locked and not is_answer(cell))
+
+
+def defined(code: str) -> frozenset[str]:
+    """List the functions and classes that a cell defines, even if it is no Python."""
+    try:
+        return frozenset(
+            node.name
+            for node in ast.parse(code).body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        )
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = re.findall(r"^(?:async def|def|class)\s+(\w+)", code, re.MULTILINE)
+        return frozenset(found)
+
+
+def is_of(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> bool:
+    """Whether a notebook is of this lab: it has one of its answers or checks."""
+    found = [source[match] for match in _matches(cells, source) if match is not None]
+    return any(is_answer(cell) or is_graded(cell) for cell in found)
+
+
+def restore(
+    cells: list[dict[str, Any]], source: list[dict[str, Any]], flags: list[str]
+) -> list[dict[str, Any]]:
+    """Put the lab's own cells back where they belong.
+
+    Args:
+        cells: of the student's notebook.
+        source: of the lab, as released.
+        flags: gets what is odd.
+
+    Returns:
+        Cells, each with `run`, whether it is executed.
+    """
+    matches = _matches(cells, source)
+    copies: dict[int, list[int]] = {}
+    for at, match in enumerate(matches):
+        if match is not None:
+            copies.setdefault(match, []).append(at)
+    restored: list[Placed] = []
+    for at, (cell, match) in enumerate(zip(cells, matches)):
+        its = None if match is None else source[match]
+        if match is None or its is None:
+            run = cell["cell_type"] == "code"
+            restored.append((None, {**cell, "metadata": {}, "run": run}))
+        elif is_answer(its):
+            answer = _answer(cell, at, copies[match], cells, its, flags)
+            restored.append((match, answer))
+        elif not is_locked(its):
+            run = cell["cell_type"] == "code" and not _only_shows(cell, its)
+            restored.append((match, {**cell, "metadata": {}, "run": run}))
+    for i, cell in enumerate(source):
+        if is_locked(cell) or (is_answer(cell) and i not in copies):
+            found = [cells[at] for at in copies.get(i, [])]
+            odd = _oddities(cell, found) if found else ["was deleted"]
+            flags += [f"{grade_id(cell)}: {what}" for what in odd]
+            run = cell["cell_type"] == "code" and not is_graded(cell)
+            restored.insert(_place(restored, i), (i, {**cell, "run": run}))
+    return [cell for _, cell in restored]
+
+
+def _matches(
+    cells: list[dict[str, Any]], source: list[dict[str, Any]]
+) -> list[int | None]:
+    """Find for every cell the cell of the source that it was."""
+    numbered = list(enumerate(source))
+    by_grade = {grade_id(cell): i for i, cell in numbered if grade_id(cell)}
+    by_id = {cell["id"]: i for i, cell in numbered}
+    by_names = {defined(cell["source"]): i for i, cell in numbered if is_answer(cell)}
+    by_text = {cell["source"].strip(): i for i, cell in numbered}
+    by_names.pop(frozenset(), None)
+    by_text.pop("", None)
+
+    def match(cell: dict[str, Any]) -> int | None:
+        names = defined(cell["source"]) if cell["cell_type"] == "code" else frozenset()
+        found = (
+            by_grade.get(grade_id(cell)),
+            by_id.get(cell["id"]),
+            by_names.get(names),
+            by_text.get(cell["source"].strip()),
+        )
+        return next((i for i in found if i is not None), None)
+
+    return [match(cell) for cell in cells]
+
+
+def _only_shows(cell: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
+    """Whether a cell is there for show, and the student has defined nothing in it."""
+    new = defined(cell["source"]) - defined(source["source"])
+    return bool(source["metadata"].get("show")) and not new
+
+
+def _answer(
+    cell: dict[str, Any],
+    at: int,
+    copies: list[int],
+    cells: list[dict[str, Any]],
+    source: dict[str, Any],
+    flags: list[str],
+) -> dict[str, Any]:
+    """Return one copy of an answer.
+
+    The last one that was worked in is the one that carries the grade id.
+    """
+    name, text = grade_id(source), source["source"].strip()
+    worked = [i for i in copies if cells[i]["source"].strip() != text] or copies[-1:]
+    if at == copies[0]:
+        odd = [
+            f"{len(copies)} cells answer this; all that were worked in run, the last"
+            " one counts"
+        ] * (len(copies) > 1)
+        odd += _other_kind(cell, source)
+        odd += [
+            "found again by what it holds, its name for nbgrader was changed or gone"
+        ] * all(grade_id(cells[i]) != name for i in copies)
+        flags += [f"{name}: {what}" for what in odd]
+    return {
+        **cell,
+        "cell_type": source["cell_type"],
+        "run": at in worked and source["cell_type"] == "code",
+        "metadata": source["metadata"] if at == worked[-1] else {},
+    }
+
+
+def _oddities(source: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
+    """Say what was done to a cell that is taken from the source."""
+    cell, wanted = found[0], source["metadata"].get("nbgrader", {})
+    had = cell["metadata"].get("nbgrader")
+    odd = [f"{len(found)} copies"] * (len(found) > 1) + _other_kind(cell, source)
+    odd += ["was edited"] * (cell["source"].strip() != source["source"].strip())
+    odd += ["was tagged"] * bool(cell["metadata"].get("tags"))
+    if not isinstance(had, dict) or not had:
+        return [*odd, "its metadata was gone"]
+    keys = ("grade", "locked", "points", "solution", "task")
+    return odd + [
+        f"{key} was {had.get(key)!r:.40}"
+        for key in keys
+        if had.get(key, False) != wanted.get(key, False)
+    ]
+
+
+def _other_kind(cell: dict[str, Any], source: dict[str, Any]) -> list[str]:
+    kind = cell["cell_type"]
+    return [f"was a {kind} cell"] * (kind != source["cell_type"])
+
+
+def _place(restored: list[Placed], i: int) -> int:
+    """Find the place behind the cell that it follows in the source."""
+    before = [
+        (match, at)
+        for at, (match, _) in enumerate(restored)
+        if match is not None and match < i
+    ]
+    return max(before)[1] + 1 if before else 0
