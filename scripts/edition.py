@@ -1,5 +1,7 @@
-"""Export what students need, and no solution of a lab: `python -m
-edition DIRECTORY`."""
+"""Export what students need, and no solution of a lab.
+
+`python -m scripts.edition DIRECTORY`.
+"""
 
 import shutil
 import sys
@@ -45,8 +47,7 @@ FILES = ("pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff")
 
 
 def export(course: Path, into: Path) -> Path:
-    """Export labs, package and book, each where the course has it, so that the links
-    between them hold.
+    """Export labs, packages and book, so that the links between them hold.
 
     The labs are made anew from solutions/, whatever has become of labs/. Of the
     package, the grader stays behind.

@@ -1,5 +1,7 @@
-"""Build the judge as a distribution of its own, for courses other than this one:
-`python -m scripts.nbjudge_wheel DIRECTORY`."""
+"""Build the judge as a distribution of its own, for courses other than this one.
+
+`python -m scripts.nbjudge_wheel DIRECTORY`.
+"""
 
 import ast
 import json
@@ -82,6 +84,9 @@ def build(course: Path, into: Path) -> Path:
 
     Returns:
         The wheel.
+
+    Raises:
+        RuntimeError: hatchling failed; the message is what it said.
     """
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -92,15 +97,22 @@ def build(course: Path, into: Path) -> Path:
         )
         (root / "pyproject.toml").write_text(pyproject(course), encoding="utf-8")
         (root / "README.md").write_text(f"# nbjudge\n\n{nbjudge.__doc__}")
-        licence = (course / "LICENSE").read_text(encoding="utf-8")
-        licence = licence[licence.index("MIT License") :]  # the book's is another
-        (root / "LICENSE").write_text(licence, encoding="utf-8")
-        subprocess.run(
-            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", into],
-            cwd=root,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        # what stands before it is about the book
+        _, title, terms = (course / "LICENSE").read_text().partition("MIT License\n")
+        (root / "LICENSE").write_text(title + terms)
+        command = [
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "-t",
+            "wheel",
+            "-d",
+            into,
+        ]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
     return into / f"nbjudge-{nbjudge.__version__}-py3-none-any.whl"
 
 

@@ -1,5 +1,4 @@
-"""Make the students' notebooks from the solutions: `python -m
-release [LAB ...]`."""
+"""Make the students' notebooks: `python -m scripts.release [LAB ...]`."""
 
 import shutil
 import sys
@@ -17,8 +16,9 @@ class HasAnswers(GradingError):
 
 
 def generate(course: Path, into: Path, lab: str = "*") -> None:
-    """Make one lab's release, or those of all labs: nbgrader takes longer to start than
-    for a lab.
+    """Make one lab's release, or those of all labs.
+
+    nbgrader takes longer to start than for a lab.
 
     Args:
         course: where nbgrader_config.py and solutions/ are.
@@ -92,8 +92,7 @@ def _files(directory: Path) -> dict[str, bytes]:
 
 
 def _has_answers(notebook: Path) -> bool:
-    """Whether a cell was run, or one that asks for code or prose no longer says that it
-    is not written."""
+    """Whether somebody has run a cell, or written where the lab asks for it."""
     import nbformat
 
     try:

@@ -1,5 +1,6 @@
-"""Grade sample submissions with nbgrader's stock commands: `python -m
-sample LAB DIRECTORY`.
+"""Grade sample submissions with nbgrader's stock commands.
+
+`python -m scripts.sample LAB DIRECTORY`.
 
 The directory becomes a small course of its own, with its own gradebook: nothing here
 touches a real one.
@@ -87,8 +88,7 @@ def grade(
 
 
 def grade_samples(course: Path, lab: str, into: Path) -> tuple[list[Score], bool]:
-    """Grade the solution and the untouched release, unless nothing they depend on has
-    changed since the last time.
+    """Grade the solution and the untouched release, unless nothing has changed.
 
     Args:
         course: where nbgrader_config.py and solutions/ are.
@@ -166,8 +166,7 @@ def summary(course: Path, lab: str, scores: list[Score]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Grade the samples of one lab, print what they scored and keep it as
-    summary.txt."""
+    """Grade the samples of one lab; print the scores and keep them as summary.txt."""
     lab, into = arguments
     try:
         scores, reused = grade_samples(Path.cwd(), lab, Path(into))

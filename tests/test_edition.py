@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import bare
 import nbformat
 import pytest
 from addresses import without_addresses
@@ -197,6 +198,20 @@ def test_a_lab_runs_in_it(edition):
         and "not written yet" in done.stdout
     )
     assert str(edition / "src" / "attention_course") in done.stdout
+
+
+def test_it_installs_without_the_grader(edition, tmp_path):
+    copied = shutil.copytree(edition, tmp_path / "student")
+    student = bare.make(tmp_path / "bare")
+    install = "-m pip install --no-index --no-deps --no-build-isolation"
+    options = ["--ignore-installed", "--editable", str(copied)]
+    bare.run(student, *install.split(), *options, cwd=tmp_path)
+    code = "import attention_labs, nbjudge; print(attention_labs.check, nbjudge)"
+    assert str(copied / "src" / "nbjudge") in bare.run(
+        student, "-c", code, cwd=tmp_path
+    )
+    said = bare.run(student, "-c", "import nbjudge.grading", cwd=tmp_path, ok=False)
+    assert "No module named 'nbjudge.grading'" in said
 
 
 def test_a_book_that_shows_other_labs_is_not_exported(course, edition, tmp_path):

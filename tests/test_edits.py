@@ -5,7 +5,7 @@ import traceback
 import pytest
 import torch
 
-from attention_course import attention, rnn, scores, transformer
+from attention_course import attention, rnn, scores
 from attention_labs import QUESTIONS
 from nbjudge import edit
 
@@ -37,9 +37,9 @@ def test_across_modules():
     off = edit(
         attention.masked_softmax, "return scores.softmax(dim=-1)", "return scores"
     )
-    wrong = off.apply(transformer.EncoderBlock)
-    assert wrong is not transformer.EncoderBlock
-    assert wrong.__module__ == transformer.EncoderBlock.__module__
+    wrong = off.apply(rnn.BahdanauDecoder)
+    assert wrong is not rnn.BahdanauDecoder
+    assert wrong.__module__ == rnn.BahdanauDecoder.__module__
 
 
 def test_of_a_method_and_of_an_inherited_one():
@@ -58,20 +58,30 @@ def test_of_a_method_that_is_the_answer():
 
 
 def test_two_edits_at_once():
-    method = transformer.DecoderBlock.forward
-    both = edit(method, "past.extend(seen)", "past") & edit(
-        method, "seen, mask", "seen, None"
+    raw = edit(
+        attention.masked_softmax, "return scores.softmax(dim=-1)", "return scores"
     )
-    wrong = both.apply(transformer.DecoderBlock)
-    assert issubclass(wrong, torch.nn.Module)
+    negative = edit(attention.attend, "@ value", "@ -value")
+    value = torch.rand(3, 4)
+    for both in (raw & negative, negative & raw):
+        context, weights = both.apply(attention.attend)(SCORES, value)
+        assert torch.equal(weights, SCORES) and torch.equal(context, SCORES @ -value)
+
+
+def test_two_edits_of_one_owner():
+    first = edit(attention.attend, "@ value", "@ -value")
+    both = first & edit(attention.attend, "return context, weights", "return context")
+    value = torch.rand(3, 4)
+    context = attention.attend(SCORES, value)[0]
+    assert torch.equal(both.apply(attention.attend)(SCORES, value), -context)
 
 
 def test_types_stay_the_same():
     """What is not on the way is shared, so that `isinstance` goes on working."""
-    off = edit(transformer.DecoderBlock.forward, "past.extend(seen)", "seen")
-    names = off.apply(transformer.DecoderBlock).forward.__globals__
+    off = edit(attention.attend, "@ value", "@ -value")
+    names = off.apply(attention.MultiHeadAttention).ask.__globals__
     assert names["KeyValue"] is attention.KeyValue
-    assert names["DecoderBlock"] is not transformer.DecoderBlock
+    assert names["attend"] is not attention.attend
 
 
 def test_a_traceback_shows_the_edited_line():

@@ -49,6 +49,7 @@ def three(x):
 
 
 wrong_edits("{name}", without=(edit({name}, "+ 1", ""), "no one"))
+wrong_edits("{name}", added, decorated=(edit(added, "return ", "return -"),))
 """
 FINE = {
     "old": "2 *",
@@ -92,7 +93,7 @@ def test_nothing_is_off(run):
     code, out = run("fine", entered="lab/{name}.py")
     assert code == 0 and "Nothing is off." in out and "nobody" not in out
     assert row(out, "fine") == {
-        **{"right": 1, "lost points": 0, "wrong": 2, "full points": 0},
+        **{"right": 1, "lost points": 0, "wrong": 3, "full points": 0},
         **{"mistakes": 2, "not caught": 0, "not named": 0, "text gone": 0},
     }
 

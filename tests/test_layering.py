@@ -39,7 +39,7 @@ ROOMS = {
     "nbjudge.grading": ["nbjudge"],
     "attention_labs": ["nbjudge", "attention_course"],
 }
-APART = {"attention_course.cli", "nbjudge.grading"}
+APART = {"attention_course.cli", "attention_course.runs", "nbjudge.grading"}
 OUTSIDE = {"book", "labs", "solutions", "scripts", "tests", "conftest"}
 
 

@@ -1,6 +1,7 @@
 """`make`: what it refuses, it refuses in one line, and leaves nothing behind."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -104,3 +105,11 @@ def test_addresses_reach_the_book(clone):
         0,
         [", ".join(a.partition("=")[2] for a in addresses)],
     )
+
+
+def test_shapes_are_checked_in_every_package():
+    """While tests run, by the hook that is told which packages."""
+    text = (ROOT / "Makefile").read_text()
+    (hooked,) = re.findall(r"--jaxtyping-packages=(\S+)", text)
+    packages = {path.parent.name for path in (ROOT / "src").glob("*/__init__.py")}
+    assert {*hooked.split(",")} == {*packages, "beartype.beartype"}

@@ -617,6 +617,20 @@ def test_a_stub_imports_and_names_the_question(nursery):
     assert "asks you to write" in error
 
 
+def test_what_the_course_builds_an_answer_with_is_a_stub_too(walls):
+    limits = Limits(memory=600 << 20)
+    with contextlib.closing(
+        Nursery("attention_labs", ["encoder_block"], [], limits)
+    ) as asked:
+        for module, name in (
+            ("transformer", "EncoderBlock"),
+            ("models", "encoder_block"),
+        ):
+            source = f"from attention_course.{module} import {name}\n{name}(6, 2, 3)"
+            error, _ = run(asked, source)
+            assert f"{name} does what this course asks you to write" in error
+
+
 def test_the_kernel_refuses_what_no_notebook_needs(nursery):
     """Memory that no process owns would not be counted."""
     source = (

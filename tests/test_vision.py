@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from attention_course import models
@@ -48,6 +49,26 @@ def test_a_cell_sees_the_pixels_around_it_and_no_others():
     near[4 * row - 7 : 4 * row + 8, : 4 * column + 8] = True
     assert not seen[1].any()
     assert torch.equal(seen[0], near)
+
+
+def test_features_start_as_strong_as_the_pixels():
+    """He et al. (2015). By torch's own start each layer's are fainter than what it
+    reads, and a tenth is left after three."""
+
+    def strengths(layers):
+        x, found = torch.randn(64, 1, 24, 24), []
+        for layer in layers:
+            x = layer(x)
+            if isinstance(layer, nn.Conv2d):
+                found.append(x.square().mean().sqrt().item())
+        return found
+
+    layers = GridEncoder(1, 32, 64, GRID).features
+    assert all(1 < strength < 2 for strength in strengths(layers))
+    for layer in layers:
+        if isinstance(layer, nn.Conv2d):
+            layer.reset_parameters()
+    assert strengths(layers)[-1] < 0.2
 
 
 def test_a_grid_is_a_memory_without_padding():

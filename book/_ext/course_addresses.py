@@ -1,5 +1,7 @@
-"""Where the course stands on the web, from the environment variables SITE and
-REPOSITORY: links and buttons lead there, and where neither is set there are none."""
+"""Where the course stands on the web: the environment variables SITE and REPOSITORY.
+
+Links and buttons lead there. Where neither is set there are none.
+"""
 
 import os
 import re
@@ -48,8 +50,10 @@ def name_addresses(app, config):
 
 
 def in_colab(repository, docname):
-    """Return the address that opens a notebook in Colab, which knows GitHub alone;
-    empty where there is none."""
+    """Return the address that opens a notebook in Colab, which knows GitHub alone.
+
+    Empty where there is none.
+    """
     name = re.fullmatch(r"https://(github\.com/[^/]+/[^/]+)", repository)
     if not name:
         return ""
@@ -58,8 +62,10 @@ def in_colab(repository, docname):
 
 
 class Published(SphinxDirective):
-    """Show its content where the repository has an address, which takes the place of
-    the word REPOSITORY there."""
+    """Show its content if the repository has an address.
+
+    The address takes the place of the word REPOSITORY.
+    """
 
     has_content = True
 

@@ -1,5 +1,7 @@
-"""What the course's book needs beyond Jupyter Book 1: pages that follow the code, and a
-site that needs no network."""
+"""What the course's book needs beyond Jupyter Book 1.
+
+Pages that follow the code, and a site that needs no network.
+"""
 
 import hashlib
 import importlib.util
@@ -23,8 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 def prepare_kernels(app, config):
-    """Give the kernels of all pages one environment: what they inherit is set before
-    the first one starts."""
+    """Give the kernels of all pages one environment.
+
+    What they inherit is set before the first one starts.
+    """
     # One thread, so that the seconds that a page reports mean the same on every
     # machine.
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -47,8 +51,9 @@ def prepare_kernels(app, config):
 
 
 def follow_the_code(app, config):
-    """Execute every page again when the package changes: the cache looks at the cells
-    alone.
+    """Execute every page again when the package changes.
+
+    The cache looks at the cells alone.
 
     The name of the cache's folder holds a hash of all that the cells import, of its
     versions and of the reports that they show. Sphinx itself reads all pages again when
@@ -72,8 +77,10 @@ def follow_the_code(app, config):
 
 
 def execute_side_by_side(app, env, docnames):
-    """Fill the cache with all pages that will be read, a kernel per core: myst-nb
-    itself runs one after the other."""
+    """Fill the cache with all pages that will be read, a kernel per core.
+
+    myst-nb itself runs one after the other.
+    """
     # makes its tables, before threads want them
     get_cache(app.config.nb_execution_cache_path).list_cache_records()
 
@@ -107,8 +114,10 @@ def say_what_was_reused(app, exception):
 
 
 def copy_mathjax(app, exception):
-    """Put MathJax into the site, so that formulas need no network: one script and its
-    fonts, of a package's 24 MB."""
+    """Put MathJax into the site, so that formulas need no network.
+
+    One script and its fonts, of a package's 24 MB.
+    """
     if exception or app.builder.format != "html":
         return
     # The package's name has hyphens: it can be found, not written in an import
@@ -126,8 +135,7 @@ def copy_mathjax(app, exception):
 
 
 def show_as_handed_out(app, docname, source):
-    """On a lab's page, say how to work in it, and leave out what somebody who works in
-    it has run."""
+    """On a lab's page, say how to work in it, and leave out the outputs."""
     if not docname.startswith("labs/"):
         return
     notebook = nbformat.reads(source[0], as_version=4)
@@ -150,8 +158,10 @@ each needs.
 
 
 def fold_solutions(app, doctree):
-    """Move each cell tagged `solution` into the dropdown before it: MyST executes cells
-    at a page's top level only."""
+    """Move each cell tagged `solution` into the dropdown before it.
+
+    MyST executes cells at a page's top level only.
+    """
     for cell in list(doctree.findall(nodes.container)):
         if "tag_solution" not in cell["classes"]:
             continue
@@ -166,8 +176,10 @@ def fold_solutions(app, doctree):
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
-    """Leave out the scripts for live cells, which the book has none of: loaded twice,
-    they end in a SyntaxError."""
+    """Leave out the scripts for live cells, which the book has none of.
+
+    Loaded twice, they end in a SyntaxError.
+    """
     context["script_files"] = [
         script
         for script in context.get("script_files", [])
@@ -207,8 +219,10 @@ def make_accessible(app, exception):
 
 
 def forget_after_warnings(app, exception):
-    """Read all pages again after a build with warnings: Sphinx would keep quiet about
-    them the second time."""
+    """Read all pages again after a build with warnings.
+
+    Sphinx would keep quiet about them the second time.
+    """
     if app._warncount:
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
 

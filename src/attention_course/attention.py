@@ -1,5 +1,7 @@
-"""Attention: scores become weights, weights become a context. Every model in the course
-calls `attend`."""
+"""Attention: softmax with a mask, `attend`, many heads, and keys that a cache keeps.
+
+Every model in the course calls `attend`.
+"""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -83,8 +85,9 @@ def attend(
 
 
 class KeyValue(NamedTuple):
-    """What multi-head attention looks things up in, already projected: a source, or the
-    tokens so far.
+    """What multi-head attention looks things up in: a source, or the tokens so far.
+
+    Both are projected already.
 
     Attributes:
         key: (B, H, S, Dh), what queries are compared with.
@@ -123,8 +126,9 @@ class Attention(Protocol):
 
 
 class MultiHeadAttention(nn.Module):
-    r"""H attentions side by side, each in a narrow space of its own, so that a query
-    can look for H things at once.
+    r"""H attentions side by side, so that a query can look for H things at once.
+
+    Each works in a narrow space of its own.
 
     .. math::
 
@@ -239,8 +243,9 @@ class MultiHeadAttention(nn.Module):
             )
         if mask is not None:
             check_mask(mask, (query.size(0), query.size(1), k.size(2)))
-            # (B, 1, T, S) or (T, S)
-            mask = mask[:, None] if mask.dim() == 3 else torch.atleast_2d(mask)
+            if mask.dim() == 3:
+                mask = mask[:, None]  # (B, 1, T, S)
+            mask = torch.atleast_2d(mask)
         # a single row of weights is small, and quicker without the kernel
         if need_weights or q.size(2) == 1:
             context, weights = attend(self.score(q, k), v, mask, self.dropout)

@@ -1,4 +1,4 @@
-"""Checks: what does not fit is refused where it is used, and both numbers are named."""
+"""Checks of widths, lengths and masks: a ValueError names both numbers."""
 
 from collections.abc import Sequence
 

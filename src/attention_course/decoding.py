@@ -1,5 +1,7 @@
-"""Decoding: from a trained model to a sentence, over `encode`, `start` and `step`. Any
-model that has them will do."""
+"""Decoding: greedy, sampled and beam search, over `encode`, `start` and `step`.
+
+Any model that has them will do.
+"""
 
 import functools
 import math
@@ -15,8 +17,9 @@ from attention_course.seq2seq import select
 
 @runtime_checkable
 class Model(Protocol):
-    """What decoding asks of a model: an `EncoderDecoder`, or a language model, which
-    has no source.
+    """What decoding asks of a model: an `EncoderDecoder`, or a language model.
+
+    The source of a language model is its prompt.
 
     Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode;
     but what a model keeps for itself of such a call, or a hook keeps of it, has to be
@@ -52,8 +55,10 @@ class Decoded(NamedTuple):
 
 
 def _without_gradients(search: Callable[..., Decoded]) -> Callable[..., Decoded]:
-    """Search in inference mode, which is quicker than `no_grad`, and hand out tensors
-    that can be trained on."""
+    """Search in inference mode, which is quicker than `no_grad`.
+
+    What is handed out are tensors that can be trained on.
+    """
 
     @functools.wraps(search)
     def run(*args: Any, **kwargs: Any) -> Decoded:
@@ -164,8 +169,9 @@ def sample(
 def gnmt_length_penalty(
     length: Int[Tensor, "..."], alpha: float
 ) -> Float[Tensor, "..."]:
-    r"""Make up for what every further token costs: without it the shortest sentence
-    would be the likeliest.
+    r"""Make up for what every further token costs.
+
+    Without it the shortest sentence would be the likeliest.
 
     .. math:: lp(Y) = (5 + |Y|)^\alpha / (5 + 1)^\alpha
 
@@ -192,8 +198,7 @@ def beam_search(
     beam_size: int,
     length_penalty: float = 0.0,
 ) -> Decoded:
-    """Keep the `beam_size` best beginnings of each sentence, for a batch of sources at
-    once.
+    """Keep the `beam_size` best beginnings of each sentence of a batch.
 
     A sentence that has ended keeps its place in the beam as long as no other beginning
     has a better score, so that a beam of one is `greedy`. Graves (2012), Section 2.5;
@@ -253,8 +258,8 @@ def beam_search(
             length.gather(1, beam),
         )
         ended = ended.gather(1, beam) | (token == eos)
-        # (B K), (B K, 1)
-        parent, token = (batch[:, None] * beam_size + beam).flatten(), token.view(-1, 1)
+        parent = (batch[:, None] * beam_size + beam).flatten()  # (B K)
+        token = token.view(-1, 1)  # (B K, 1)
         cache = select(cache, parent)
         steps.append((parent, token, weights))
         if ended.all():
@@ -279,8 +284,7 @@ def _one_by_one(
     max_length: int,
     choose: Callable[[Tensor], Tensor],
 ) -> Decoded:
-    """Let `choose` make a token (B, 1) of the logits (B, 1, V) at every step, until all
-    sentences have ended."""
+    """Let `choose` make tokens (B, 1) of logits (B, 1, V) until all have ended."""
     _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)
@@ -303,10 +307,8 @@ def _one_by_one(
 
 def _log_probabilities(logits: Tensor) -> Tensor:
     # In half precision many tokens would be equally likely that are not.
-    # (B, V)
-    return logits[:, 0].log_softmax(
-        dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)
-    )
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    return logits[:, 0].log_softmax(dim=-1, dtype=dtype)  # (B, V)
 
 
 def _joined(

@@ -1,5 +1,7 @@
-"""Masks: who may attend to what. True = may attend, as in
-`F.scaled_dot_product_attention`."""
+"""Masks: made from lengths or sizes, they say who may attend to what.
+
+True = may attend, as in `F.scaled_dot_product_attention`.
+"""
 
 import torch
 from jaxtyping import Bool, Int
@@ -7,8 +9,7 @@ from torch import Tensor
 
 
 def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 S"]:
-    """Allow every query to attend to the tokens of its own sentence, and to none of the
-    padding.
+    """Allow every query to attend to its own sentence's tokens, and to no padding.
 
     Args:
         lengths: tokens in each sentence, padding not counted.
@@ -37,8 +38,7 @@ def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "
 def sliding_window_mask(
     size: int, width: int, device: torch.device | None = None
 ) -> Bool[Tensor, "T T"]:
-    """Allow every position to attend to those at most `width` tokens away, on either
-    side.
+    """Allow every position to attend to those at most `width` away, on either side.
 
     Beltagy et al. (2020), Section 3.1, where w is 2 `width`. With `& causal_mask(size)`
     it looks back only.

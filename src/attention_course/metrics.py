@@ -1,4 +1,4 @@
-"""Metrics: how often a prediction is right, how close a text, where attention looks."""
+"""Metrics: exact match, BLEU, hit rate and alignment error rate, of plain lists."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -157,8 +157,8 @@ def alignment_error_rate(
 ) -> float:
     r"""Compare the links of the largest weights with those of gold, in both directions.
 
-    .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|} = 1 - \frac{2 |A \cap
-    G|}{|A| + |G|}
+    .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}
+        = 1 - \frac{2 |A \cap G|}{|A| + |G|}
 
     Och and Ney (2003), where A are our links; all links of the gold alignment G are
     both sure, S, and possible, P. Each target position makes one link, to its largest

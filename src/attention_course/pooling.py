@@ -17,8 +17,8 @@ from attention_course.seq2seq import Encoded
 class AttentionPooling(nn.Module):
     r"""Sum up a memory in one vector: a learned query looks for what the task needs.
 
-    .. math:: a_s = \mathrm{softmax}_s\, \mathrm{score}(q, k_s), \quad c = \sum_s a_s
-    v_s
+    .. math:: a_s = \mathrm{softmax}_s\, \mathrm{score}(q, k_s), \quad
+        c = \sum_s a_s v_s
 
     Yang et al. (2016), Section 2.2, word attention, is this with an `AdditiveScore`: k
     and v are h_it, our v (of the score) is u_w, U is W_w, and the learned W q stands

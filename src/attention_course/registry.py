@@ -1,4 +1,4 @@
-"""The tasks and the models by name: what the command line offers, and what is what.
+"""The tasks and models by name, and the sizes and options that each of them takes.
 
 A task or a model is imported when it is made, and no sooner: torch takes seconds, which
 a list of the names, or the answer to a wrong one, should not cost.

@@ -1,4 +1,4 @@
-"""Runs: what the commands do. Train a model into a folder, and use what is there."""
+"""What the commands do: train into a folder, load from it, decode, score."""
 
 import math
 import os

@@ -77,8 +77,9 @@ class DotScore(Score):
 
 
 class ScaledDotScore(Score):
-    r"""The dot product divided by the root of the width, so that wide vectors do not
-    saturate the softmax.
+    r"""The dot product divided by the root of the width.
+
+    So wide vectors do not saturate the softmax.
 
     .. math:: e_{ts} = q_t^\top k_s / \sqrt{D}
 
@@ -118,8 +119,9 @@ class CosineScore(DotScore):
 
 
 class GeneralScore(DotScore):
-    r"""A dot product after a learned map of the keys, so that queries and keys may have
-    different widths.
+    r"""A dot product after a learned map of the keys.
+
+    Queries and keys may have different widths.
 
     .. math:: e_{ts} = q_t^\top W k_s
 
@@ -136,8 +138,7 @@ class GeneralScore(DotScore):
         self.key_proj = nn.Linear(key_dim, query_dim, bias=False)
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
-        """Map the keys into the space of the queries: W k_s. See
-        `Score.project_keys`."""
+        """Map the keys to the space of queries: W k_s. See `Score.project_keys`."""
         check_width(key, self.key_proj.in_features, _HINT)
         return self.key_proj(key)
 
@@ -225,11 +226,12 @@ class LocationScore(Score):
 
 
 class GaussianScore(Score):
-    r"""The nearer, the more alike: attention with this score is kernel regression with
-    a Gaussian kernel.
+    r"""The nearer, the more alike.
 
-    .. math:: e_{ts} = -\frac{\|q_t - k_s\|^2}{2 b^2} = \frac{2 q_t^\top k_s - \|q_t\|^2
-    - \|k_s\|^2}{2 b^2}
+    Attention with this score is kernel regression with a Gaussian kernel:
+
+    .. math:: e_{ts} = -\frac{\|q_t - k_s\|^2}{2 b^2}
+        = \frac{2 q_t^\top k_s - \|q_t\|^2 - \|k_s\|^2}{2 b^2}
 
     Nadaraya (1964) and Watson (1964), where q is the point x at which to predict, k is
     an observed x_i, the value is its y_i, and b is the bandwidth. The right-hand side
@@ -253,7 +255,9 @@ class GaussianScore(Score):
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
         """Put beside each key what its length costs: [k; -|k|^2 / 2], in units of b.
-        See `Score.project_keys`."""
+
+        See `Score.project_keys`.
+        """
         k = self._in_bandwidths(key)
         return torch.cat([k, -_half_square(k)], dim=-1)
 
@@ -274,8 +278,9 @@ class GaussianScore(Score):
 
 
 class ConstantScore(Score):
-    r"""All keys are equally alike: the weights are even, and the context is the mean of
-    the values.
+    r"""All keys are equally alike.
+
+    The weights are even, and the context is the mean of the values:
 
     .. math:: e_{ts} = 0
 

@@ -1,4 +1,4 @@
-"""Encoder-decoder: what an encoder returns, what a decoder keeps of it, who calls whom.
+"""Encoder-decoder: the protocol of encode, remember, decode and step, from lengths on.
 
     encoded = encoder(source, lengths)                  once per source
     memory = decoder.remember(encoded)                  once per source
@@ -112,8 +112,7 @@ def source_mask(
 
 
 class EncoderDecoder(nn.Module):
-    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, with the source x behind
-    a memory.
+    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, x behind a memory.
 
     Sutskever et al. (2014), Eq. 1; Cho et al. (2014), Section 2.2.
 

@@ -23,8 +23,9 @@ from nbjudge.comparisons import (
 )
 from nbjudge.edits import edit
 from nbjudge.feedback import Grade
-from nbjudge.inputs import as_length, manners, normal, parameters, some_allowed
+from nbjudge.inputs import manners, normal, parameters, some_allowed
 from nbjudge.question import (
+    ATTENTION,
     Finding,
     Mistake,
     Property,

@@ -1,4 +1,4 @@
-"""`check`, as notebooks call it."""
+"""`checker` makes the function `check` that notebooks call on an answer."""
 
 import contextlib
 import sys

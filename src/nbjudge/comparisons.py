@@ -1,5 +1,7 @@
-"""Judges: how a reply is compared with the reference's. Each returns None if all is
-well."""
+"""Compare a reply with the reference's: numbers, gradients, shapes, dtype, manners.
+
+Each returns None if all is well.
+"""
 
 from collections.abc import Callable
 
@@ -51,8 +53,7 @@ def same_whole_numbers(
 
 
 def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Outputs are the reference's, and so is the gradient with respect to every
-    input."""
+    """Outputs are the reference's, and so are the gradients of all inputs."""
     if finding := same_numbers(request, reply, reference):
         return finding
     if len(reply.gradients) != len(reference.gradients):
@@ -74,8 +75,10 @@ def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding 
 
 
 def of_outputs(first: int, last: int, judge: Judge) -> Judge:
-    """Look at some of the outputs alone: from the first up to, but not including, the
-    last."""
+    """Look at some of the outputs alone.
+
+    From the first up to, but not including, the last.
+    """
 
     def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
         if not reply.error and len(reply.outputs) == len(reference.outputs):

@@ -1,4 +1,4 @@
-"""Mistakes as edits: a right answer in which some text of the source is another.
+"""Mistakes as edits: a right answer's source with one text replaced, compiled anew.
 
 A wrong answer that is written out by hand repeats the right one, and is left behind
 when the right one changes. An edit names its owner (the answer itself, or a function,

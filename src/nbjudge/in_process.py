@@ -1,4 +1,4 @@
-"""Use an answer in this process, as a request says."""
+"""Use an answer in this process: construct, load, call, differentiate, trace."""
 
 import contextlib
 import copy

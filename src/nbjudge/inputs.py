@@ -1,5 +1,7 @@
-"""Inputs: what answers are tried on. Never saturated, never symmetric, every axis of
-another length."""
+"""Draw what requests hold: random tensors, masks and parameters, in several dtypes.
+
+Never saturated, never symmetric, every axis of another length.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,14 +17,11 @@ def normal(generator: torch.Generator, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-def as_length(number: int) -> Tensor:
-    """Let a number travel as the length of an axis: that it keeps on every device."""
-    return torch.empty(number, 0)
-
-
 def some_allowed(generator: torch.Generator, *shape: int) -> Tensor:
-    """Draw a random mask; every row allows at least one position and forbids at least
-    one."""
+    """Draw a random mask.
+
+    Every row allows at least one position and forbids at least one.
+    """
     order = torch.rand(*shape, generator=generator).argsort(dim=-1)
     return (order == 0) | (
         (order > 1) & (torch.rand(*shape, generator=generator) < 0.5)

@@ -1,4 +1,4 @@
-"""What a question is: requests, replies, properties, mistakes.
+"""The vocabulary of questions: Question, Property, Mistake, Request, Reply, Finding.
 
 A question never touches a student's function or class itself. It sends `Request`s,
 which are tensors and plain data, and gets `Reply`s back. `in_process.in_process`
@@ -67,8 +67,10 @@ Door = Callable[[Request], Reply]
 
 
 class Finding(NamedTuple):
-    """Why a property does not hold: what was seen, and what was wanted, for inputs of
-    which shapes."""
+    """Why a property does not hold.
+
+    What was seen, and what was wanted, for inputs of which shapes.
+    """
 
     seen: str
     wanted: str
@@ -158,8 +160,8 @@ class Question:
             the student's, so that a mistake there costs no points here.
         make: how an answer that is a class is constructed: make(thing, *init) ->
             module.
-        forbidden: of torch.nn, what does in one call what is asked for; it refuses to
-            where answers are graded.
+        forbidden: names of functions and classes, of torch or of the course, that do in
+            one call what is asked for; they refuse to where answers are graded.
         plain: whether `use` makes strings and lists of the inputs, so that their shapes
             mean nothing to a student.
         once: whether `use` leaves a module changed, so that it is not used several

@@ -1,5 +1,4 @@
-"""Signs: what a wrong reply shows of the mistake behind it, however the mistake was
-made.
+"""Signs of a mistake in a wrong reply: axes exchanged, a scale, NaN, an error's text.
 
 A mistake is told by comparing replies with those of an answer that has it. Some
 mistakes are made in every question and in too many ways for that: they leave a sign. A
@@ -96,8 +95,7 @@ def close(given: Tensor, wanted: Tensor) -> bool:
 
 
 def scaled_by(given: Tensor, wanted: Tensor) -> float | None:
-    """Return the one number c with given = c wanted, if there is one and it is not
-    1."""
+    """Return the number c with given = c wanted, if there is one and it is not 1."""
     if (
         given.shape != wanted.shape
         or wanted.numel() < 2

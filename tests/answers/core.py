@@ -50,8 +50,7 @@ def wide(*questions: str) -> Callable[[Wide], Wide]:
 
 
 def with_part(base: type, part: str) -> Callable[[Any], type]:
-    """Make a class of a function, which takes the place of one part of another
-    class."""
+    """Make a class of a function, which takes the place of a part of another class."""
     return lambda function: type(function.__name__, (base,), {part: function})
 
 

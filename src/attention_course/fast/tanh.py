@@ -32,8 +32,10 @@ def tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 class _FromSigmoid(torch.autograd.Function):
-    """Keeps one tensor for the backward pass, as torch's tanh does; written with
-    operators it would be two."""
+    """Keeps one tensor for the backward pass, as torch's tanh does.
+
+    Written with operators it would be two.
+    """
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:

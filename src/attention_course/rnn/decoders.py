@@ -1,4 +1,4 @@
-"""Recurrent decoders: the bottleneck, and two ways of asking a memory."""
+"""Recurrent decoders: final state, Bahdanau's step, Luong's with input feeding."""
 
 from typing import NamedTuple
 
@@ -93,8 +93,7 @@ class FinalStateDecoder(nn.Module):
 
 
 class BahdanauDecoder(nn.Module):
-    r"""Ask, then update: the state *before* the update looks for what the update will
-    need.
+    r"""Ask, then update: the state *before* the update looks for what it will need.
 
     .. math::
 
@@ -155,11 +154,9 @@ class BahdanauDecoder(nn.Module):
             states.append(state[:, None])
             contexts.append(context)
             weights.append(step_weights)
-        # each (B, T, .)
-        features = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]
-        return self.head(self.dropout(torch.cat(features, dim=-1))), torch.cat(
-            weights, dim=1
-        )
+        read = [torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded]
+        features = torch.cat(read, dim=-1)  # (B, T, D + E + embedding)
+        return self.head(self.dropout(features)), torch.cat(weights, dim=1)
 
     def start(self, memory: Memory) -> Float[Tensor, "B D"]:
         """Return the state before the first step."""
@@ -210,8 +207,7 @@ class LuongCache(NamedTuple):
 
 
 class LuongDecoder(nn.Module):
-    r"""Update, then ask: the state *after* the update looks for what the prediction
-    needs.
+    r"""Update, then ask: the state *after* the update looks for what is needed now.
 
     .. math::
 
@@ -284,8 +280,7 @@ class LuongDecoder(nn.Module):
         return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
     def start(self, memory: Memory) -> LuongCache:
-        """Return the state before the first step, an attentional vector of zeros, and
-        position 0."""
+        """Return the first state, an attentional vector of zeros, and position 0."""
         state = memory.state
         position = torch.zeros(state.size(0), dtype=torch.long, device=state.device)
         return LuongCache(state, torch.zeros_like(state)[:, None], position)
@@ -297,10 +292,9 @@ class LuongDecoder(nn.Module):
         cache: LuongCache,
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
-        """Predict the token after each of T tokens in turn. See
-        `EncoderDecoder.step`."""
-        # after the update; (B, T, D)
-        query, state = self.rnn(self._input(token, cache), cache.state[None])
+        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
+        x = self._input(token, cache)
+        query, state = self.rnn(x, cache.state[None])  # after the update; (B, T, D)
         if self.window is None:
             context, weights = attend(
                 self.score(query, memory.key), memory.value, memory.mask

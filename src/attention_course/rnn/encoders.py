@@ -1,4 +1,4 @@
-"""Recurrent encoders: a source becomes one state per token, and a final one."""
+"""Recurrent encoders: layers that read padded sentences or frames both ways."""
 
 import torch
 from jaxtyping import Float, Int
@@ -32,8 +32,9 @@ def reverse_padded(
 def at_end(
     x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B D"]:
-    """Pick the vector of each sentence's own last token: under padding that is not x[:,
-    -1].
+    """Pick the vector of each sentence's own last token.
+
+    Under padding that is not x[:, -1].
 
     Args:
         x: a padded batch.
@@ -113,15 +114,10 @@ class RNNStack(nn.Module):
             states, _ = forwards(below)
             final = at_end(states, lengths)
             if self.backwards:
-                reversed_states, _ = self.backwards[layer](
-                    reverse_padded(below, lengths)
-                )
-                # (B, S, E)
-                states = torch.cat(
-                    [states, reverse_padded(reversed_states, lengths)], dim=-1
-                )
-                # (B, E)
-                final = torch.cat([final, at_end(reversed_states, lengths)], dim=-1)
+                turned, _ = self.backwards[layer](reverse_padded(below, lengths))
+                back = reverse_padded(turned, lengths)
+                states = torch.cat([states, back], dim=-1)  # (B, S, E)
+                final = torch.cat([final, at_end(turned, lengths)], dim=-1)  # (B, E)
         return Encoded(states, final, mask)
 
 
@@ -166,10 +162,10 @@ class RNNEncoder(nn.Module):
 
 
 class FrameEncoder(nn.Module):
-    """Read a source of measurements, frames of speech, say: a linear map, and an
-    `RNNStack` over it.
+    """Read a source of measurements, such as frames of speech.
 
-    Graves and Schmidhuber (2005): a bidirectional network that hears a frame at a time.
+    A linear map, and an `RNNStack` over it. Graves and Schmidhuber (2005): a
+    bidirectional network that hears a frame at a time.
 
     Args:
         frame_dim: numbers in a frame.

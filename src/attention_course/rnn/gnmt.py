@@ -1,5 +1,7 @@
-"""A stack in the manner of Google's translator: deep, and with one attention for all
-layers of the decoder."""
+"""A stack in the manner of Google's translator: deep, with one attention for it all.
+
+Wu et al. (2016).
+"""
 
 from typing import NamedTuple
 
@@ -15,8 +17,9 @@ from attention_course.seq2seq import Encoded, Memory
 
 
 class GNMTEncoder(nn.Module):
-    r"""A bidirectional layer, then layers that read forwards; from the third on each
-    adds to what it is given.
+    r"""A bidirectional layer, then layers that read forwards.
+
+    From the third on each adds to what it is given:
 
     .. math:: x^1 = [\overrightarrow{h}; \overleftarrow{h}], \quad x^2 = h^2, \quad x^i
         = h^i + x^{i-1} \text{ for } i \ge 3, \quad\text{where } h^i_s =
@@ -158,8 +161,7 @@ class GNMTDecoder(nn.Module):
         cache: tuple[LSTMState, ...],
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], tuple[LSTMState, ...]]:
-        """Predict the token after each of T tokens in turn. See
-        `EncoderDecoder.step`."""
+        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
         x, context, weights, state = self._ask_and_update(
             self.embedding(token), memory, cache[0]
         )
@@ -182,8 +184,7 @@ class GNMTDecoder(nn.Module):
     ]:
         hiddens, contexts, weights = [], [], []
         for token in embedded.split(1, dim=1):
-            # the bottom layer's state of the step before; (B, 1, D)
-            query = state.hidden[:, None]
+            query = state.hidden[:, None]  # of the step before; (B, 1, D)
             context, step_weights = attend(
                 self.score(query, memory.key), memory.value, memory.mask
             )

@@ -1,8 +1,7 @@
-"""Windows: local attention. A window lets each query see only the source positions near
-some centre.
+"""Windows of local attention: local-m and local-p, near a centre in the source.
 
-A Luong decoder has a window or none. Positions count from 0, in the source as in the
-target.
+That is local attention. A Luong decoder has a window or none. Positions count from 0,
+in the source as in the target.
 """
 
 import torch
@@ -15,8 +14,9 @@ from attention_course.seq2seq import Memory
 
 
 class LocalM(nn.Module):
-    r"""Attend around the source position of the step's own number: the target runs
-    along with the source.
+    r"""Attend around the source position of the step's own number.
+
+    The target runs along with the source:
 
     .. math:: p_t = t, \quad a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le w}\, e_{ts}
 
@@ -62,15 +62,16 @@ class LocalM(nn.Module):
                 mask is not of dtype bool.
         """
         check_mask(memory.mask, scores.shape)
-        # (B, T)
-        steps = position[:, None] + torch.arange(scores.size(1), device=position.device)
+        t = torch.arange(scores.size(1), device=position.device)
+        steps = position[:, None] + t  # (B, T)
         near = _distance(steps, scores, memory) <= self.half_width
         return attend(scores, memory.value, memory.mask & near)
 
 
 class LocalP(nn.Module):
-    r"""Attend around a source position that the query predicts, and less the further
-    from it.
+    r"""Attend around a source position that the query predicts.
+
+    The further from it, the less:
 
     .. math::
 
@@ -110,13 +111,15 @@ class LocalP(nn.Module):
         position: Int[Tensor, " B"],
         memory: Memory,
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
-        """Attend around the predicted position. See `LocalM.forward`; here it is
-        `position` that is not looked at."""
+        """Attend around the predicted position.
+
+        See `LocalM.forward`; here it is `position` that is not looked at.
+        """
         check_mask(memory.mask, scores.shape)
         check_width(query, self.hidden_proj.in_features)
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
-        # (B, T)
-        logit = self.position_proj(torch.tanh(self.hidden_proj(query))).squeeze(-1)
+        hidden = torch.tanh(self.hidden_proj(query))
+        logit = self.position_proj(hidden).squeeze(-1)  # (B, T)
         # In half precision there would be one number for several places: above 256,
         # bfloat16 knows even ones only.
         share = torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
@@ -129,8 +132,7 @@ class LocalP(nn.Module):
 
 
 def _distance(centre: Tensor, scores: Tensor, memory: Memory) -> Tensor:
-    """Measure how far each source position is from the centre (B, T) of each query: (B,
-    T, S)."""
+    """Measure how far source positions are from each query's centre: (B, T, S)."""
     if centre.shape != scores.shape[:2] or memory.value.shape[:2] != scores.shape[::2]:
         raise ValueError(
             f"scores of {tuple(scores.shape)} do not fit windows for"

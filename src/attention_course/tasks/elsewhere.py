@@ -1,4 +1,4 @@
-"""Look elsewhere: give the answers of another model, with attention on other words.
+"""Is attention an explanation? A task that wants the same answers by other weights.
 
 If that can be learned, the weights of the other model were not the reason for its
 answers.

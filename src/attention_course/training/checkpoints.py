@@ -1,4 +1,4 @@
-"""Checkpoints: what a run of training needs to be taken up again.
+"""Checkpoints: save a run of training, restore it, and go on from there.
 
 It is in one file, which is either whole or not there.
 """

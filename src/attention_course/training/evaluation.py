@@ -1,4 +1,4 @@
-"""Evaluation: the loss on held-out examples, and what a model says and looks at."""
+"""Evaluation on held-out examples: loss, decoded predictions, alignments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The loop: what a run of training does at every step, and its settings."""
+"""The training loop: its settings, learning rate, clipping, steps and history."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""Own tokens: train a decoder on what it says itself, now and then."""
+"""Scheduled sampling: train a decoder on tokens that it has written itself."""
 
 import torch
 from jaxtyping import Float, Int

@@ -1,4 +1,4 @@
-"""Blocks: what one layer of a Transformer does, and in which order.
+"""Blocks: one layer of a Transformer, of sub-layers, residuals and norms.
 
 In pre-norm blocks a sub-layer reads the normalised sequence, y = x + f(LN(x)); in
 post-norm blocks the sum is normalised, y = LN(x + f(x)). Dropout stands where Vaswani

@@ -1,4 +1,4 @@
-"""A language model: a stack that reads what it writes, and goes on with a prompt."""
+"""A language model: a stack alone, with prompts that are padded and have positions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,8 +27,7 @@ class Prompt(NamedTuple):
 
 
 class TransformerLM(nn.Module):
-    r"""A language model: predict each token from all tokens before it, and from nothing
-    else.
+    r"""A language model: predict each token from all tokens before it.
 
     .. math:: P(y) = \prod_t P(y_t \mid y_{<t})
 

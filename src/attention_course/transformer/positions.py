@@ -1,4 +1,4 @@
-"""Positions: where a token stands is added to what it is."""
+"""Positions and token embeddings: sines, a learned table, and how both are added."""
 
 import math
 
@@ -14,11 +14,12 @@ Past = int | Int[Tensor, " B"]
 
 
 class SinusoidalPositions(nn.Module):
-    r"""Say where a token stands by the hands of D/2 clocks, each slower than the one
-    before. There is no last position.
+    r"""Say where a token stands by the hands of D/2 clocks.
 
-    .. math:: p_{t,2i} = \sin(t / 10000^{2i/D}), \quad p_{t,2i+1} = \cos(t /
-    10000^{2i/D})
+    Each is slower than the one before, and there is no last position:
+
+    .. math:: p_{t,2i} = \sin(t / 10000^{2i/D}), \quad
+        p_{t,2i+1} = \cos(t / 10000^{2i/D})
 
     Vaswani et al. (2017), Section 3.5, where t is pos, D is d_model.
 
@@ -59,9 +60,9 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Say where a token stands by a learned vector per position. The last row of the
-    table is the last position.
+    """Say where a token stands by a learned vector per position.
 
+    The last row of the table is the last position.
     Gehring et al. (2017), Section 3.1; Vaswani et al. (2017), Section 3.5, found them
     as good as sines.
 

@@ -1,4 +1,4 @@
-"""Stacks: embeddings, and block upon block over them. A translator's two halves."""
+"""Stacks: a Transformer's encoder and decoder; the decoder's cache, layer by layer."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -73,8 +73,7 @@ class TransformerMemory(NamedTuple):
 
 
 class TransformerDecoder(nn.Module):
-    r"""Predict each token from all tokens before it and from the source, all positions
-    at once.
+    r"""Predict each token from all tokens before it and from the source, all at once.
 
     Vaswani et al. (2017), Section 3.1. No position depends on what comes after it, so
     keys and values of past tokens never change: they are the cache of `step`, and
@@ -148,13 +147,9 @@ class TransformerDecoder(nn.Module):
             )
             all_weights.append(weights)
             all_seen.append(seen)
-        logits = self.head(self.norm(x))
         # (B, L, H, T, S)
-        return (
-            logits,
-            torch.stack(all_weights, dim=1) if need_weights else None,
-            tuple(all_seen),
-        )
+        weights = torch.stack(all_weights, dim=1) if need_weights else None
+        return self.head(self.norm(x)), weights, tuple(all_seen)
 
 
 def causal_after(past: int, token: Int[Tensor, "B T"]) -> Bool[Tensor, "T all"] | None:

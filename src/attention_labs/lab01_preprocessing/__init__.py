@@ -1,5 +1,4 @@
-"""What lab01_preprocessing asks: from texts to batches, and from logits to a loss and a
-share of right answers."""
+"""What lab01_preprocessing asks: from texts to batches, from logits to a loss."""
 
 from attention_labs.lab01_preprocessing.collate import COLLATE
 from attention_labs.lab01_preprocessing.exact_match import EXACT_MATCH

@@ -33,6 +33,9 @@ from nbjudge import (
     wrong_in,
 )
 
+# Of batches: tokens in each source, and in each target.
+SIZES = (((5, 2, 4), (3, 6, 1)), ((1, 7), (4, 2)))
+
 
 def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batch:
     """Pad examples to a batch, as the course's tasks do."""
@@ -43,8 +46,7 @@ def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batc
 def _use_collate(
     collate: Callable[..., Any], sources: Any, targets: Any, *device: str
 ) -> Any:
-    """Make a batch of letters; if it goes to a device, say which of its tensors have
-    gone."""
+    """Make a batch of letters; say which tensors went to a device, if there is one."""
     examples = [Example(tuple(s), tuple(t), ()) for s, t in zip(sources, targets)]
     batch = collate(letter_task(), examples, *device)
     if batch is None:
@@ -65,15 +67,6 @@ def _examples(
         for letters, sizes in ((SOURCES, sources), (TARGETS, targets))
     )
     return Request((*texts, *device))
-
-
-def _some_examples(g: torch.Generator) -> list[Request]:
-    return [_examples(g, (5, 2, 4), (3, 6, 1)), _examples(g, (1, 7), (4, 2))]
-
-
-def _alike_examples(g: torch.Generator) -> list[Request]:
-    alike = ((4, 4), (6, 6)), ((3,), (2,))
-    return [*_some_examples(g), *(_examples(g, *sizes) for sizes in alike)]
 
 
 def _in_place(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -107,19 +100,22 @@ COLLATE = Question(
         Property(
             "the sources' ids, and how many tokens each has",
             1,
-            _some_examples,
+            lambda g: [_examples(g, *sizes) for sizes in SIZES],
             of_outputs(0, 2, same_whole_numbers),
         ),
         Property(
             "the target with BOS in front, and with EOS behind",
             2,
-            _alike_examples,
+            lambda g: [
+                _examples(g, *sizes)
+                for sizes in (*SIZES, ((4, 4), (6, 6)), ((3,), (2,)))
+            ],
             of_outputs(2, 4, same_whole_numbers),
         ),
         Property(
             "ids go to the device, lengths stay on the CPU",
             1,
-            lambda g: [_examples(g, (5, 2, 4), (3, 6, 1), "meta")],
+            lambda g: [_examples(g, *SIZES[0], "meta")],
             _in_place,
         ),
     ),

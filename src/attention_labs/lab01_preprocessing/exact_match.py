@@ -37,8 +37,7 @@ def _use_exact_match(exact_match: Callable[..., Any], *sides: Any) -> Tensor | N
 def _answers(
     g: torch.Generator, right: int, wrong: Callable[[Words, int], Words], rows: int = 7
 ) -> tuple[list[Words], list[Words]]:
-    """Draw different words per row, and make all but some of the rows wrong, each in
-    its way."""
+    """Draw different words per row, and make all rows wrong but some."""
     drawn = [torch.randperm(len(WORDS), generator=g)[:5].tolist() for _ in range(rows)]
     references = [[WORDS[i] for i in row] for row in drawn]
     changed = torch.randperm(rows, generator=g).tolist()[right:]
@@ -51,10 +50,6 @@ def _answers(
 def _one_wrong(row: Words, number: int) -> Words:
     place = number % 5
     return [*row[:place], row[(place + 1) % 5], *row[place + 1 :]]
-
-
-def _short_or_wrong(row: Words, number: int) -> Words:
-    return row[:-1] if number % 2 else _one_wrong(row, number)
 
 
 def _right_and_wrong(g: torch.Generator) -> list[Request]:
@@ -70,7 +65,9 @@ def _right_and_wrong(g: torch.Generator) -> list[Request]:
 
 
 def _too_long_or_short(g: torch.Generator) -> list[Request]:
-    predictions, references = _answers(g, 2, _short_or_wrong)
+    predictions, references = _answers(
+        g, 2, lambda row, n: row[:-1] if n % 2 else _one_wrong(row, n)
+    )
     run_together = ([["one", "e"], ["ne", "neo"]], [["o", "ne", "e"], ["ne", "neo"]])
     asked = ((predictions, references), (references, predictions), run_together)
     return [Request(sides) for sides in asked]

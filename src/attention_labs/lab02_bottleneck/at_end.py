@@ -1,20 +1,13 @@
 """at_end: the vector at each sentence's own end."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_course import rnn
-from attention_course.masks import padding_mask
-from attention_labs.lab02_bottleneck.sentences import (
-    RAGGED,
-    D,
-    S,
-    last_column,
-    on_the_cpu,
-)
+from attention_course.rnn import at_end
+from attention_labs.lab02_bottleneck.shared import RAGGED, D, S, on_the_cpu
 from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
@@ -22,6 +15,7 @@ from nbjudge import (
     Property,
     Question,
     Request,
+    edit,
     error_like,
     good_manners,
     manners,
@@ -38,44 +32,40 @@ def _use_at_end(at_end: Callable[..., Any], x: Tensor, lengths: Tensor) -> Any:
 def _vectors(
     g: torch.Generator, lengths: Sequence[int], size: int = S, gradients: bool = False
 ) -> Request:
-    return Request(
-        (normal(g, len(lengths), size, D), torch.tensor(lengths)), gradients=gradients
-    )
+    x = normal(g, len(lengths), size, D)
+    return Request((x, torch.tensor(lengths)), gradients=gradients)
 
 
-def _ragged_vectors(g: torch.Generator) -> Iterator[Request]:
-    yield _vectors(g, RAGGED, gradients=True)
-    yield _vectors(g, (2, S, 6, 4, 5), gradients=True)
-
-
-def _other_vectors(g: torch.Generator) -> Iterator[Request]:
-    yield _vectors(g, (4,))
-    yield _vectors(g, (1, 1))
-    yield _vectors(g, (3, 2, 3), size=9)
-
-
-def _vectors_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(_vectors(g, RAGGED))
-
+PICKED = "x.gather(1, last)[:, 0]"
 
 AT_END = Question(
     name="at_end",
-    reference=rnn.at_end,
+    reference=at_end,
     use=_use_at_end,
     properties=(
         Property(
-            "the vector at each sentence's own end", 1, _ragged_vectors, same_gradients
+            "the vector at each sentence's own end",
+            1,
+            lambda g: [
+                _vectors(g, RAGGED, gradients=True),
+                _vectors(g, (2, S, 6, 4, 5), gradients=True),
+            ],
+            same_gradients,
         ),
         Property(
             "one sentence, one token, a batch padded wider",
             1,
-            _other_vectors,
+            lambda g: [
+                _vectors(g, (4,)),
+                _vectors(g, (1, 1)),
+                _vectors(g, (3, 2, 3), size=9),
+            ],
             same_numbers,
         ),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _vectors_manners,
+            lambda g: manners(_vectors(g, RAGGED)),
             good_manners,
         ),
     ),
@@ -84,55 +74,44 @@ AT_END = Question(
             "the last column",
             "In the last column stands padding, for all but the longest sentence.",
             PADDING,
-            last_column,
+            edit(at_end, PICKED, "x[:, -1]"),
         ),
         Mistake(
             "one position too far",
             "Positions count from 0: the last of n tokens stands at n - 1.",
             PADDING,
-            lambda x, lengths: x[torch.arange(len(x)), lengths % x.size(1)],
-            error_like("out of bounds|out of range"),
+            edit(at_end, ") - 1)", ") % x.size(1))"),
+            sign=error_like("out of bounds|out of range"),
         ),
         Mistake(
             "the first vector",
             "At position 0 nothing but the first token has been read.",
             PADDING,
-            lambda x, lengths: x[:, 0],
+            edit(at_end, PICKED, "x[:, 0]"),
         ),
         Mistake(
             "every sentence at every end",
             "x[:, ends] takes all the ends of every sentence: each sentence has one of"
             " its own.",
             PADDING,
-            lambda x, lengths: x[:, lengths - 1],
+            edit(at_end, PICKED, "x[:, lengths - 1]"),
         ),
         Mistake(
             "one number of every vector",
             "gather picks as many numbers as its index has: the index needs all D of"
             " the last axis.",
             PADDING,
-            lambda x, lengths: x.gather(1, (lengths.to(x.device) - 1)[:, None, None])[
-                :, 0
-            ],
+            edit(at_end, ".expand(-1, 1, x.size(-1))", ""),
         ),
         Mistake(
             "the sum or the mean of a sentence",
             "What is wanted is one of the vectors, not a mixture.",
             PADDING,
-            lambda x, lengths: (
-                padding_mask(lengths.to(x.device), x.size(1))
-                .to(x.dtype)[:, 0, :, None]
-                .mul(x)
-                .sum(1)
-            ),
-        ),
-        Mistake(
-            "the sum or the mean of a sentence",
-            "What is wanted is one of the vectors, not a mixture.",
-            PADDING,
-            lambda x, lengths: (
-                (padding_mask(lengths.to(x.device), x.size(1)).to(x.dtype) @ x)[:, 0]
-                / lengths.to(x.device, x.dtype)[:, None]
+            (
+                edit(at_end, "x.gather", "x.cumsum(1).gather"),
+                edit(
+                    at_end, "x.gather", "(x.cumsum(1) / lengths[:, None, None]).gather"
+                ),
             ),
         ),
         *ANYWHERE,

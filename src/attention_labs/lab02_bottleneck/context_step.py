@@ -1,83 +1,51 @@
 """context_step: a decoder that is told of the source at every step."""
 
-import torch
-from torch import Tensor, nn
-
-from attention_course.seq2seq import Memory
-from attention_labs.lab02_bottleneck.final_state_step import FinalState
-from attention_labs.lab02_bottleneck.steps import (
+from attention_course.rnn import FinalStateDecoder
+from attention_labs.lab02_bottleneck.shared import (
     HANDOVER,
-    LAST,
-    mistakes_of,
+    OF_STEPS,
+    OF_STEPS_LAST,
+    STEP,
     step_properties,
     use_step,
 )
-from attention_labs.pieces import with_pieces
-from nbjudge import ANYWHERE, Mistake, Question, error_like
+from nbjudge import ANYWHERE, Mistake, Question, edit, error_like
 
 
-class _Context(FinalState):
-    def __init__(
-        self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int
-    ):
-        super().__init__(vocab_size, embedding_dim, hidden_dim, memory_dim)
-        self.rnn = nn.GRU(embedding_dim + memory_dim, hidden_dim, batch_first=True)
-
-    def read(self, embedded: Tensor, memory: Memory) -> Tensor:
-        return torch.cat(
-            [embedded, memory.value.expand(-1, embedded.size(1), -1)], dim=-1
-        )
+def _told(
+    vocabulary: int, embedding: int, state: int, memory: int
+) -> FinalStateDecoder:
+    return FinalStateDecoder(vocabulary, embedding, state, memory, every_step=True)
 
 
 CONTEXT_STEP = Question(
     name="context_step",
-    reference=_Context,
+    reference=_told,
     use=use_step,
-    properties=step_properties(_Context),
+    properties=step_properties(_told),
     mistakes=(
         Mistake(
             "the source before the token",
             "The order of what is attached decides which weights it meets: the token,"
             " then the source.",
             HANDOVER,
-            with_pieces(
-                _Context,
-                read=lambda embedded, memory: torch.cat(
-                    [memory.value.expand(-1, embedded.size(1), -1), embedded], dim=-1
-                ),
-            ),
+            edit(STEP, "[x, context]", "[context, x]"),
         ),
         Mistake(
             "told at the first step only",
             "The source is attached to every input, not to the first alone.",
             HANDOVER,
-            with_pieces(
-                _Context,
-                read=lambda embedded, memory: torch.cat(
-                    [
-                        embedded,
-                        nn.functional.pad(
-                            memory.value, (0, 0, 0, embedded.size(1) - 1)
-                        ),
-                    ],
-                    dim=-1,
-                ),
+            edit(
+                STEP,
+                "[x, context]",
+                "[x, nn.functional.pad(context[:, :1], (0, 0, 0, x.size(1) - 1))]",
             ),
         ),
         Mistake(
             "zeros, where the source is meant",
             "What is attached is the content of the slot, `memory.value`.",
             HANDOVER,
-            with_pieces(
-                _Context,
-                read=lambda embedded, memory: torch.cat(
-                    [
-                        embedded,
-                        torch.zeros_like(memory.value).expand(-1, embedded.size(1), -1),
-                    ],
-                    dim=-1,
-                ),
-            ),
+            edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),
         ),
         Mistake(
             "one source for many tokens",
@@ -85,13 +53,12 @@ CONTEXT_STEP = Question(
             " the T tokens.",
             HANDOVER,
             sign=lambda request, reply, reference: (
-                request.inputs[0] is not None
-                and request.inputs[0].size(1) > 1
+                request.inputs[0].size(1) > 1
                 and error_like("Sizes of tensors must match")(request, reply, reference)
             ),
         ),
-        *mistakes_of(_Context),
+        *OF_STEPS,
         *ANYWHERE,
-        *LAST,
+        *OF_STEPS_LAST,
     ),
 )

@@ -1,78 +1,59 @@
 """remember: the memory of one slot that a decoder starts from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attention_course.masks import padding_mask
+from attention_course.rnn import FinalStateDecoder
+from attention_course.rnn.decoders import first_state, one_slot
 from attention_course.seq2seq import Encoded, Memory
-from attention_labs.lab02_bottleneck.sentences import (
+from attention_labs.lab02_bottleneck.shared import (
+    DECODERS,
+    HANDOVER,
     NOT_BOOL,
     RAGGED,
+    SIZES,
     E,
     S,
     as_numbers,
     learns_and_behaves,
 )
-from attention_labs.lab02_bottleneck.steps import DECODERS, HANDOVER, SIZES
 from attention_labs.pages import MASK, PADDING
-from attention_labs.pieces import with_pieces
 from nbjudge import (
     ANYWHERE,
     Mistake,
     Property,
     Question,
-    Reply,
     Request,
     close,
-    comparable,
+    edit,
     error_like,
     manners,
     normal,
     of_output,
     of_outputs,
     parameters,
+    right_in,
     same_numbers,
     wrong_in,
 )
 
 
-class OneSlot(nn.Module):
-    """What the lab's decoders share, in pieces that a mistake can replace."""
-
-    def __init__(
-        self, vocab_size: int, embedding_dim: int, hidden_dim: int, memory_dim: int
-    ):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, embedding_dim)
-        self.bridge = nn.Linear(memory_dim, hidden_dim)
-        self.head = nn.Linear(hidden_dim, vocab_size)
-
-    def remember(self, encoded: Encoded) -> Memory:
-        """Make a memory of what an encoder returns."""
-        key, value, mask = self.slot(encoded)
-        return Memory(key, value, mask, self.first(self.bridge, encoded))
-
-    def slot(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
-        """Return key and value (B, 1, E) of the one slot, and its mask (B, 1, 1)."""
-        return encoded.final[:, None], encoded.final[:, None], encoded.mask[..., :1]
-
-    def first(self, bridge: nn.Module, encoded: Encoded) -> Tensor:
-        """Return the state (B, D) that decoding starts from."""
-        return torch.tanh(bridge(encoded.final))
+def _decoder(
+    vocabulary: int, embedding: int, state: int, memory: int
+) -> FinalStateDecoder:
+    """Make the course's decoder without the layer that the lab adds later."""
+    decoder = FinalStateDecoder(vocabulary, embedding, state, memory)
+    del decoder.rnn
+    return decoder
 
 
 def _use_remember(decoder: Any, states: Tensor, final: Tensor, lengths: Tensor) -> Any:
-    memory = decoder.remember(
-        Encoded(states, final, padding_mask(lengths, states.size(1)))
-    )
-    if memory is None:
-        return None
-    if not isinstance(memory, Memory):
-        raise TypeError(f"a {type(memory).__name__} was returned, wanted a Memory")
-    return memory._replace(mask=as_numbers(memory.mask, final))
+    encoded = Encoded(states, final, padding_mask(lengths, states.size(1)))
+    return as_numbers(decoder.remember(encoded), Memory, "a Memory")
 
 
 def _encoded(
@@ -83,45 +64,32 @@ def _encoded(
         normal(g, len(lengths), E),
         torch.tensor(lengths),
     )
-    return Request(inputs, SIZES, parameters(g, lambda: OneSlot(*SIZES)), gradients)
+    return Request(inputs, SIZES, parameters(g, lambda: _decoder(*SIZES)), gradients)
 
 
-def _some_encoded(g: torch.Generator) -> Iterator[Request]:
-    yield _encoded(g)
-    yield _encoded(g, (4,))
-
-
-def _encoded_learns(g: torch.Generator) -> Iterator[Request]:
-    yield _encoded(g, gradients=True)
-    yield from manners(_encoded(g))
-
-
-def _every_slot_kept(request: Request, reply: Reply, reference: Reply) -> bool:
-    return (
-        not reply.error
-        and len(reply.outputs) == 4
-        and reply.outputs[1].shape[1:2] == torch.Size([S])
-    )
-
+SLOT, FIRST = "encoded.final[:, None]", "torch.tanh(bridge(encoded.final))"
 
 REMEMBER = Question(
     name="remember",
-    reference=OneSlot,
+    reference=_decoder,
     use=_use_remember,
     properties=(
         Property(
             "one slot, which holds the final state and may be looked at",
             1,
-            _some_encoded,
+            lambda g: [_encoded(g), _encoded(g, (4,))],
             of_outputs(0, 3, same_numbers),
         ),
         Property(
-            "the decoder's first state", 1, _some_encoded, of_output(3, same_numbers)
+            "the decoder's first state",
+            1,
+            lambda g: [_encoded(g), _encoded(g, (4,))],
+            of_output(3, same_numbers),
         ),
         Property(
             "gradients, dtype kept, works on any device",
             1,
-            _encoded_learns,
+            lambda g: [_encoded(g, gradients=True), *manners(_encoded(g))],
             learns_and_behaves,
         ),
     ),
@@ -130,80 +98,53 @@ REMEMBER = Question(
             "a slot for every token",
             "This memory has room for one vector, the final state: (B, 1, E).",
             DECODERS,
-            with_pieces(
-                OneSlot,
-                slot=lambda encoded: (encoded.states, encoded.states, encoded.mask),
+            edit(one_slot, SLOT, "encoded.states") & edit(one_slot, "[..., :1]", ""),
+            sign=lambda request, reply, reference: (
+                not reply.error
+                and len(reply.outputs) == 4
+                and reply.outputs[1].shape[1:2] == torch.Size([S])
             ),
-            _every_slot_kept,
         ),
         Mistake(
             "the last column is taken for the final state",
             "`encoded.final` is the state at each sentence's own end; in the last"
             " column of the states stands padding.",
             PADDING,
-            with_pieces(
-                OneSlot,
-                slot=lambda encoded: (
-                    encoded.states[:, -1:],
-                    encoded.states[:, -1:],
-                    encoded.mask[..., :1],
-                ),
-                first=lambda bridge, encoded: torch.tanh(bridge(encoded.states[:, -1])),
-            ),
+            edit(one_slot, SLOT, "encoded.states[:, -1:]")
+            & edit(first_state, FIRST, "torch.tanh(bridge(encoded.states[:, -1]))"),
         ),
         Mistake(
             "the slot is forbidden",
             "The mask's last column belongs to padding, for all but the longest source;"
             " its first is always a token.",
             MASK,
-            with_pieces(
-                OneSlot,
-                slot=lambda encoded: (
-                    encoded.final[:, None],
-                    encoded.final[:, None],
-                    encoded.mask[..., -1:],
-                ),
-            ),
-            wrong_in(2),
+            edit(one_slot, "[..., :1]", "[..., -1:]"),
+            sign=wrong_in(2),
         ),
         Mistake(
             "a mask for every token",
             "The mask says which slots may be looked at, and there is one: (B, 1, 1).",
             MASK,
-            with_pieces(
-                OneSlot,
-                slot=lambda encoded: (
-                    encoded.final[:, None],
-                    encoded.final[:, None],
-                    encoded.mask,
-                ),
-            ),
+            edit(one_slot, "[..., :1]", ""),
         ),
         Mistake(
             "the axis of the slots is missing",
             "One slot is an axis of length one: (B, 1, E).",
             DECODERS,
-            with_pieces(
-                OneSlot,
-                slot=lambda encoded: (
-                    encoded.final,
-                    encoded.final,
-                    encoded.mask[..., :1],
-                ),
-            ),
+            edit(one_slot, SLOT, "encoded.final"),
         ),
         Mistake(
             "tanh missing",
             "The first state is the tanh of a linear map of the final state.",
             HANDOVER,
-            with_pieces(OneSlot, first=lambda bridge, encoded: bridge(encoded.final)),
+            edit(first_state, FIRST, "bridge(encoded.final)"),
         ),
         Mistake(
             "the final state goes in as it is",
             "Encoder and decoder need not be equally wide: `bridge` maps E numbers"
             " to D.",
             HANDOVER,
-            with_pieces(OneSlot, first=lambda bridge, encoded: encoded.final),
+            edit(first_state, FIRST, "encoded.final"),
         ),
         Mistake(
             "no Memory is returned",
@@ -218,11 +159,7 @@ REMEMBER = Question(
             "The slot is right. The first state is the tanh of `bridge` of the final"
             " state.",
             HANDOVER,
-            sign=comparable(
-                lambda request, reply, reference: all(
-                    map(close, reply.outputs[:3], reference.outputs[:3])
-                )
-            ),
+            sign=right_in(0, 1, 2),
         ),
         Mistake(
             "something else in the slot",

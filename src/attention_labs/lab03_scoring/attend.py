@@ -1,19 +1,20 @@
 """attend: a share of every value, and which."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_course import attention
-from attention_labs.lab03_scoring.weights import (
+from attention_course.attention import attend, masked_softmax
+from attention_labs.lab03_scoring.shared import (
     DV,
+    WEIGHT_WHERE_FORBIDDEN,
     B,
     H,
     S,
     T,
-    weight_where,
+    with_an_empty_row,
 )
 from attention_labs.pages import SCORING
 from nbjudge import (
@@ -21,10 +22,10 @@ from nbjudge import (
     Mistake,
     Property,
     Question,
-    Reply,
     Request,
     close,
     comparable,
+    edit,
     good_manners,
     manners,
     normal,
@@ -33,6 +34,20 @@ from nbjudge import (
     same_numbers,
     some_allowed,
 )
+
+# What the context is made with.
+KEPT = "(weights if dropout is None else dropout(weights))"
+
+
+class _FixedDropout(nn.Dropout):
+    """A dropout that keeps the same weights each time."""
+
+    def __init__(self, keep: Tensor):
+        super().__init__()
+        self.keep = keep
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input * self.keep
 
 
 def _use_attend(
@@ -47,99 +62,45 @@ def _use_attend(
     return attend(scores, value, mask, dropout=_FixedDropout(keep))
 
 
-class _FixedDropout(nn.Dropout):
-    """A dropout that keeps the same weights each time."""
-
-    def __init__(self, keep: Tensor):
-        super().__init__()
-        self.keep = keep
-
-    def forward(self, input: Tensor) -> Tensor:
-        return input * self.keep
+def _memory(g: torch.Generator, *heads: int) -> tuple[Tensor, Tensor]:
+    return normal(g, B, *heads, T, S), normal(g, B, *heads, S, DV)
 
 
-def _ordinary_attention(g: torch.Generator) -> Iterator[Request]:
-    yield Request((normal(g, B, T, S), normal(g, B, S, DV), None, None))
-    yield Request(
-        (normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None),
-        gradients=True,
-    )
-    yield Request(
-        (
-            normal(g, B, H, T, S),
-            normal(g, B, H, S, DV),
-            some_allowed(g, B, 1, T, S),
-            None,
-        )
-    )
-
-
-def _dropped_attention(g: torch.Generator) -> Iterator[Request]:
-    empty = some_allowed(g, B, T, S)
-    empty[0, 1] = False
-    yield Request((normal(g, B, T, S), normal(g, B, S, DV), empty, None))
+def _dropped(g: torch.Generator) -> list[Request]:
+    empty = with_an_empty_row(g)
+    scores, value = _memory(g)
     keep = 2.0 * (torch.rand(B, T, S, generator=g) < 0.5)
-    yield Request(
-        (normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), keep)
-    )
-
-
-def _attention_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(
-        Request(
-            (normal(g, B, T, S), normal(g, B, S, DV), some_allowed(g, B, 1, S), None)
-        )
-    )
-
-
-def _without_dropout(
-    scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None
-) -> Any:
-    return attention.attend(scores, value, mask)
-
-
-@comparable
-def _weights_dropped(request: Request, reply: Reply, reference: Reply) -> bool:
-    keep = request.inputs[-1]
-    return keep is not None and close(reply.outputs[1], reference.outputs[1] * keep)
-
-
-def _attend_with(
-    finish: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
-    masked: bool = True,
-) -> Callable[..., tuple[Tensor, Tensor]]:
-    def attend(
-        scores: Tensor, value: Tensor, mask: Tensor | None = None, dropout: Any = None
-    ) -> Any:
-        weights = attention.masked_softmax(scores, mask if masked else None)
-        return finish(scores, weights if dropout is None else dropout(weights), value)
-
-    return attend
+    thinned = Request((*_memory(g), some_allowed(g, B, 1, S), keep))
+    return [Request((scores, value, empty, None)), thinned]
 
 
 ATTEND = Question(
     name="attend",
-    reference=attention.attend,
+    reference=attend,
     use=_use_attend,
-    stand_ins={"masked_softmax": attention.masked_softmax},
+    stand_ins={"masked_softmax": masked_softmax},
     properties=(
         Property(
             "context and weights, in this order, and their gradients",
             2,
-            _ordinary_attention,
+            lambda g: (
+                Request((*_memory(g), None, None)),
+                Request((*_memory(g), some_allowed(g, B, 1, S), None), gradients=True),
+                Request((*_memory(g, H), some_allowed(g, B, 1, T, S), None)),
+            ),
             same_gradients,
         ),
         Property(
             "a row that may attend to nothing; dropout thins the context, not the"
             " weights returned",
             1,
-            _dropped_attention,
+            _dropped,
             same_numbers,
         ),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _attention_manners,
+            lambda g: manners(Request((*_memory(g), some_allowed(g, B, 1, S), None))),
             good_manners,
         ),
     ),
@@ -148,57 +109,56 @@ ATTEND = Question(
             "weights first, context second",
             "The order is: context, weights.",
             SCORING + "context",
-            _attend_with(lambda scores, weights, value: (weights, weights @ value)),
+            edit(attend, "return context, weights", "return weights, context"),
         ),
         Mistake(
             "scores, where weights are meant",
             "Only after the softmax do the numbers of a row say which share of each"
             " value to take.",
             SCORING + "context",
-            _attend_with(lambda scores, weights, value: (scores @ value, weights)),
+            edit(attend, KEPT, "scores"),
         ),
         Mistake(
             "scores returned, where weights are meant",
             "What is returned beside the context is what the context was made with: the"
             " weights.",
             SCORING + "context",
-            _attend_with(lambda scores, weights, value: (weights @ value, scores)),
+            edit(attend, "return context, weights", "return context, scores"),
         ),
         Mistake(
             "mask not passed on",
             "The mask has to reach the softmax.",
             SCORING + "mask",
-            _attend_with(
-                lambda scores, weights, value: (weights @ value, weights), masked=False
-            ),
+            edit(attend, "masked_softmax(scores, mask)", "masked_softmax(scores)"),
         ),
         Mistake(
             "hard choice: the value of the highest score",
             "Attention takes a share of every value; a hard choice has no gradient.",
             SCORING + "context",
-            _attend_with(
-                lambda scores, weights, value: (
-                    nn.functional.one_hot(weights.argmax(-1), weights.size(-1)).to(
-                        value.dtype
-                    )
-                    @ value,
-                    weights,
-                )
+            edit(
+                attend,
+                KEPT,
+                "F.one_hot(weights.argmax(-1), weights.size(-1)).to(value.dtype)",
             ),
         ),
         Mistake(
             "weights returned after dropout",
             "Dropout is for the context; who looks at the weights wants them whole.",
             SCORING + "context",
-            _attend_with(lambda scores, weights, value: (weights @ value, weights)),
-            _weights_dropped,
+            edit(attend, "return context, weights", f"return context, {KEPT}"),
+            comparable(
+                lambda request, reply, reference: (
+                    (keep := request.inputs[3]) is not None
+                    and close(reply.outputs[1], keep * reference.outputs[1])
+                )
+            ),
         ),
         Mistake(
             "dropout not applied",
             "Where a dropout is given, the context is made with the weights that it"
             " leaves.",
             SCORING + "context",
-            _without_dropout,
+            edit(attend, KEPT, "weights"),
         ),
         *ANYWHERE,
         Mistake(
@@ -206,7 +166,7 @@ ATTEND = Question(
             "The mask has to reach the softmax, and nothing may be added to the weights"
             " after it.",
             SCORING + "mask",
-            sign=weight_where(torch.logical_not),
+            sign=WEIGHT_WHERE_FORBIDDEN,
         ),
         Mistake(
             "the context is no weighted sum of the values",

@@ -1,16 +1,11 @@
-"""What lab05_self_attention asks: a sequence that asks itself, with many heads, and
-told its order."""
+"""What lab05_self_attention asks: a sequence that asks itself and knows its order."""
 
 from attention_labs.lab05_self_attention.merge_heads import MERGE_HEADS
 from attention_labs.lab05_self_attention.multi_head_attention import (
     MULTI_HEAD_ATTENTION,
 )
-from attention_labs.lab05_self_attention.self_attention import (
-    SELF_ATTENTION,
-)
-from attention_labs.lab05_self_attention.sinusoidal_positions import (
-    POSITIONS,
-)
+from attention_labs.lab05_self_attention.self_attention import SELF_ATTENTION
+from attention_labs.lab05_self_attention.sinusoidal_positions import POSITIONS
 from attention_labs.lab05_self_attention.split_heads import SPLIT_HEADS
 
 QUESTIONS = (POSITIONS, SELF_ATTENTION, SPLIT_HEADS, MERGE_HEADS, MULTI_HEAD_ATTENTION)

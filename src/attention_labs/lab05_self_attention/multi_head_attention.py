@@ -1,15 +1,15 @@
 """multi_head_attention: all heads at once."""
 
-import math
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attention_course import attention
+from attention_course.attention import MultiHeadAttention
 from attention_course.masks import padding_mask
-from attention_labs.lab05_self_attention.hints import (
+from attention_course.scores import ScaledDotScore
+from attention_labs.lab05_self_attention.merge_heads import merge_heads
+from attention_labs.lab05_self_attention.shared import (
     BACK,
     DH,
     HEADS,
@@ -22,10 +22,8 @@ from attention_labs.lab05_self_attention.hints import (
     S,
     T,
 )
-from attention_labs.lab05_self_attention.merge_heads import merge_heads
 from attention_labs.lab05_self_attention.split_heads import split_heads
 from attention_labs.pages import SCORING
-from attention_labs.pieces import with_methods
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -35,6 +33,8 @@ from nbjudge import (
     Reply,
     Request,
     close,
+    each_of,
+    edit,
     good_manners,
     manners,
     normal,
@@ -46,55 +46,7 @@ from nbjudge import (
     some_allowed,
 )
 
-
-class _Heads(nn.Module):
-    """Multi-head attention in pieces that a mistake can replace."""
-
-    def __init__(self, dim: int, num_heads: int):
-        super().__init__()
-        self.num_heads = num_heads
-        self.query_proj = nn.Linear(dim, dim)
-        self.key_proj = nn.Linear(dim, dim)
-        self.value_proj = nn.Linear(dim, dim)
-        self.output_proj = nn.Linear(dim, dim)
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        q, k, v = (self.split(x) for x in self.project(query, key, value))
-        if mask is not None and mask.dim() == 3:
-            mask = mask[:, None]
-        context, weights = attention.attend(self.score(q, k), v, self.allow(mask))
-        return self.finish(self.merge(context)), self.report(weights)
-
-    def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        return self.query_proj(query), self.key_proj(key), self.value_proj(value)
-
-    def split(self, x: Tensor) -> Tensor:
-        return split_heads(x, self.num_heads)
-
-    def score(self, q: Tensor, k: Tensor) -> Tensor:
-        return q @ k.mT / math.sqrt(q.size(-1))
-
-    def allow(self, mask: Tensor | None) -> Tensor | None:
-        return mask
-
-    def merge(self, context: Tensor) -> Tensor:
-        return merge_heads(context)
-
-    def finish(self, merged: Tensor) -> Tensor:
-        return self.output_proj(merged)
-
-    def report(self, weights: Tensor) -> Tensor:
-        return weights
-
-
-def _use_heads(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-) -> Any:
-    return (
-        module(query, key, value) if mask is None else module(query, key, value, mask)
-    )
+ASK = MultiHeadAttention.ask
 
 
 def _looking(
@@ -102,48 +54,28 @@ def _looking(
 ) -> Request:
     dim = heads * DH
     inputs = (normal(g, B, T, dim), normal(g, B, S, dim), normal(g, B, S, dim), mask)
-    return Request(
-        inputs, (dim, heads), parameters(g, lambda: _Heads(dim, heads)), gradients
-    )
+    weights = parameters(g, lambda: MultiHeadAttention(dim, heads))
+    return Request(inputs, (dim, heads), weights, gradients)
 
 
-def _unmasked_heads(g: torch.Generator) -> Iterator[Request]:
-    yield _looking(g, None)
-    yield _looking(g, None, gradients=True)
-    yield _looking(g, None, heads=1)
-
-
-def _masked_heads(g: torch.Generator) -> Iterator[Request]:
-    yield _looking(g, some_allowed(g, B, T, S), gradients=True)
-    yield _looking(g, padding_mask(torch.tensor([S, S - 3]), S))
-    yield _looking(g, some_allowed(g, T, S))
-
-
-def _many_heads(g: torch.Generator) -> Iterator[Request]:
-    request = _looking(g, None, heads=24)
-    yield Request(request.inputs, request.init, request.parameters, traced=True)
-
-
-def _heads_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(_looking(g, some_allowed(g, B, 1, S)))
+def _unmasked_heads(g: torch.Generator) -> list[Request]:
+    plain, differentiated = _looking(g, None), _looking(g, None, gradients=True)
+    return [plain, differentiated, _looking(g, None, heads=1)]
 
 
 def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """A loop over heads calls some operators once per head."""
-    if finding := same_numbers(request, reply, reference):
-        return finding
     calls, few = len(reply.operators), 3 * len(reference.operators)
-    return (
-        Finding(f"{calls} operator calls for many heads", f"at most {few}")
-        if calls > few
-        else None
-    )
+    finding = Finding(f"{calls} operator calls for many heads", f"at most {few}")
+    return finding if calls > few else None
 
 
 MULTI_HEAD_ATTENTION = Question(
     name="multi_head_attention",
-    reference=attention.MultiHeadAttention,
-    use=_use_heads,
+    reference=MultiHeadAttention,
+    use=lambda module, query, key, value, mask: (
+        module(query, key, value) if mask is None else module(query, key, value, mask)
+    ),
     stand_ins={"split_heads": split_heads, "merge_heads": merge_heads},
     properties=(
         Property(
@@ -153,14 +85,23 @@ MULTI_HEAD_ATTENTION = Question(
         Property(
             "masks with and without an axis for sentences",
             1,
-            _masked_heads,
+            lambda g: (
+                _looking(g, some_allowed(g, B, T, S), gradients=True),
+                _looking(g, padding_mask(torch.tensor([S, S - 3]), S)),
+                _looking(g, some_allowed(g, T, S)),
+            ),
             same_gradients,
         ),
-        Property("all heads at once, without a loop", 1, _many_heads, _no_loop),
+        Property(
+            "all heads at once, without a loop",
+            1,
+            lambda g: [replace(_looking(g, None, heads=24), traced=True)],
+            each_of(same_numbers, _no_loop),
+        ),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _heads_manners,
+            lambda g: manners(_looking(g, some_allowed(g, B, 1, S))),
             good_manners,
         ),
     ),
@@ -169,88 +110,77 @@ MULTI_HEAD_ATTENTION = Question(
             "heads split by view, without transpose",
             MIXED,
             HEADS + "split",
-            with_methods(
-                _Heads,
-                split=lambda self, x: x.reshape(
-                    x.size(0), self.num_heads, x.size(1), -1
-                ),
+            edit(
+                MultiHeadAttention._split,
+                "x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)",
+                "x.reshape(x.size(0), self.num_heads, x.size(1), -1)",
             ),
         ),
         Mistake(
             "heads merged by view, without transpose",
             BACK,
             HEADS + "split",
-            with_methods(
-                _Heads,
-                merge=lambda self, context: context.reshape(
-                    context.size(0), context.size(2), -1
-                ),
+            edit(
+                ASK,
+                "context.transpose(1, 2).flatten(2)",
+                "context.reshape(context.size(0), context.size(2), -1)",
             ),
         ),
         Mistake(
             "scaled by the width of the model, not of a head",
             SCALE + " Within a head that is Dh.",
             SCORING + "scale",
-            with_methods(
-                _Heads,
-                score=lambda self, q, k: q @ k.mT / math.sqrt(q.size(-1) * q.size(1)),
+            edit(
+                ScaledDotScore.forward,
+                "sqrt(query.size(-1))",
+                "sqrt(query.size(-1) * query.size(1))",
             ),
         ),
         Mistake(
             "scale missing",
             SCALE + " Within a head that is Dh.",
             SCORING + "scale",
-            with_methods(_Heads, score=lambda self, q, k: q @ k.mT),
+            edit(
+                ScaledDotScore.forward, "(query / math.sqrt(query.size(-1)))", "query"
+            ),
         ),
         Mistake(
             "softmax applied twice",
             TWICE,
             SCORING + "softmax",
-            with_methods(
-                _Heads,
-                score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
-            ),
+            edit(ASK, "self.score(q, k)", "self.score(q, k).softmax(-1)"),
         ),
         Mistake(
             "output map missing",
             "After the heads stand side by side again, `output_proj` mixes what they"
             " found.",
             HEADS + "equation",
-            with_methods(_Heads, finish=lambda self, merged: merged),
+            edit(ASK, "self.output_proj(context", "(context"),
         ),
         Mistake(
             "values taken from the keys",
             "`value_proj` maps the values; only in self-attention are keys and values"
             " the same.",
             SCORING + "context",
-            with_methods(
-                _Heads,
-                project=lambda self, query, key, value: (
-                    self.query_proj(query),
-                    self.key_proj(key),
-                    self.value_proj(key),
-                ),
-            ),
+            edit(MultiHeadAttention.remember, "value_proj(value)", "value_proj(key)"),
         ),
         Mistake(
             "keys and values taken from the query",
             "Keys and values are maps of `key` and `value`; only in self-attention are"
             " all three the same.",
             SCORING + "context",
-            with_methods(
-                _Heads,
-                project=lambda self, query, key, value: (
-                    self.query_proj(query),
-                    self.key_proj(query),
-                    self.value_proj(query),
-                ),
+            edit(MultiHeadAttention.forward, "(key, value)", "(query, query)")
+            & edit(
+                ASK,
+                "check_mask(mask, (query.size(0), query.size(1), k.size(2)))",
+                "pass",
             ),
         ),
         Mistake(
             "the mean over the heads is returned",
             "Each head has weights of its own: (B, H, T, S).",
             HEADS + "equation",
-            with_methods(_Heads, report=lambda self, weights: weights.mean(1)),
+            edit(ASK, "return output, weights", "return output, weights.mean(1)"),
         ),
         WEIGHT,
         *ANYWHERE,

@@ -1,29 +1,21 @@
 """self_attention: a sequence asks itself, with one head."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_course import attention
+from attention_course.attention import attend
 from attention_course.masks import causal_mask, padding_mask
-from attention_labs.lab05_self_attention.hints import (
-    SCALE,
-    TWICE,
-    WEIGHT,
-    B,
-    T,
-)
+from attention_labs.lab05_self_attention.shared import SCALE, TWICE, WEIGHT, B, T
 from attention_labs.pages import SCORING
-from attention_labs.pieces import with_methods
 from nbjudge import (
     ANYWHERE,
     Mistake,
     Property,
     Question,
     Request,
+    edit,
     good_manners,
     manners,
     normal,
@@ -37,7 +29,7 @@ ALONE = 11  # the width where there is one head
 
 
 class _SelfAttention(nn.Module):
-    """One head, in pieces that a mistake can replace."""
+    """One head."""
 
     def __init__(self, dim: int):
         super().__init__()
@@ -46,21 +38,11 @@ class _SelfAttention(nn.Module):
         self.value_proj = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        q, k, v = self.project(x)
-        return attention.attend(self.score(q, k), v, self.allow(mask))
-
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self.query_proj(x), self.key_proj(x), self.value_proj(x)
-
-    def score(self, q: Tensor, k: Tensor) -> Tensor:
-        return q @ k.mT / math.sqrt(q.size(-1))
-
-    def allow(self, mask: Tensor | None) -> Tensor | None:
-        return mask
+        q, k, v = self.query_proj(x), self.key_proj(x), self.value_proj(x)
+        return attend(q @ k.mT / math.sqrt(q.size(-1)), v, mask)
 
 
-def _use_self(module: Any, x: Tensor, mask: Tensor | None) -> Any:
-    return module(x) if mask is None else module(x, mask)
+FORWARD, SCORES = _SelfAttention.forward, "q @ k.mT / math.sqrt(q.size(-1))"
 
 
 def _sequence(
@@ -70,37 +52,31 @@ def _sequence(
     return Request((normal(g, B, T, ALONE), mask), (ALONE,), weights, gradients)
 
 
-def _unmasked_sequences(g: torch.Generator) -> Iterator[Request]:
-    yield _sequence(g, None, gradients=True)
-
-
-def _masked_sequences(g: torch.Generator) -> Iterator[Request]:
+def _masked_sequences(g: torch.Generator) -> list[Request]:
     padding = padding_mask(torch.tensor([T, T - 2]), T)
-    yield _sequence(g, padding, gradients=True)
-    yield _sequence(g, causal_mask(T), gradients=True)
-    yield _sequence(g, padding & causal_mask(T))
-
-
-def _sequence_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(_sequence(g, some_allowed(g, B, 1, T)))
+    return [
+        _sequence(g, padding, gradients=True),
+        _sequence(g, causal_mask(T), gradients=True),
+        _sequence(g, padding & causal_mask(T)),
+    ]
 
 
 SELF_ATTENTION = Question(
     name="self_attention",
     reference=_SelfAttention,
-    use=_use_self,
+    use=lambda module, x, mask: module(x) if mask is None else module(x, mask),
     properties=(
         Property(
             "contexts, weights and all gradients, without a mask",
             2,
-            _unmasked_sequences,
+            lambda g: [_sequence(g, None, gradients=True)],
             same_gradients,
         ),
         Property("padding and causal masks", 1, _masked_sequences, same_gradients),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _sequence_manners,
+            lambda g: manners(_sequence(g, some_allowed(g, B, 1, T))),
             good_manners,
         ),
     ),
@@ -109,60 +85,44 @@ SELF_ATTENTION = Question(
             "scale missing",
             SCALE,
             SCORING + "scale",
-            with_methods(_SelfAttention, score=lambda self, q, k: q @ k.mT),
+            edit(FORWARD, " / math.sqrt(q.size(-1))", ""),
         ),
         Mistake(
             "softmax applied twice",
             TWICE,
             SCORING + "softmax",
-            with_methods(
-                _SelfAttention,
-                score=lambda self, q, k: (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1),
-            ),
+            edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
         ),
         Mistake(
             "scaled by the length of the sequence",
             SCALE,
             SCORING + "scale",
-            with_methods(
-                _SelfAttention,
-                score=lambda self, q, k: q @ k.mT / math.sqrt(q.size(-2)),
-            ),
+            edit(FORWARD, "q.size(-1)", "q.size(-2)"),
         ),
         Mistake(
             "divided by the width, not by its root",
             SCALE,
             SCORING + "scale",
-            with_methods(
-                _SelfAttention, score=lambda self, q, k: q @ k.mT / q.size(-1)
-            ),
+            edit(FORWARD, "math.sqrt(q.size(-1))", "q.size(-1)"),
         ),
         Mistake(
             "values not projected",
             "Queries, keys and values are three maps of the same sequence: values have"
             " a map of their own.",
             SCORING + "context",
-            with_methods(
-                _SelfAttention,
-                project=lambda self, x: (self.query_proj(x), self.key_proj(x), x),
-            ),
+            edit(FORWARD, "self.value_proj(x)", "x"),
         ),
         Mistake(
             "queries and keys not projected",
             "Queries, keys and values are three maps of the same sequence.",
             SCORING + "context",
-            with_methods(
-                _SelfAttention, project=lambda self, x: (x, x, self.value_proj(x))
-            ),
+            edit(FORWARD, "self.query_proj(x), self.key_proj(x)", "x, x"),
         ),
         Mistake(
             "keys ask queries",
             "Row t holds the scores of query t: queries first, keys turned.",
             SCORING + "dot",
-            with_methods(
-                _SelfAttention,
-                score=lambda self, q, k: k @ q.mT / math.sqrt(q.size(-1)),
-            ),
+            edit(FORWARD, "q @ k.mT", "k @ q.mT"),
         ),
         WEIGHT,
         *ANYWHERE,

@@ -1,5 +1,4 @@
-"""What lab06_transformer asks: blocks, a step of training, and a writer that never
-reads a word of its own twice."""
+"""What lab06_transformer asks: blocks, a step of training, and a quick writer."""
 
 from attention_labs.lab06_transformer.cached_step import CACHED_STEP
 from attention_labs.lab06_transformer.causal_mask import CAUSAL_MASK

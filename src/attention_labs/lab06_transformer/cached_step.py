@@ -1,6 +1,6 @@
 """cached_step: what came before is kept, and not computed again."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from attention_course.transformer import (
     TransformerMemory,
 )
 from attention_course.transformer import TransformerDecoder as CourseDecoder
-from attention_labs.lab06_transformer.blocks import (
+from attention_labs.lab06_transformer.shared import (
     BLOCK,
     CACHE,
     DH,
@@ -31,22 +31,25 @@ from attention_labs.lab06_transformer.blocks import (
     tensors_of,
 )
 from attention_labs.pages import MASK
-from attention_labs.pieces import with_methods
 from nbjudge import (
     ANYWHERE,
+    ATTENTION,
     Finding,
     Mistake,
     Property,
     Question,
     Reply,
     Request,
+    Sign,
     close,
     comparable,
+    edit,
     error_like,
     good_manners,
     manners,
     normal,
     of_output,
+    of_outputs,
     parameters,
     same_gradients,
     same_numbers,
@@ -86,27 +89,23 @@ def _use_steps(
     key: Tensor,
     value: Tensor,
     mask: Tensor,
-    pieces: Tensor,
+    pieces: Sequence[int],
 ) -> Any:
-    """Go over the target piece by piece, and count the positions that go through the
-    first block."""
-    memory = TransformerMemory(tuple(KeyValue(k, v) for k, v in zip(key, value)), mask)
+    """Go over the target in pieces, and count what goes through the first block."""
+    memory = TransformerMemory(tuple(map(KeyValue, key, value)), mask)
     counted: list[int] = []
     decoder.blocks[0].register_forward_hook(
         lambda module, inputs, output: counted.append(inputs[0].size(1))
     )
     cache, logits = decoder.start(memory), []
-    for tokens in target.split(list(pieces.shape), dim=1):
+    for tokens in target.split(list(pieces), dim=1):
         out = decoder.step(tokens, memory, cache)
         if not isinstance(out, tuple) or len(out) != 3:
             return flattened(out)
-        logits.append(out[0])
-        cache = out[2]
-    return (
-        torch.cat(logits, dim=1),
-        *tensors_of(cache),
-        logits[0].new_full((1,), sum(counted)),
-    )
+        said, _, cache = out
+        logits.append(said)
+    work = said.new_full((1,), sum(counted))
+    return torch.cat(logits, dim=1), *tensors_of(cache), work
 
 
 def _stepwise(
@@ -115,101 +114,19 @@ def _stepwise(
     tokens, init = sum(pieces), (V, D, H, HIDDEN, layers)
     memory = (normal(g, layers, B, H, S, DH), normal(g, layers, B, H, S, DH))
     weights = parameters(g, lambda: _with_positions(TransformerDecoder, *init))
-    inputs = (
-        torch.randint(V, (B, tokens), generator=g),
-        *memory,
-        some_allowed(g, B, 1, S),
-        torch.zeros(pieces),
-    )
+    target = torch.randint(V, (B, tokens), generator=g)
+    inputs = (target, *memory, some_allowed(g, B, 1, S), list(pieces))
     return Request(inputs, init, weights, gradients)
-
-
-def _at_once(g: torch.Generator) -> Iterator[Request]:
-    yield _stepwise(g, T)
-
-
-def _one_by_one(g: torch.Generator) -> Iterator[Request]:
-    yield _stepwise(g, *(1,) * T)
-
-
-def _in_pieces(g: torch.Generator) -> Iterator[Request]:
-    yield _stepwise(g, 2, 3, gradients=True)
-    yield _stepwise(g, 3, 1, 2, layers=1)
-
-
-def _step_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(_stepwise(g, 2, 3))
-
-
-def _up_to_the_count(judge: Any) -> Any:
-    """Compare all outputs but the last, which says how much work it was."""
-
-    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-        return judge(
-            request,
-            reply._replace(outputs=reply.outputs[:-1]),
-            reference._replace(outputs=reference.outputs[:-1]),
-        )
-
-    return judged
 
 
 def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if reply.error or len(reply.outputs) != len(reference.outputs):
-        return Finding(
-            reply.error or f"{len(reply.outputs)} tensors returned", "no error"
-        )
-    counted, few = float(reply.outputs[-1].sum()), float(reference.outputs[-1])
-    return (
-        Finding(f"{counted:.0f} positions through the first block", f"{few:.0f}")
-        if counted > few
-        else None
-    )
-
-
-class _Stack(TransformerDecoder):
-    """The course's decoder in pieces that a mistake can replace."""
-
-    def step(
-        self,
-        token: Tensor,
-        memory: TransformerMemory,
-        cache: Any,
-        need_weights: bool = False,
-    ) -> Any:
-        past = 0 if cache[0] is None else cache[0].key.size(2)
-        x = self.embedding(token, self.place(past))
-        mask, all_seen = self.allow(past, token), []
-        for block, source, layer_past in zip(
-            self.blocks, memory.layers, self.recall(cache)
-        ):
-            x, _, seen = block(
-                x, source, mask, self.allow_source(memory.mask), layer_past
-            )
-            all_seen.append(seen)
-        return self.head(self.finish(x)), None, self.keep(all_seen)
-
-    def place(self, past: int) -> int:
-        return past
-
-    def allow(self, past: int, token: Tensor) -> Tensor | None:
-        return causal_mask(past + token.size(1), token.device)[past:]
-
-    def allow_source(self, mask: Tensor) -> Tensor | None:
-        return mask
-
-    def recall(self, cache: Any) -> Any:
-        return cache
-
-    def finish(self, x: Tensor) -> Tensor:
-        return self.norm(x)
-
-    def keep(self, seen: list[KeyValue]) -> Any:
-        return tuple(seen)
-
-
-def _is_cut(request: Request, reply: Reply, reference: Reply) -> bool:
-    return request.inputs[-1] is not None and request.inputs[-1].dim() > 1
+        seen = reply.error or f"{len(reply.outputs)} tensors returned"
+        return Finding(seen, "no error")
+    counted, few = (float(x.outputs[-1].sum()) for x in (reply, reference))
+    if counted <= few:
+        return None
+    return Finding(f"{counted:.0f} positions through the first block", f"{few:.0f}")
 
 
 def _other_cache(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -219,65 +136,82 @@ def _other_cache(request: Request, reply: Reply, reference: Reply) -> bool:
     return close(logits, wanted) and not all(map(close, kept, to_keep))
 
 
-_shapes_differ = error_like("broadcast")
-
-
-@comparable
-def _same_logits(request: Request, reply: Reply, reference: Reply) -> bool:
-    return _is_cut(request, reply, reference) and close(
-        reply.outputs[STATES], reference.outputs[STATES]
+def _right_at(tokens: slice) -> Sign:
+    """Look for replies whose logits are right at some of the tokens."""
+    return comparable(
+        lambda request, reply, reference: close(
+            reply.outputs[STATES][:, tokens], reference.outputs[STATES][:, tokens]
+        )
     )
 
 
-@comparable
-def _first_piece_right(request: Request, reply: Reply, reference: Reply) -> bool:
-    first = 0 if request.inputs[-1] is None else request.inputs[-1].size(0)
-    return close(reply.outputs[STATES][:, :first], reference.outputs[STATES][:, :first])
+def _same_logits(request: Request, reply: Reply, reference: Reply) -> bool:
+    cut = len(request.inputs[-1]) > 1
+    return cut and _right_at(slice(None))(request, reply, reference)
 
 
 def _only_later_pieces(request: Request, reply: Reply, reference: Reply) -> bool:
-    fails = _shapes_differ(request, reply, reference) or _first_piece_right(
-        request, reply, reference
-    )
-    return (
-        _is_cut(request, reply, reference)
-        and fails
-        and not _same_logits(request, reply, reference)
-    )
+    first, *later = request.inputs[-1]
+    fails = error_like("broadcast")(request, reply, reference)
+    same = _same_logits(request, reply, reference)
+    right = _right_at(slice(first))(request, reply, reference)
+    return bool(later) and (fails or right) and not same
 
 
-@comparable
-def _first_token_right(request: Request, reply: Reply, reference: Reply) -> bool:
-    return close(reply.outputs[STATES][:, -1], reference.outputs[STATES][:, -1])
-
+STEP = TransformerDecoder.step
+EMBED = "x = self.embedding(token, past)"
+ALL = "mask = causal_mask(past + token.size(1), token.device)"
+FIRST_ROWS = edit(STEP, EMBED, f"{ALL}[: token.size(1)]; {EMBED}")
+# A step that makes a mask for a single token, too, fails otherwise without the past.
+LAST_ROWS = edit(STEP, EMBED, f"{ALL}[past:]; {EMBED}")
+NEW_ALONE = edit(
+    STEP, EMBED, f"mask = causal_mask(token.size(1), token.device); {EMBED}"
+)
+NO_PAST = edit(STEP, "layers, cache)", "layers, (None,) * len(cache))")
 
 CACHED_STEP = Question(
     name="cached_step",
     reference=TransformerDecoder,
     use=_use_steps,
     make=_with_positions,
+    forbidden=(
+        *ATTENTION,
+        "attention_course.transformer.TransformerDecoder",
+        "attention_course.models.transformer_decoder",
+    ),
     stand_ins={"causal_mask": causal_mask, "DecoderBlock": DecoderBlock},
     properties=(
-        Property("all tokens at once", 2, _at_once, of_output(STATES, same_numbers)),
+        Property(
+            "all tokens at once",
+            2,
+            lambda g: [_stepwise(g, T)],
+            of_output(STATES, same_numbers),
+        ),
         Property(
             "one token after the other: the same logits",
             2,
-            _one_by_one,
-            _up_to_the_count(same_numbers),
+            lambda g: [_stepwise(g, *(1,) * T)],
+            of_outputs(0, -1, same_numbers),
         ),
         Property(
             "pieces of several tokens: the same logits",
             1,
-            _in_pieces,
-            _up_to_the_count(same_gradients),
+            lambda g: [
+                _stepwise(g, 2, 3, gradients=True),
+                _stepwise(g, 3, 1, 2, layers=1),
+            ],
+            of_outputs(0, -1, same_gradients),
         ),
         Property(
-            "each position goes through the blocks once", 1, _one_by_one, _each_once
+            "each position goes through the blocks once",
+            1,
+            lambda g: [_stepwise(g, *(1,) * T)],
+            _each_once,
         ),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _step_manners,
+            lambda g: manners(_stepwise(g, 2, 3)),
             good_manners,
         ),
     ),
@@ -286,72 +220,60 @@ CACHED_STEP = Question(
             "every step stands at position 0",
             "So many tokens came before: `embedding(token, past)`.",
             CACHE,
-            with_methods(_Stack, place=lambda self, past: 0),
+            edit(STEP, EMBED, "x = self.embedding(token)"),
         ),
         Mistake(
             "the past is ignored",
             "Each block wants what it returned at the step before: its place in the"
             " cache.",
             CACHE,
-            with_methods(_Stack, recall=lambda self, cache: (None,) * len(self.blocks)),
+            (NO_PAST, NO_PAST & LAST_ROWS),
         ),
         Mistake(
             "one layer's past for all",
             "Each layer has keys and values of its own: go through blocks, sources and"
             " cache together.",
             CACHE,
-            with_methods(
-                _Stack, recall=lambda self, cache: (cache[0],) * len(self.blocks)
-            ),
+            edit(STEP, "layers, cache)", "layers, cache[:1] * len(cache))"),
         ),
         Mistake(
             "the cache is not handed on",
             "What the blocks returned is the next step's cache: one entry per layer.",
             CACHE,
-            with_methods(_Stack, keep=lambda self, seen: (None,) * len(seen)),
+            edit(STEP, "tuple(all_seen)", "(None,) * len(all_seen)"),
         ),
         Mistake(
             "no causal mask",
             "Where several tokens go in at once, each may see itself and what came"
             " before, and no more.",
             MASK,
-            with_methods(_Stack, allow=lambda self, past, token: None),
+            edit(STEP, "source, mask,", "source, None,"),
         ),
         Mistake(
             "the first rows of the mask",
             "The new tokens are the *last* of past + T positions: theirs are the mask's"
             " last T rows.",
             MASK,
-            with_methods(
-                _Stack,
-                allow=lambda self, past, token: causal_mask(
-                    past + token.size(1), token.device
-                )[: token.size(1)],
-            ),
+            FIRST_ROWS,
         ),
         Mistake(
             "a mask for the new positions alone",
             "The new tokens ask all past + T positions: T rows, past + T columns.",
             MASK,
-            with_methods(
-                _Stack,
-                allow=lambda self, past, token: causal_mask(
-                    token.size(1), token.device
-                ),
-            ),
+            NEW_ALONE,
         ),
         Mistake(
             "the source's mask left out",
             "Padding in the source may not be attended to: memory.mask goes into every"
             " block.",
             MASK,
-            with_methods(_Stack, allow_source=lambda self, mask: None),
+            edit(STEP, "memory.mask", "None"),
         ),
         Mistake(
             "the last norm left out",
             "The sum that pre-norm blocks leave is normalised once, before the head.",
             BLOCK,
-            with_methods(_Stack, finish=lambda self, x: x),
+            edit(STEP, "self.norm(x)", "x"),
         ),
         Mistake(
             "something else is in the cache",
@@ -379,7 +301,7 @@ CACHED_STEP = Question(
             "right at the last token alone",
             "The last token may see everything. What may the others see?",
             MASK,
-            sign=_first_token_right,
+            sign=_right_at(slice(-1, None)),
         ),
         Mistake(
             "the stack is put together in another way",

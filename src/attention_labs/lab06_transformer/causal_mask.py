@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_course.masks import causal_mask
-from attention_labs.lab06_transformer.blocks import T
+from attention_labs.lab06_transformer.shared import T
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,

@@ -1,7 +1,5 @@
-"""decoder_block: a sequence asks itself, then the source, then every position thinks
-for itself."""
+"""decoder_block: a sequence asks itself, then the source, then each position thinks."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,7 +7,8 @@ from torch import Tensor
 
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
-from attention_labs.lab06_transformer.blocks import (
+from attention_course.transformer.blocks import look_around
+from attention_labs.lab06_transformer.shared import (
     ALL_DROPPED,
     BLOCK,
     CACHE,
@@ -33,17 +32,17 @@ from attention_labs.lab06_transformer.blocks import (
     with_switches,
 )
 from attention_labs.pages import MASK
-from attention_labs.pieces import with_methods
 from nbjudge import (
     ANYWHERE,
+    ATTENTION,
     Mistake,
     Property,
     Question,
     Reply,
     Request,
-    as_length,
     close,
     comparable,
+    edit,
     good_manners,
     manners,
     normal,
@@ -57,96 +56,6 @@ from nbjudge import (
 SOURCE = "13_transformer.html#transformer-decoder"
 
 
-class _DecoderBlock(DecoderBlock):
-    """The course's block in pieces that a mistake can replace."""
-
-    def forward(
-        self,
-        x: Tensor,
-        source: KeyValue,
-        mask: Tensor | None = None,
-        source_mask: Tensor | None = None,
-        past: KeyValue | None = None,
-        need_weights: bool = False,
-    ) -> Any:
-        x, seen = self.look_back(x, mask, past)
-        x, weights = self.look_up(x, source, source_mask)
-        return self.think(x), weights, seen
-
-    def look_back(
-        self, x: Tensor, mask: Tensor | None, past: KeyValue | None
-    ) -> tuple[Tensor, KeyValue]:
-        query = self.around_self.before(x)
-        seen = self.join(past, self.self_attention.remember(query, query))
-        context, _ = self.self_attention.ask(query, seen, mask, need_weights=False)
-        return self.around_self.after(x, context), seen
-
-    def join(self, past: KeyValue | None, new: KeyValue) -> KeyValue:
-        return new if past is None else past.extend(new)
-
-    def look_up(
-        self, x: Tensor, source: KeyValue, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        context, weights = self.cross_attention.ask(
-            self.around_cross.before(x), source, mask
-        )
-        return self.around_cross.after(x, context), weights
-
-    def think(self, x: Tensor) -> Tensor:
-        return self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        )
-
-
-def _cross_first(
-    self: Any,
-    x: Tensor,
-    source: KeyValue,
-    mask: Any,
-    source_mask: Any,
-    past: Any,
-    _: bool,
-) -> Any:
-    x, weights = self.look_up(x, source, source_mask)
-    x, seen = self.look_back(x, mask, past)
-    return self.think(x), weights, seen
-
-
-def _side_by_side(
-    self: Any,
-    x: Tensor,
-    source: KeyValue,
-    mask: Any,
-    source_mask: Any,
-    past: Any,
-    _: bool,
-) -> Any:
-    y, seen = self.look_back(x, mask, past)
-    context, weights = self.cross_attention.ask(
-        self.around_cross.before(x), source, source_mask
-    )
-    return self.think(self.around_cross.after(y, context)), weights, seen
-
-
-def _masks_exchanged(
-    self: Any,
-    x: Tensor,
-    source: KeyValue,
-    mask: Any,
-    source_mask: Any,
-    past: Any,
-    _: bool,
-) -> Any:
-    return _DecoderBlock.forward(self, x, source, source_mask, mask, past)
-
-
-def _self_with_source_projections(self: Any, x: Tensor, mask: Any, past: Any) -> Any:
-    query = self.around_self.before(x)
-    seen = self.join(past, self.cross_attention.remember(query, query))
-    context, _ = self.cross_attention.ask(query, seen, mask)
-    return self.around_self.after(x, context), seen
-
-
 def _use_decoder(
     block: Any,
     x: Tensor,
@@ -156,16 +65,14 @@ def _use_decoder(
     source_mask: Tensor | None,
     past_key: Tensor | None,
     past_value: Tensor | None,
-    need_weights: Tensor | None,
+    need_weights: bool,
 ) -> Any:
-    past = (
-        None
-        if past_key is None or past_value is None
-        else KeyValue(past_key, past_value)
-    )
-    wanted = need_weights is not None
-    out = block(x, KeyValue(source_key, source_value), mask, source_mask, past, wanted)
-    if isinstance(out, tuple) and len(out) == 3 and not wanted:
+    source = KeyValue(source_key, source_value)
+    past = None
+    if past_key is not None and past_value is not None:
+        past = KeyValue(past_key, past_value)
+    out = block(x, source, mask, source_mask, past, need_weights)
+    if isinstance(out, tuple) and len(out) == 3 and not need_weights:
         out = out[0], out[2]
     return flattened(out)
 
@@ -186,74 +93,67 @@ def _writing(
 ) -> Request:
     weights = parameters(g, lambda: with_switches(DecoderBlock, *init))
     pasts = _heads(g, past) if past else (None, None)
-    look = as_length(1) if need_weights else None
-    inputs = (normal(g, B, tokens, D), *_heads(g, S), mask, source_mask, *pasts, look)
+    states = (normal(g, B, tokens, D), *_heads(g, S))
+    inputs = (*states, mask, source_mask, *pasts, need_weights)
     return Request(inputs, init, weights, gradients)
 
 
-def _free_writing(g: torch.Generator) -> Iterator[Request]:
-    yield _writing(g)
-
-
-def _looked_at(g: torch.Generator) -> Iterator[Request]:
-    yield _writing(g, need_weights=True)
-    yield _writing(g, source_mask=some_allowed(g, B, 1, S), need_weights=True)
-
-
-def _masked_writing(g: torch.Generator) -> Iterator[Request]:
-    padding = padding_mask(torch.tensor([S, S - 3]), S)
-    yield _writing(g, causal_mask(T), padding, gradients=True)
-    yield _writing(g, causal_mask(T), padding, init=POST_NORM, gradients=True)
-    yield _writing(g, causal_mask(T), padding, init=ALL_DROPPED)
-
-
-def _longer_writing(g: torch.Generator) -> Iterator[Request]:
-    yield _writing(g, past=P, tokens=1, source_mask=some_allowed(g, B, 1, S))
-    yield _writing(g, causal_mask(P + T)[P:], past=P, gradients=True)
-
-
-def _writing_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(
-        _writing(g, causal_mask(P + T)[P:], some_allowed(g, B, 1, S), past=P)
-    )
+def _masked_writing(g: torch.Generator) -> list[Request]:
+    masks = causal_mask(T), padding_mask(torch.tensor([S, S - 3]), S)
+    return [
+        _writing(g, *masks, gradients=True),
+        _writing(g, *masks, init=POST_NORM, gradients=True),
+        _writing(g, *masks, init=ALL_DROPPED),
+    ]
 
 
 @comparable
 def _weight_on_padding(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Look for weight where the right weights are exactly zero, if weights were asked
-    for."""
-    looked = request.inputs[-1] is not None
-    return looked and bool(
-        ((reference.outputs[1] == 0) & (reply.outputs[1].abs() > 1e-6)).any()
-    )
+    """Whether there is weight, if it was asked for, where it should be exactly zero."""
+    wrong = (reference.outputs[1] == 0) & (reply.outputs[1].abs() > 1e-6)
+    return request.inputs[-1] and bool(wrong.any())
 
 
 def _has_past(request: Request, reply: Reply, reference: Reply) -> bool:
     return request.inputs[5] is not None
 
 
-def _alone(request: Request, reply: Reply, reference: Reply) -> bool:
-    return not has_mask(request, reply, reference) and not _has_past(
-        request, reply, reference
+FORWARD = DecoderBlock.forward
+LOOK_BACK = """query = self.around_self.before(x)
+    context, seen = look_around(self.self_attention, query, mask, past)
+    x = self.around_self.after(x, context)
+    """
+LOOK_UP = """query = self.around_cross.before(x)
+    context, weights = self.cross_attention.ask(
+        query, source, source_mask, need_weights
     )
-
+    x = self.around_cross.after(x, context)
+    """
 
 DECODER_BLOCK = Question(
     name="decoder_block",
     reference=DecoderBlock,
     use=_use_decoder,
     make=with_switches,
+    forbidden=(
+        *ATTENTION,
+        "attention_course.transformer.DecoderBlock",
+        "attention_course.models.decoder_block",
+    ),
     properties=(
         Property(
             "the states, from the sequence and the source",
             2,
-            _free_writing,
+            lambda g: [_writing(g)],
             of_output(STATES, same_numbers),
         ),
         Property(
             "the weights over the source, when they are asked for",
             1,
-            _looked_at,
+            lambda g: [
+                _writing(g, need_weights=True),
+                _writing(g, None, some_allowed(g, B, 1, S), need_weights=True),
+            ],
             same_numbers,
         ),
         Property(
@@ -265,13 +165,18 @@ DECODER_BLOCK = Question(
         Property(
             "what the past left is seen, and handed on with the new",
             1,
-            _longer_writing,
+            lambda g: [
+                _writing(g, None, some_allowed(g, B, 1, S), past=P, tokens=1),
+                _writing(g, causal_mask(P + T)[P:], past=P, gradients=True),
+            ],
             same_gradients,
         ),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _writing_manners,
+            lambda g: manners(
+                _writing(g, causal_mask(P + T)[P:], some_allowed(g, B, 1, S), past=P)
+            ),
             good_manners,
         ),
     ),
@@ -281,79 +186,59 @@ DECODER_BLOCK = Question(
             "First the sequence asks itself, then the source, then every position"
             " thinks for itself.",
             SOURCE,
-            with_methods(_DecoderBlock, forward=_cross_first),
+            edit(FORWARD, LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
         ),
         Mistake(
             "both attentions read what came in",
             "The source is asked by the states after the self-attention.",
             SOURCE,
-            with_methods(_DecoderBlock, forward=_side_by_side),
+            edit(FORWARD, "x = self.around_self", "y = self.around_self")
+            & edit(FORWARD, "around_cross.after(x", "around_cross.after(y"),
         ),
         Mistake(
             "the masks exchanged",
             "`mask` is for the sequence's own positions, `source_mask` for the"
             " source's.",
             MASK,
-            with_methods(_DecoderBlock, forward=_masks_exchanged),
+            edit(FORWARD, "query, mask, past", "query, source_mask, past")
+            & edit(FORWARD, "source, source_mask, need", "source, mask, need"),
         ),
         Mistake(
             "one attention for both",
             "self_attention and cross_attention have maps of their own.",
             SOURCE,
-            with_methods(_DecoderBlock, look_back=_self_with_source_projections),
+            edit(FORWARD, "around(self.self_attention", "around(self.cross_attention"),
         ),
         Mistake(
             "the source is not asked",
             "Without cross-attention the decoder knows nothing of the source.",
             SOURCE,
-            with_methods(
-                _DecoderBlock,
-                look_up=lambda self, x, source, mask: (
-                    x,
-                    self.cross_attention.ask(x, source, mask)[1],
-                ),
-            ),
+            edit(FORWARD, "x = self.around_cross.after(x, context)", ""),
         ),
         Mistake(
             "no way around the cross-attention",
             WAY_AROUND,
             BLOCK,
-            with_methods(
-                _DecoderBlock,
-                look_up=lambda self, x, source, mask: self.cross_attention.ask(
-                    self.around_cross.before(x), source, mask
-                ),
-            ),
+            edit(FORWARD, "self.around_cross.after(x, context)", "context"),
         ),
         Mistake(
             "the source is asked by what is not normalised",
             NORM_PLACE,
             BLOCK,
-            with_methods(
-                _DecoderBlock,
-                look_up=lambda self, x, source, mask: (
-                    self.around_cross.after(
-                        x, self.cross_attention.ask(x, source, mask)[0]
-                    ),
-                    self.cross_attention.ask(x, source, mask)[1],
-                ),
-            ),
+            edit(FORWARD, "self.around_cross.before(x)", "x"),
         ),
         Mistake(
             "the past is ignored",
             "What the block returned for the positions before x comes back as `past`:"
             " `past.extend(new)` joins them.",
             CACHE,
-            with_methods(_DecoderBlock, join=lambda self, past, new: new),
+            edit(look_around, "now if past is None else past.extend(now)", "now"),
         ),
         Mistake(
             "the new before the past",
             "The past comes first, as its positions do: `past.extend(new)`.",
             CACHE,
-            with_methods(
-                _DecoderBlock,
-                join=lambda self, past, new: new if past is None else new.extend(past),
-            ),
+            edit(look_around, "past.extend(now)", "now.extend(past)"),
         ),
         Mistake(
             "a forbidden position has weight",
@@ -400,7 +285,9 @@ DECODER_BLOCK = Question(
             "Three times: read what `before` returns, and give `after` the states and"
             " what the sub-layer says.",
             BLOCK,
-            sign=comparable(_alone),
+            sign=comparable(
+                lambda *replies: not has_mask(*replies) and not _has_past(*replies)
+            ),
         ),
     ),
 )

@@ -1,14 +1,12 @@
 """encoder_block: a sequence asks itself, then every position thinks for itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
-from attention_labs.lab06_transformer.blocks import (
+from attention_labs.lab06_transformer.shared import (
     ALL_DROPPED,
     BLOCK,
     DROPPED,
@@ -28,14 +26,15 @@ from attention_labs.lab06_transformer.blocks import (
     with_switches,
 )
 from attention_labs.pages import MASK
-from attention_labs.pieces import with_methods
 from nbjudge import (
     ANYWHERE,
+    ATTENTION,
     Mistake,
     Property,
     Question,
     Request,
     comparable,
+    edit,
     good_manners,
     manners,
     normal,
@@ -45,37 +44,6 @@ from nbjudge import (
     same_numbers,
     some_allowed,
 )
-
-
-class _EncoderBlock(EncoderBlock):
-    """The course's block in pieces that a mistake can replace."""
-
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, past: KeyValue | None = None
-    ) -> Any:
-        query = self.read(x)
-        seen = self.self_attention.remember(*self.keep(x, query))
-        context, _ = self.self_attention.ask(
-            query, seen, self.allow(mask), need_weights=False
-        )
-        return self.think(x, self.add(x, query, context)), seen
-
-    def read(self, x: Tensor) -> Tensor:
-        return self.around_self.before(x)
-
-    def keep(self, x: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
-        return query, query
-
-    def allow(self, mask: Tensor | None) -> Tensor | None:
-        return mask
-
-    def add(self, x: Tensor, query: Tensor, context: Tensor) -> Tensor:
-        return self.around_self.after(x, context)
-
-    def think(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.around_feed_forward.after(
-            y, self.feed_forward(self.around_feed_forward.before(y))
-        )
 
 
 def _use_encoder(block: Any, x: Tensor, mask: Tensor | None) -> Any:
@@ -92,25 +60,11 @@ def _reading(
     return Request((normal(g, B, T, D), mask), init, weights, gradients)
 
 
-def _unmasked_blocks(g: torch.Generator) -> Iterator[Request]:
-    yield _reading(g)
-
-
-def _masked_blocks(g: torch.Generator) -> Iterator[Request]:
-    yield _reading(g, some_allowed(g, B, T, T), gradients=True)
-    yield _reading(g, padding_mask(torch.tensor([T, T - 2]), T), gradients=True)
-    yield _reading(g, causal_mask(T))
-
-
-def _post_norm_blocks(g: torch.Generator) -> Iterator[Request]:
-    yield _reading(g, some_allowed(g, B, T, T), POST_NORM, gradients=True)
-    yield _reading(g, None, ALL_DROPPED)
-
-
-def _block_manners(g: torch.Generator) -> Iterator[Request]:
-    yield from manners(_reading(g, some_allowed(g, B, 1, T)))
-
-
+FORWARD = EncoderBlock.forward
+THINK = "self.around_feed_forward.after(x, thought)"
+LOOK = "context, seen = look_around(self.self_attention, query, mask, past)"
+LOOK_AT_X = """seen = self.self_attention.remember(x, x)
+    context, _ = self.self_attention.ask(query, seen, mask)"""
 THINKING = (
     "The feed-forward network is the second sub-layer: it reads the states after the"
     " first, in the same manner."
@@ -121,29 +75,41 @@ ENCODER_BLOCK = Question(
     reference=EncoderBlock,
     use=_use_encoder,
     make=with_switches,
+    forbidden=(
+        *ATTENTION,
+        "attention_course.transformer.EncoderBlock",
+        "attention_course.models.encoder_block",
+    ),
     properties=(
         Property(
             "the states, without a mask",
             2,
-            _unmasked_blocks,
+            lambda g: [_reading(g)],
             of_output(STATES, same_numbers),
         ),
         Property(
             "what is remembered, all gradients, padding and causal masks",
             1,
-            _masked_blocks,
+            lambda g: [
+                _reading(g, some_allowed(g, B, T, T), gradients=True),
+                _reading(g, padding_mask(torch.tensor([T, T - 2]), T), gradients=True),
+                _reading(g, causal_mask(T)),
+            ],
             same_gradients,
         ),
         Property(
             "post-norm blocks; dropout on what a sub-layer adds",
             1,
-            _post_norm_blocks,
+            lambda g: [
+                _reading(g, some_allowed(g, B, T, T), POST_NORM, gradients=True),
+                _reading(g, None, ALL_DROPPED),
+            ],
             same_gradients,
         ),
         Property(
             "inputs unchanged, dtype kept, works on any device",
             1,
-            _block_manners,
+            lambda g: manners(_reading(g, some_allowed(g, B, 1, T))),
             good_manners,
         ),
     ),
@@ -152,104 +118,80 @@ ENCODER_BLOCK = Question(
             "dropout at another place",
             DROPPED,
             BLOCK,
-            with_methods(
-                _EncoderBlock,
-                add=lambda self, x, query, context: self.around_self.after(context, x),
-            ),
+            edit(FORWARD, "after(x, context)", "after(context, x)"),
         ),
         Mistake(
             "no way around the attention",
             WAY_AROUND,
             BLOCK,
-            with_methods(_EncoderBlock, add=lambda self, x, query, context: context),
+            edit(FORWARD, "self.around_self.after(x, context)", "context"),
         ),
         Mistake(
             "the way around begins behind the norm",
             WAY_AROUND + " In a pre-norm block that is x, not the normalised x.",
             BLOCK,
-            with_methods(
-                _EncoderBlock,
-                add=lambda self, x, query, context: self.around_self.after(
-                    query, context
-                ),
-            ),
+            edit(FORWARD, "after(x, context)", "after(query, context)"),
         ),
         Mistake(
             "the attention reads what is not normalised",
             NORM_PLACE,
             BLOCK,
-            with_methods(_EncoderBlock, read=lambda self, x: x),
+            edit(FORWARD, "self.around_self.before(x)", "x"),
         ),
         Mistake(
             "keys and values of what is not normalised",
             "Queries, keys and values are maps of the same sequence: what `before`"
             " returned.",
             BLOCK,
-            with_methods(_EncoderBlock, keep=lambda self, x, query: (x, x)),
+            edit(FORWARD, LOOK, LOOK_AT_X),
         ),
         Mistake(
             "the feed-forward network reads what is not normalised",
             NORM_PLACE,
             BLOCK,
-            with_methods(
-                _EncoderBlock,
-                think=lambda self, x, y: self.around_feed_forward.after(
-                    y, self.feed_forward(y)
-                ),
-            ),
+            edit(FORWARD, "self.around_feed_forward.before(x)", "x"),
         ),
         Mistake(
             "no way around the feed-forward network",
             WAY_AROUND,
             BLOCK,
-            with_methods(
-                _EncoderBlock,
-                think=lambda self, x, y: self.feed_forward(
-                    self.around_feed_forward.before(y)
-                ),
-            ),
+            edit(FORWARD, THINK, "thought"),
         ),
         Mistake(
             "the feed-forward network left out",
             THINKING,
             BLOCK,
-            with_methods(_EncoderBlock, think=lambda self, x, y: y),
+            edit(FORWARD, THINK, "x"),
         ),
         Mistake(
             "both sub-layers read what came in",
             THINKING,
             BLOCK,
-            with_methods(
-                _EncoderBlock,
-                think=lambda self, x, y: self.around_feed_forward.after(
-                    y, self.feed_forward(self.around_feed_forward.before(x))
-                ),
-            ),
+            edit(FORWARD, "x = self.around_self", "y = self.around_self")
+            & edit(FORWARD, "after(x, thought)", "after(y, thought)"),
         ),
         Mistake(
             "one norm for both sub-layers",
             "Each sub-layer has a `Residual` of its own: around_self and"
             " around_feed_forward.",
             BLOCK,
-            with_methods(
-                _EncoderBlock,
-                think=lambda self, x, y: self.around_self.after(
-                    y, self.feed_forward(self.around_self.before(y))
-                ),
-            ),
+            edit(FORWARD, "around_feed_forward.before", "around_self.before")
+            & edit(FORWARD, "around_feed_forward.after", "around_self.after"),
         ),
         Mistake(
             "the mask reaches nothing",
             "Hand it to `ask`.",
             MASK,
-            with_methods(_EncoderBlock, allow=lambda self, mask: None),
+            edit(FORWARD, "query, mask, past", "query, None, past"),
         ),
         Mistake(
             "the mask inside out",
             "In this course True means: may attend, and `ask` takes it as it is.",
             MASK,
-            with_methods(
-                _EncoderBlock, allow=lambda self, mask: None if mask is None else ~mask
+            edit(
+                FORWARD,
+                "query, mask, past",
+                "query, None if mask is None else ~mask, past",
             ),
         ),
         Mistake(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attention_course import decoding
-from attention_labs.lab06_transformer.blocks import CACHE, S, V
+from attention_labs.lab06_transformer.shared import CACHE, S, V
 from nbjudge import (
     ANYWHERE,
     Finding,
@@ -31,8 +31,7 @@ WRITING = "14_decoding.html#decoding-greedy"
 
 
 class _Script:
-    """A model that greedy decoding can be tried on: each token depends on all before
-    it, and the end is known.
+    """A model whose tokens depend on all before them, and whose end is known.
 
     The logits come from the last token, from a state that every token changes, and from
     the source.

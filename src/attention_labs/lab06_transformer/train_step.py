@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attention_course.tasks.core import PAD
 from attention_course.tasks.sequences import Batch
-from attention_labs.lab06_transformer.blocks import S, T, V
+from attention_labs.lab06_transformer.shared import S, T, V
 from attention_labs.pages import FORCING, PADDING
 from nbjudge import (
     ANYWHERE,
@@ -42,8 +42,7 @@ def train_step(
 
 
 class _Little(nn.Module):
-    """A model that a step of training can be tried on: each token predicts the next,
-    and the source helps."""
+    """A little model: each token predicts the next, and the source helps."""
 
     def __init__(self, table: Tensor, reader: Tensor):
         super().__init__()
@@ -65,8 +64,7 @@ def _use_train_step(
     target_out: Tensor,
     clip_norm: float,
 ) -> Any:
-    """Train on one batch after the other; where the parameters arrive says how each
-    step was made."""
+    """Train on batches; where the parameters arrive says how each step was made."""
     model = _Little(table, reader)
     optimizer = torch.optim.SGD(model.parameters(), lr=10.0)
     losses = []

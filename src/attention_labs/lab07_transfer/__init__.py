@@ -1,5 +1,4 @@
-"""What lab07_transfer asks: numbers taken over by name, a head, what is kept as it is,
-and a fair measure of it."""
+"""What lab07_transfer asks: loading by name, a head, freezing, and a fair measure."""
 
 from attention_labs.lab07_transfer.accuracy import ACCURACY
 from attention_labs.lab07_transfer.freeze import FREEZE

@@ -44,8 +44,10 @@ def accuracy(model: nn.Module, batches: Sequence[LabelBatch]) -> float:
 
 
 class _Judged(nn.Module):
-    """A classifier that answers with a table, otherwise in training mode, and remembers
-    whether it was ever called in training mode, and with gradients on."""
+    """A classifier that answers with a table, otherwise in training mode.
+
+    It remembers whether it was ever called in training mode, and with gradients on.
+    """
 
     def __init__(self, table: Tensor):
         super().__init__()

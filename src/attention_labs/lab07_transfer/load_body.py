@@ -60,11 +60,11 @@ OWN = tuple(SHAPES)
 # Names that a file may have: those of the body, and those of what the body has not.
 NAMES = (*OWN, "encoder.layer.2.0.weight", "embeddings.norm.weight", "decoder.bias")
 BERT, OLD = "bert.", "old.reader."  # what the names in a file begin with
+ODD = ({OWN[-1]: (D + 1,)}, {OWN[0]: (V + 2, D)}, {OWN[1]: (D,)})
 
 
 def _use_load(load: Any, prefix: str, names: Sequence[str], *tensors: Tensor) -> Any:
-    """Load a file of these names into a body: the first tensors are the body's own, the
-    others are the file's."""
+    """Load a file of these names: the first tensors are the body's own."""
     body, refused = _pooling_body(), False
     body.load_state_dict(dict(zip(OWN, tensors)))
     kept = list(body.parameters())
@@ -96,18 +96,17 @@ def _places(names: Any, known: Sequence[str]) -> Tensor:
 def _file(
     g: torch.Generator,
     prefix: str,
-    names: Iterable[str],
+    names: Sequence[str],
     odd: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Request:
     """Draw a body, and a file of these names, some of which have odd shapes there."""
     shapes = {**SHAPES, **(odd or {})}
     own = [normal(g, *shape) for shape in SHAPES.values()]
-    written = list(names)
-    written = [written[i] for i in torch.randperm(len(written), generator=g).tolist()]
-    theirs = []
-    for name in written:
-        shape = next((shapes[known] for known in shapes if name.endswith(known)), (D,))
-        theirs.append(normal(g, *shape))
+    written = [names[i] for i in torch.randperm(len(names), generator=g).tolist()]
+    theirs = [
+        normal(g, *next((shapes[x] for x in shapes if name.endswith(x)), (D,)))
+        for name in written
+    ]
     return Request((prefix, written, *own, *theirs))
 
 
@@ -124,11 +123,6 @@ def _some_fit(g: torch.Generator) -> list[Request]:
         _file(g, OLD, [*alike, OWN[3], "copy." + OLD + OWN[4]]),
         _file(g, BERT, NAMES),
     ]
-
-
-def _one_does_not(g: torch.Generator) -> list[Request]:
-    odd = ({OWN[-1]: (D + 1,)}, {OWN[0]: (V + 2, D)}, {OWN[1]: (D,)})
-    return [_file(g, OLD, _with(OLD, NAMES), shapes) for shapes in odd]
 
 
 def _who_asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -209,7 +203,7 @@ LOAD_BODY = Question(
         Property(
             "a tensor of another shape: a ValueError, and nothing is copied",
             1,
-            _one_does_not,
+            lambda g: [_file(g, OLD, _with(OLD, NAMES), odd) for odd in ODD],
             each_of(_refused, _numbers),
         ),
     ),

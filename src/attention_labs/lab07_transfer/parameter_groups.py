@@ -47,8 +47,11 @@ NO_RATE = 1000.0  # what a group gets that has none
 def _use_groups(
     group: Any, rate: float, decay: float, layers: int, frozen: Sequence[int]
 ) -> Any:
-    """Let an optimizer with these groups make a step: every gradient is 1, so each
-    parameter moves by its rate."""
+    """Make a step with these groups: each gradient is 1, each parameter's way its rate.
+
+    Returns:
+        How far each parameter has moved.
+    """
     model = make_classifier(SentenceClassifier, layers)
     parts = [model.body.embeddings, *model.body.encoder.layer, model.head]
     for number in frozen:
@@ -73,8 +76,7 @@ def _to_group(
     rates: tuple[float, float] = (0.5, 0.9),
     decays: tuple[float, float] = (0.3, 0.7),
 ) -> Request:
-    """Draw a rate and a decay between bounds; so many of the lowest parts are
-    frozen."""
+    """Draw a rate and a decay between bounds; freeze so many of the lowest parts."""
     rate, decay = (
         low + (high - low) * float(torch.rand((), generator=g, dtype=torch.float64))
         for low, high in (rates, decays)

@@ -8,8 +8,10 @@ LOADING = "16_transfer.html#transfer-load"
 
 
 class Body(nn.Module):
-    """A stand-in for a pretrained encoder: its parts are called as those of the
-    library's BERT. It reads nothing."""
+    """A stand-in for a pretrained encoder, which reads nothing.
+
+    Its parts are called as those of the library's BERT.
+    """
 
     def __init__(self, layers: int):
         super().__init__()

@@ -6,6 +6,7 @@ all that it still had to do is lost. Here it is started anew, and none is lost.
 
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -74,9 +75,9 @@ def _work(
 
 def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
     """Make the result of a submission that could not be graded at all."""
-    record: dict[str, Any] = {"student": job.student, "lab": lab}
-    record |= {"folder": "", "sha256": "", "status": PERSON, "reason": reason}
-    record |= {"points": None, "possible": None, "questions": [], "flags": []}
+    record: dict[str, Any] = {"student": job.student, "lab": lab, "reason": reason}
+    record.update(folder="", sha256="", status=PERSON, points=None, possible=None)
+    record.update(questions=[], flags=[])
     return {"record": record, "notebook": None, "seconds": 0.0}
 
 
@@ -94,6 +95,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            # the questions may be where only nbgrader_config.py looks
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._say(setup)
 

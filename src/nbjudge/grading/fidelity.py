@@ -52,7 +52,7 @@ def right(question: str, name: str | None = None) -> Callable[[Any], Any]:
         question: its name.
         name: of the answer, if it is not that of the function or class.
     """
-    return lambda thing: _enter(RIGHT[question], thing, name or thing.__name__)
+    return lambda thing: _enter(RIGHT[question], name or thing.__name__, thing)
 
 
 def wrong(question: str, *names: str) -> Callable[[Any], Any]:
@@ -62,19 +62,13 @@ def wrong(question: str, *names: str) -> Callable[[Any], Any]:
         question: its name.
         names: the mistakes of which the feedback should name one.
     """
-    return lambda thing: _enter(WRONG[question], thing, thing.__name__, names)
+    return lambda thing: _enter(WRONG[question], thing.__name__, thing, names)
 
 
 def right_edits(question: str, right: Any = None, **answers: Edit) -> None:
-    """Enter edits of a right answer as right answers.
-
-    Args:
-        question: its name.
-        right: what is edited; without it, the question's reference.
-        answers: name of the answer -> the edit.
-    """
+    """Enter edits of a right answer as right answers. See `wrong_edits`."""
     for name, change in answers.items():
-        _enter(RIGHT[question], _edited(question, change, right), name)
+        _enter(RIGHT[question], name, change, (), right)
 
 
 def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
@@ -87,24 +81,25 @@ def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) ->
             should name one.
     """
     for name, (change, *names) in answers.items():
-        _enter(WRONG[question], _edited(question, change, right), name, names)
-
-
-def _edited(question: str, change: Edit, right: Any) -> Any:
-    """Edit a right answer; its decorator, which enters it once more, does not count."""
-    if right is None:
-        return change
-    entered = RIGHT[question][:]
-    thing = change.apply(right)
-    RIGHT[question][:] = entered
-    return thing
+        _enter(WRONG[question], name, change, names, right)
 
 
 def _enter(
-    entered: list[Answer], made_by: Any, name: str, names: Iterable[str] = ()
+    entered: list[Answer],
+    name: str,
+    made_by: Any,
+    names: Iterable[str] = (),
+    base: Any = None,
 ) -> Any:
-    made = Mistake(name, "", made_by=made_by)
-    entered.append(Answer(name, made.answers, frozenset(names)))
+    def answers(reference: Any) -> list[Any]:
+        # An edit runs its owner's decorators again: what they enter does not count.
+        before = [(x, len(x)) for x in (*RIGHT.values(), *WRONG.values())]
+        made = Mistake(name, "", made_by=made_by).answers(base or reference)
+        for others, length in before:
+            del others[length:]
+        return made
+
+    entered.append(Answer(name, answers, frozenset(names)))
     return made_by
 
 

@@ -222,8 +222,8 @@ class SandboxedAnswer:
         self.calls += 1
         # not the seed of the inputs: this one is known in there
         seed = self.judge.seed(f"inside {name}")
-        data = {"call": self.calls, "seed": seed, "request": vars(request)}
-        kind, answer = self.sandbox.call("ask", data, self.deadline)
+        ask = {"call": self.calls, "seed": seed, "request": vars(request)}
+        kind, answer = self.sandbox.call("ask", ask, self.deadline)
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0
             how = f"by signal {-code}" if code < 0 else f"with code {code}"

@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 
 import torch
-from answers.core import right, wide, wrong_edits
+from answers.core import right, right_edits, wide, wrong_edits
 from answers.lab01_preprocessing.shared import draw
 
 from nbjudge import Request, edit
@@ -31,13 +31,6 @@ def any_answers(g):
 def equal_tuples(predictions, references):
     right = [p == r for p, r in zip(predictions, references)]
     return sum(right) / len(right)
-
-
-@right("exact_match")
-def as_tuples(predictions, references):
-    return sum(tuple(p) == tuple(r) for p, r in zip(predictions, references)) / len(
-        references
-    )
 
 
 @right("exact_match")
@@ -78,12 +71,6 @@ def by_zip_longest_tokens(predictions, references):
 
 
 @right("exact_match")
-def as_text(predictions, references):
-    hits = [" ".join(p) == " ".join(r) for p, r in zip(predictions, references)]
-    return float(sum(hits)) / float(len(hits))
-
-
-@right("exact_match")
 def as_a_tensor(predictions, references):
     return (
         torch.tensor([p == r for p, r in zip(predictions, references)]).float().mean()
@@ -119,6 +106,12 @@ def compared(test):
     return edit(equal_tuples, "p == r", test)
 
 
+right_edits(
+    "exact_match",
+    equal_tuples,
+    as_tuples=compared("tuple(p) == tuple(r)"),
+    as_text=compared("' '.join(p) == ' '.join(r)"),
+)
 wrong_edits(
     "exact_match",
     equal_tuples,

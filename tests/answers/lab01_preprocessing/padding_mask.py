@@ -3,7 +3,7 @@
 import sys
 
 import torch
-from answers.core import right, wide, wrong_edits
+from answers.core import right, right_edits, wide, wrong_edits
 from answers.lab01_preprocessing.shared import draw
 from answers.signs import (
     DEVICE,
@@ -27,22 +27,9 @@ def any_lengths(g):
 
 
 @right("padding_mask")
-def compared(lengths, size):
-    return (torch.arange(size, device=lengths.device) < lengths[:, None])[:, None]
-
-
-@right("padding_mask")
 def unsqueezed(lengths, size):
     positions = torch.arange(size, device=lengths.device)
     return torch.lt(positions.view(1, 1, size), lengths.view(-1, 1, 1))
-
-
-@right("padding_mask")
-def not_padding(lengths, size):
-    return ~(
-        torch.arange(size, device=lengths.device)[None, None]
-        >= lengths.unsqueeze(1).unsqueeze(2)
-    )
 
 
 @right("padding_mask")
@@ -104,6 +91,11 @@ def warned(lengths, size):
 
 
 COMPARED = "positions < lengths[:, None]"
+right_edits(
+    "padding_mask",
+    compared=edit(padding_mask, "[:, None])[:, None]", ".unsqueeze(1))[:, None]"),
+    not_padding=edit(padding_mask, COMPARED, "~(positions >= lengths[:, None])"),
+)
 wrong_edits(
     "padding_mask",
     own_width=(

@@ -4,12 +4,13 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, right, wide, wrong
-from answers.lab02_bottleneck.networks import some_lengths
+from answers.core import draw, right, wide, wrong_edits
+from answers.lab02_bottleneck.shared import some_lengths
 from answers.lab04_alignment.shared import sizes
 from answers.signs import CUT, DTYPE, NOTHING, ONE_AXIS
 
 from attention_course.rnn import reverse_padded
+from nbjudge import edit
 from nbjudge.question import Request
 
 
@@ -100,72 +101,52 @@ def by_difference_of_sums(x, lengths):
     return x.where(positions + 1 == ends, 0).sum(dim=1)
 
 
-@wrong("at_end", "the last column")
-def in_the_last_column(x, lengths):
-    return x[:, x.shape[1] - 1, :]
+PICKED = "x[torch.arange(x.size(0)), lengths - 1]"
 
-
-@wrong("at_end", "one position too far")
-def no_minus_one(x, lengths):
-    return x[torch.arange(x.size(0)), lengths]
-
-
-@wrong("at_end", "one position too far")
-def gathered_too_far(x, lengths):
-    return x.gather(1, lengths.to(x.device)[:, None, None].expand(-1, 1, x.size(-1)))[
-        :, 0
-    ]
-
-
-@wrong("at_end", "every sentence at every end")
-def all_ends(x, lengths):
-    return x.index_select(1, lengths.to(x.device) - 1)
-
-
-@wrong("at_end", ONE_AXIS)
-def axis_left(x, lengths):
-    return x.gather(
-        1, (lengths.to(x.device) - 1)[:, None, None].expand(-1, 1, x.size(-1))
-    )
-
-
-@wrong("at_end", "one number of every vector")
-def one_number(x, lengths):
-    return x.gather(1, (lengths.to(x.device) - 1)[:, None, None])[:, 0]
-
-
-@wrong("at_end", CUT)
-def without_gradient(x, lengths):
-    return x.detach()[torch.arange(x.size(0)), lengths - 1]
-
-
-@wrong("at_end", "the sum or the mean of a sentence")
-def mean_of_tokens(x, lengths):
-    return torch.stack(
-        [row[:length].mean(0) for row, length in zip(x, lengths.tolist())]
-    )
-
-
-@wrong("at_end", "the longest sentence's end for all", "the last column")
-def longest_end(x, lengths):
-    return x[:, int(lengths.max()) - 1]
-
-
-@wrong("at_end", "the first sentence stands for all")
-def first_sentence(x, lengths):
-    return x[0, lengths - 1]
-
-
-@wrong("at_end", NOTHING)
-def not_returned(x, lengths):
-    x[torch.arange(x.size(0)), lengths - 1]
-
-
-@wrong("at_end", "the first vector")
-def at_the_start(x, lengths):
-    return reverse_padded(x, lengths)[torch.arange(len(x)), lengths - 1]
-
-
-@wrong("at_end", DTYPE)
-def in_single_precision(x, lengths):
-    return x.float()[torch.arange(x.size(0)), lengths - 1]
+wrong_edits(
+    "at_end",
+    by_two_indices,
+    in_the_last_column=(
+        edit(by_two_indices, PICKED, "x[:, x.shape[1] - 1, :]"),
+        "the last column",
+    ),
+    no_minus_one=(edit(by_two_indices, " - 1", ""), "one position too far"),
+    all_ends=(
+        edit(by_two_indices, PICKED, "x.index_select(1, lengths.to(x.device) - 1)"),
+        "every sentence at every end",
+    ),
+    without_gradient=(edit(by_two_indices, "x[", "x.detach()["), CUT),
+    longest_end=(
+        edit(by_two_indices, PICKED, "x[:, int(lengths.max()) - 1]"),
+        "the longest sentence's end for all",
+        "the last column",
+    ),
+    first_sentence=(
+        edit(by_two_indices, "torch.arange(x.size(0))", "0"),
+        "the first sentence stands for all",
+    ),
+    not_returned=(edit(by_two_indices, "return x", "x"), NOTHING),
+    at_the_start=(
+        edit(by_two_indices, "x[", "reverse_padded(x, lengths)["),
+        "the first vector",
+    ),
+    in_single_precision=(edit(by_two_indices, "x[", "x.float()["), DTYPE),
+)
+wrong_edits(
+    "at_end",
+    by_gather,
+    gathered_too_far=(edit(by_gather, " - 1)", ")"), "one position too far"),
+    axis_left=(edit(by_gather, ".squeeze(1)", ""), ONE_AXIS),
+    one_number=(
+        edit(by_gather, ".expand(-1, 1, x.size(-1))", ""),
+        "one number of every vector",
+    ),
+)
+wrong_edits(
+    "at_end",
+    one_by_one,
+    mean_of_tokens=(
+        edit(one_by_one, "row[length - 1]", "row[:length].mean(0)"),
+        "the sum or the mean of a sentence",
+    ),
+)

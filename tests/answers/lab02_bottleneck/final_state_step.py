@@ -1,11 +1,18 @@
 """Answers to final_state_step."""
 
 import torch
-from answers.core import right, variations, with_part, wrong
+from answers.core import right, right_edits, variations, wide, wrong_edits
 from answers.lab02_bottleneck.remember import OneSlot
-from answers.lab04_alignment.shared import embed_by_index, embed_by_product, gates
+from answers.lab02_bottleneck.shared import any_step
+from answers.lab04_alignment.shared import (
+    EMBED,
+    by_gates,  # noqa: F401 (edits name these)
+    token_by_token,  # noqa: F401
+)
 from answers.signs import ANOTHER, CUT, DEVICE, DTYPE, FITS, ONE_AXIS, ORDER, TOO_MUCH
 from torch import nn
+
+from nbjudge import edit
 
 
 class FinalState(OneSlot):
@@ -14,8 +21,10 @@ class FinalState(OneSlot):
         self.rnn = nn.GRU(embedding_dim, hidden_dim, batch_first=True)
 
     def step(self, token, memory, cache):
-        states = self.write(self.tell(self.embed(token), memory), cache)
-        return self.say(states), self.weigh(token, states), states[:, -1]
+        inputs = self.tell(self.embed(token), memory)
+        states = self.rnn(inputs, cache[None])[0]
+        weights = states.new_ones(*token.shape, 1)
+        return self.head(states), weights, states[:, -1]
 
     def embed(self, token):
         return self.embedding(token)
@@ -23,74 +32,8 @@ class FinalState(OneSlot):
     def tell(self, embedded, memory):
         return embedded
 
-    def write(self, inputs, cache):
-        return self.rnn(inputs, cache[None])[0]
 
-    def say(self, states):
-        return self.head(states)
-
-    def weigh(self, token, states):
-        return states.new_ones(*token.shape, 1)
-
-
-def write_token_by_token(self, inputs, cache):
-    states, state = [], cache.unsqueeze(0)
-    for x in inputs.split(1, dim=1):
-        output, state = self.rnn(x, state)
-        states.append(output)
-    return torch.cat(states, dim=1)
-
-
-def write_by_gates(self, inputs, cache):
-    states = []
-    for x in inputs.unbind(1):
-        cache = gates(x, cache, *self.rnn.all_weights[0])
-        states.append(cache)
-    return torch.stack(states, dim=1)
-
-
-def write_time_first(self, inputs, cache):
-    states, state = [], cache
-    for t in range(inputs.size(1)):
-        state = self.rnn(inputs[:, t : t + 1], state[None].contiguous())[1].squeeze(0)
-        states.append(state)
-    return torch.stack(states).transpose(0, 1)
-
-
-def say_by_product(self, states):
-    return states @ self.head.weight.T + self.head.bias
-
-
-def say_by_einsum(self, states):
-    return torch.einsum("btd,vd->btv", states, self.head.weight) + self.head.bias
-
-
-def say_token_by_token(self, states):
-    return torch.stack([self.head(state) for state in states.unbind(1)], dim=1)
-
-
-def weigh_by_softmax(self, token, states):
-    return torch.zeros_like(states[..., :1]).softmax(-1)
-
-
-def weigh_ones_like(self, token, states):
-    return torch.ones_like(states[:, :, :1])
-
-
-def weigh_ones(self, token, states):
-    return torch.ones(
-        token.size(0), token.size(1), 1, dtype=states.dtype, device=states.device
-    )
-
-
-WRITING = {
-    "embed": (embed_by_index, embed_by_product),
-    "write": (write_token_by_token, write_by_gates, write_time_first),
-    "say": (say_by_product, say_by_einsum, say_token_by_token),
-    "weigh": (weigh_by_softmax, weigh_ones_like, weigh_ones),
-}
-
-
+@right("final_state_step")
 class LastOfTheGRU(FinalState):
     def step(self, token, memory, cache):
         states, last = self.rnn(self.embedding(token), cache.reshape(1, *cache.shape))
@@ -101,132 +44,99 @@ class LastOfTheGRU(FinalState):
         )
 
 
-variations("final_state_step", FinalState, **WRITING)
-right("final_state_step")(LastOfTheGRU)
+def time_first(rnn, inputs, state):
+    states = []
+    for t in range(inputs.size(1)):
+        state = rnn(inputs[:, t : t + 1], state[None].contiguous())[1].squeeze(0)
+        states.append(state)
+    return torch.stack(states).transpose(0, 1)
 
 
-@wrong("final_state_step", "every step starts from the first state")
-@with_part(FinalState, "step")
-def memory_for_cache(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), memory.state[None])
-    return self.head(states), states.new_ones(*token.shape, 1), last[0]
+wide("final_state_step")(lambda g: any_step(g, FinalState))
 
+STEP = FinalState.step
+READ, ONES = "self.rnn(inputs, cache[None])[0]", "states.new_ones(*token.shape, 1)"
+SAY, LAST = "self.head(states)", "states[:, -1]"
+RETURN = f"return {SAY}, weights, {LAST}"
+ELSE, OTHER_WEIGHTS = "another state is handed on", "other weights"
+LAYERS = "the axis of the layers"
 
-@wrong("final_state_step", "every step starts from nothing")
-@with_part(FinalState, "step")
-def no_state(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token))
-    return self.head(states), states.new_ones(*token.shape, 1), last[0]
+WRITING = {
+    "write_token_by_token": edit(
+        STEP, READ, "token_by_token(self.rnn, inputs, cache.unsqueeze(0))"
+    ),
+    "write_by_gates": edit(STEP, READ, "by_gates(self.rnn, inputs, cache)"),
+    "write_time_first": edit(STEP, READ, "time_first(self.rnn, inputs, cache)"),
+    "say_by_product": edit(STEP, SAY, "states @ self.head.weight.T + self.head.bias"),
+    "say_by_einsum": edit(
+        STEP,
+        SAY,
+        "torch.einsum('btd,vd->btv', states, self.head.weight) + self.head.bias",
+    ),
+    "say_token_by_token": edit(
+        STEP,
+        SAY,
+        "torch.stack([self.head(state) for state in states.unbind(1)], dim=1)",
+    ),
+    "weigh_by_softmax": edit(
+        STEP, ONES, "torch.zeros_like(states[..., :1]).softmax(-1)"
+    ),
+    "weigh_ones_like": edit(STEP, ONES, "torch.ones_like(states[:, :, :1])"),
+    "weigh_ones": edit(
+        STEP,
+        ONES,
+        "torch.ones(*token.shape, 1, dtype=states.dtype, device=states.device)",
+    ),
+}
+FIRST_STATE = edit(STEP, "cache[None]", "memory.state[None]")
+NO_STATE = edit(STEP, ", cache[None]", "")
+KEPT_ON_SELF = edit(
+    STEP,
+    f"states = {READ}",
+    "states, self.state = self.rnn(inputs, getattr(self, 'state', cache[None]))",
+)
+NO_GRADIENT = edit(STEP, LAST, f"{LAST}.detach()")
 
-
-@wrong("final_state_step", "another state is handed on", ONE_AXIS)
-@with_part(FinalState, "step")
-def layers_handed_on(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(states), states.new_ones(*token.shape, 1), last
-
-
-@wrong("final_state_step", "another state is handed on", ONE_AXIS)
-@with_part(FinalState, "step")
-def all_states_handed_on(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(states), states.new_ones(*token.shape, 1), states
-
-
-@wrong("final_state_step", "the axis of the layers")
-@with_part(FinalState, "step")
-def layer_axis_second(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[:, None])
-    return self.head(states), states.new_ones(*token.shape, 1), last[0]
-
-
-@wrong("final_state_step", "the axis of the layers")
-@with_part(FinalState, "step")
-def layer_axis_missing(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache)
-    return self.head(states), states.new_ones(*token.shape, 1), last
-
-
-@wrong("final_state_step", "probabilities, where logits are meant")
-@with_part(FinalState, "step")
-def softmaxed(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return (
-        torch.softmax(self.head(states), dim=-1),
-        states.new_ones(*token.shape, 1),
-        last[0],
-    )
-
-
-@wrong("final_state_step", "the logits of one token only")
-@with_part(FinalState, "step")
-def last_logits_only(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(last[0])[:, None], states.new_ones(*token.shape, 1), last[0]
-
-
-@wrong("final_state_step", ORDER)
-@with_part(FinalState, "step")
-def state_first(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return last[0], self.head(states), states.new_ones(*token.shape, 1)
-
-
-@wrong("final_state_step", TOO_MUCH)
-@with_part(FinalState, "step")
-def no_weights(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(states), last[0]
-
-
-@wrong("final_state_step", "other weights")
-@with_part(FinalState, "step")
-def weights_of_zero(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(states), torch.zeros_like(states[..., :1]), last[0]
-
-
-@wrong("final_state_step", "other weights")
-@with_part(FinalState, "step")
-def weights_for_one_token(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(states), states.new_ones(token.size(0), 1, 1), last[0]
-
-
-@wrong("final_state_step", DEVICE, DTYPE)
-@with_part(FinalState, "step")
-def ones_of_their_own(self, token, memory, cache):
-    states, last = self.rnn(self.embedding(token), cache[None])
-    return self.head(states), torch.ones(*token.shape, 1), last[0]
-
-
-@wrong("final_state_step", CUT)
-@with_part(FinalState, "step")
-def past_detached(self, token, memory, cache):
-    return FinalState.step(self, token, memory, cache.detach())
-
-
-@wrong("final_state_step", FITS)
-@with_part(FinalState, "step")
-def told_nevertheless(self, token, memory, cache):
-    inputs = torch.cat(
-        [self.embedding(token), memory.value.expand(-1, token.size(1), -1)], dim=-1
-    )
-    states, last = self.rnn(inputs, cache[None])
-    return self.head(states), states.new_ones(*token.shape, 1), last[0]
-
-
-@wrong("final_state_step", ANOTHER)
-@with_part(FinalState, "step")
-def state_kept_on_self(self, token, memory, cache):
-    states, self.state = self.rnn(
-        self.embedding(token), getattr(self, "state", cache[None])
-    )
-    return self.head(states), states.new_ones(*token.shape, 1), self.state[0]
-
-
-@wrong("final_state_step", CUT)
-@with_part(FinalState, "step")
-def handed_on_without_gradient(self, token, memory, cache):
-    logits, weights, state = FinalState.step(self, token, memory, cache)
-    return logits, weights, state.detach()
+variations("final_state_step", FinalState, embed=EMBED)
+right_edits("final_state_step", FinalState, **WRITING)
+wrong_edits(
+    "final_state_step",
+    FinalState,
+    memory_for_cache=(FIRST_STATE, "every step starts from the first state"),
+    no_state=(NO_STATE, "every step starts from nothing"),
+    layers_handed_on=(edit(STEP, LAST, "states[None, :, -1]"), ELSE, ONE_AXIS),
+    all_states_handed_on=(edit(STEP, LAST, "states"), ELSE, ONE_AXIS),
+    layer_axis_second=(edit(STEP, "cache[None]", "cache[:, None]"), LAYERS),
+    layer_axis_missing=(edit(STEP, "cache[None]", "cache"), LAYERS),
+    softmaxed=(
+        edit(STEP, SAY, f"torch.softmax({SAY}, dim=-1)"),
+        "probabilities, where logits are meant",
+    ),
+    last_logits_only=(
+        edit(STEP, SAY, "self.head(states[:, -1])[:, None]"),
+        "the logits of one token only",
+    ),
+    state_first=(edit(STEP, RETURN, f"return {LAST}, {SAY}, weights"), ORDER),
+    no_weights=(edit(STEP, RETURN, f"return {SAY}, {LAST}"), TOO_MUCH),
+    weights_of_zero=(
+        edit(STEP, ONES, "torch.zeros_like(states[..., :1])"),
+        OTHER_WEIGHTS,
+    ),
+    weights_for_one_token=(
+        edit(STEP, "(*token.shape, 1)", "(token.size(0), 1, 1)"),
+        OTHER_WEIGHTS,
+    ),
+    ones_of_their_own=(edit(STEP, "states.new_ones", "torch.ones"), DEVICE, DTYPE),
+    past_detached=(edit(STEP, "cache[None]", "cache.detach()[None]"), CUT),
+    told_nevertheless=(
+        edit(
+            FinalState.tell,
+            "return embedded",
+            "return torch.cat("
+            "[embedded, memory.value.expand(-1, embedded.size(1), -1)], dim=-1)",
+        ),
+        FITS,
+    ),
+    state_kept_on_self=(KEPT_ON_SELF, ANOTHER),
+    handed_on_without_gradient=(NO_GRADIENT, CUT),
+)

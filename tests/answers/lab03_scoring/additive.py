@@ -2,19 +2,18 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, with_part, wrong
-from answers.lab03_scoring.shapes import draw, shapes
+from answers.core import right, wide, with_part, wrong_edits
+from answers.lab03_scoring.shared import draw, shapes
 from answers.signs import (
     AXES,
     CUT,
-    EXCHANGED,
     FITS,
     ONE_AXIS,
 )
 from torch import nn
 
 from attention_course.scores import Score
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("additive")
@@ -143,115 +142,55 @@ def unit_by_unit(self, query, projected):
     return total
 
 
-@wrong("additive", FITS)
-@with_part(Additive, "forward")
-def added_without_axes(self, query, projected):
-    return self.energy_proj(torch.tanh(self.query_proj(query) + projected)).squeeze(-1)
-
-
-@wrong("additive", "another nonlinearity in place of tanh")
-@with_part(Additive, "forward")
-def with_sigmoid(self, query, projected):
-    return self.energy_proj(
-        (self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3)).sigmoid()
-    ).squeeze(-1)
-
-
-@wrong("additive", "tanh missing", "every query gets the same scores")
-@with_part(Additive, "forward")
-def linear(self, query, projected):
-    return self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT
-
-
-@wrong("additive", "tanh after v")
-@with_part(Additive, "forward")
-def energy_first(self, query, projected):
-    return torch.tanh(
-        self.energy_proj(self.query_proj(query)) + self.energy_proj(projected).mT
-    )
-
-
-@wrong("additive", "v missing: summed without weights")
-@with_part(Additive, "forward")
-def no_energy(self, query, projected):
-    return torch.tanh(
-        self.query_proj(query)[..., None, :] + projected[..., None, :, :]
-    ).sum(-1)
-
-
-@wrong("additive", FITS)
-@with_part(Additive, "forward")
-def query_not_projected(self, query, projected):
-    return self.energy_proj(
-        torch.tanh(query.unsqueeze(-2) + projected.unsqueeze(-3))
-    ).squeeze(-1)
-
-
-@wrong("additive", FITS, "keys projected twice")
-@with_part(Additive, "forward")
-def projected_again(self, query, projected):
-    x = self.query_proj(query).unsqueeze(-2) + self.key_proj(projected).unsqueeze(-3)
-    return self.energy_proj(x.tanh()).squeeze(-1)
-
-
-@wrong("additive", ONE_AXIS)
-@with_part(Additive, "forward")
-def every_axis_squeezed(self, query, projected):
-    return self.energy_proj(
-        torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
-    ).squeeze()
-
-
-@wrong("additive", ONE_AXIS, "last axis of length one left over")
-@with_part(Additive, "forward")
-def not_squeezed(self, query, projected):
-    return self.energy_proj(
-        torch.tanh(self.query_proj(query)[..., None, :] + projected[..., None, :, :])
-    )
-
-
-@wrong("additive", AXES, FITS)
-@with_part(Additive, "forward")
-def axes_from_the_front(self, query, projected):
-    return self.energy_proj(
-        torch.tanh(self.query_proj(query)[:, :, None] + projected[:, None])
-    ).squeeze(-1)
-
-
-@wrong("additive")
-@with_part(Additive, "forward")
-def multiplied(self, query, projected):
-    return self.energy_proj(
-        torch.tanh(self.query_proj(query)[..., None, :] * projected[..., None, :, :])
-    ).squeeze(-1)
-
-
-@wrong("additive", "every query gets the same scores")
-@with_part(Additive, "forward")
-def keys_alone(self, query, projected):
-    scores = self.energy_proj(torch.tanh(projected)).mT
-    return scores.expand(*scores.shape[:-2], query.size(-2), scores.size(-1))
-
-
-@wrong("additive", "rows and columns exchanged", EXCHANGED)
-@with_part(Additive, "forward")
-def turned(self, query, projected):
-    x = self.query_proj(query).unsqueeze(-3) + projected.unsqueeze(-2)
-    return self.energy_proj(torch.tanh(x)).squeeze(-1)
-
-
-@wrong("additive", CUT)
-@with_part(Additive, "forward")
-def energy_detached(self, query, projected):
-    x = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
-    return (x * self.energy_proj.weight.detach()[0]).sum(-1)
-
-
-@wrong("additive")
-@with_part(Additive, "forward")
-def first_query_kept(self, query, projected):
-    if not hasattr(self, "seen"):
-        self.seen = self.query_proj(query)
-    return self.energy_proj(
-        torch.tanh(self.seen.unsqueeze(-2) + projected.unsqueeze(-3))
-    ).squeeze(-1)
+FORWARD, HIDDEN = Additive.forward, "torch.tanh(q + k)"
+SCORES = "self.energy_proj(torch.tanh(q + k))"
+wrong_edits(
+    "additive",
+    Additive,
+    added_without_axes=(
+        edit(FORWARD, ".unsqueeze(-2)", "") & edit(FORWARD, ".unsqueeze(-3)", ""),
+        FITS,
+    ),
+    linear=(
+        edit(FORWARD, HIDDEN, "q + k"),
+        "tanh missing",
+        "every query gets the same scores",
+    ),
+    energy_first=(
+        edit(FORWARD, SCORES, "torch.tanh(self.energy_proj(q + k))"),
+        "tanh after v",
+    ),
+    query_not_projected=(edit(FORWARD, "self.query_proj(query)", "query"), FITS),
+    every_axis_squeezed=(edit(FORWARD, ".squeeze(-1)", ".squeeze()"), ONE_AXIS),
+    not_squeezed=(
+        edit(FORWARD, ".squeeze(-1)", ""),
+        ONE_AXIS,
+        "last axis of length one left over",
+    ),
+    axes_from_the_front=(
+        edit(FORWARD, "unsqueeze(-2)", "unsqueeze(2)")
+        & edit(FORWARD, "unsqueeze(-3)", "unsqueeze(1)"),
+        AXES,
+        FITS,
+    ),
+    multiplied=(edit(FORWARD, "q + k", "q * k"),),
+    keys_alone=(
+        edit(FORWARD, "q + k", "0 * q + k"),
+        "every query gets the same scores",
+    ),
+    energy_detached=(
+        edit(
+            FORWARD,
+            f"{SCORES}.squeeze(-1)",
+            f"({HIDDEN} * self.energy_proj.weight.detach()[0]).sum(-1)",
+        ),
+        CUT,
+    ),
+    first_query_kept=(
+        edit(
+            FORWARD,
+            "self.query_proj(query)",
+            "vars(self).setdefault('seen', self.query_proj(query))",
+        ),
+    ),
+)

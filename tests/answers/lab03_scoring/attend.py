@@ -1,24 +1,16 @@
 """Answers to attend."""
 
-import math
 import warnings
 
 import torch
-import torch.nn.functional as F
-from answers.core import right, wide, wrong
+from answers.core import right, wide, wrong_edits
 from answers.lab03_scoring.masked_softmax import masked_softmax
-from answers.lab03_scoring.shapes import draw, masks, shapes
-from answers.signs import (
-    CUT,
-    FACTOR,
-    FITS,
-    NAN,
-    NONE,
-    WEIGHT,
-)
+from answers.lab03_scoring.shared import draw, masks, shapes
+from answers.signs import CUT, FACTOR, FITS, NAN, NONE, TOO_MUCH, WEIGHT
 from torch import nn
 
-from nbjudge.question import Request
+from attention_course.attention import attend
+from nbjudge import Request, edit
 
 
 @wide("attend")
@@ -122,131 +114,46 @@ def identity_for_no_dropout(scores, value, mask=None, dropout=None):
     return [torch.matmul(drop(weights).clone(), value), weights]
 
 
-@wrong("attend", "the outputs in another order", "weights first, context second")
-def weights_first(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    kept = weights if dropout is None else dropout(weights)
-    return weights, kept @ value
-
-
-@wrong("attend", "too much or too little is returned")
-def context_alone(scores, value, mask=None, dropout=None):
-    return masked_softmax(scores, mask) @ value
-
-
-@wrong("attend", WEIGHT, "mask not passed on")
-def mask_forgotten(scores, value, mask=None, dropout=None):
-    weights = torch.softmax(scores, dim=-1)
-    return (weights if dropout is None else dropout(weights)) @ value, weights
-
-
-@wrong("attend", NONE)
-def dropout_always(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    return dropout(weights) @ value, weights
-
-
-@wrong("attend", "weights returned after dropout")
-def thinned_weights(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    if dropout is not None:
-        weights = dropout(weights)
-    return torch.matmul(weights, value), weights
-
-
-@wrong("attend", "dropout not applied")
-def dropout_ignored(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    return torch.einsum("...ts,...sv->...tv", weights, value), weights
-
-
-@wrong("attend", FITS)
-def value_turned(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    return weights @ value.mT, weights
-
-
-@wrong("attend", "the context is no weighted sum of the values", FACTOR)
-def averaged(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    return (weights if dropout is None else dropout(weights)) @ value / value.size(
-        -2
-    ), weights
-
-
-@wrong(
+SOFTMAX = "masked_softmax(scores, mask)"
+FILLED = "(scores if mask is None else scores.masked_fill(~mask, {})).softmax(-1)"
+KEPT = "(weights if dropout is None else dropout(weights))"
+NO_SUM = "the context is no weighted sum of the values"
+wrong_edits(
     "attend",
-    "scores, where weights are meant",
-    "the context is no weighted sum of the values",
+    context_alone=(edit(attend, "context, weights", "context"), TOO_MUCH),
+    dropout_always=(edit(attend, KEPT, "dropout(weights)"), NONE),
+    value_turned=(edit(attend, "@ value", "@ value.mT"), FITS),
+    averaged=(edit(attend, "@ value", "@ value / value.size(-2)"), NO_SUM, FACTOR),
+    weights_by_name=(edit(attend, "@ value", "@ value.flip(-2)"), NO_SUM),
+    weights_cut_off=(edit(attend, SOFTMAX, f"{SOFTMAX}.detach()"), CUT),
+    mask_turned_around=(
+        edit(
+            attend, SOFTMAX, "masked_softmax(scores, None if mask is None else ~mask)"
+        ),
+        "mask inverted",
+        WEIGHT,
+    ),
+    dropout_on_the_context=(
+        edit(attend, KEPT, "weights")
+        & edit(
+            attend, "return context", "return F.dropout(context, 0.5 * bool(dropout))"
+        ),
+        NO_SUM,
+        "dropout not applied",
+    ),
+    softmax_twice=(edit(attend, SOFTMAX, f"masked_softmax({SOFTMAX}, mask)"),),
+    scores_dropped=(
+        edit(
+            attend,
+            "else dropout(weights)",
+            "else masked_softmax(dropout(scores), mask)",
+        ),
+        "dropout not applied",
+        NO_SUM,
+    ),
+    softmax_of_its_own=(edit(attend, SOFTMAX, FILLED.format("-torch.inf")), NAN),
+    softmax_of_low_scores=(
+        edit(attend, SOFTMAX, FILLED.format("torch.finfo(scores.dtype).min")),
+        WEIGHT,
+    ),
 )
-def scores_times_values(scores, value, mask=None, dropout=None):
-    return torch.einsum("...ts,...sv->...tv", scores, value), masked_softmax(
-        scores, mask
-    )
-
-
-@wrong(
-    "attend",
-    "the weights returned are not those that made the context",
-    "scores returned, where weights are meant",
-)
-def scores_returned(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    return (dropout(weights) if dropout else weights) @ value, scores
-
-
-@wrong("attend", CUT)
-def weights_cut_off(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask).detach()
-    return (dropout(weights) if dropout else weights) @ value, weights
-
-
-@wrong("attend", "mask inverted", WEIGHT)
-def mask_turned_around(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, None if mask is None else ~mask)
-    return (dropout(weights) if dropout else weights) @ value, weights
-
-
-@wrong("attend", "the context is no weighted sum of the values", "dropout not applied")
-def dropout_on_the_context(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    context = weights @ value
-    return (context if dropout is None else F.dropout(context, 0.5)), weights
-
-
-@wrong("attend")
-def softmax_twice(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(masked_softmax(scores, mask), mask)
-    return (dropout(weights) if dropout else weights) @ value, weights
-
-
-@wrong("attend", "dropout not applied", "the context is no weighted sum of the values")
-def scores_dropped(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    thinned = weights if dropout is None else masked_softmax(dropout(scores), mask)
-    return thinned @ value, weights
-
-
-@wrong("attend", "the context is no weighted sum of the values")
-def weights_by_name(scores, value, mask=None, dropout=None):
-    weights = masked_softmax(scores, mask)
-    kept = dropout(weights) if dropout else weights
-    return kept @ value.flip(-2), weights
-
-
-@wrong("attend", NAN)
-def softmax_of_its_own(scores, value, mask=None, dropout=None):
-    weights = (
-        scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    ).softmax(-1)
-    return (weights if dropout is None else dropout(weights)) @ value, weights
-
-
-@wrong("attend", WEIGHT)
-def softmax_of_low_scores(scores, value, mask=None, dropout=None):
-    weights = (
-        scores
-        if mask is None
-        else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    ).softmax(-1)
-    return (weights if dropout is None else dropout(weights)) @ value, weights

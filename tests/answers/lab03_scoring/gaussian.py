@@ -1,8 +1,8 @@
 """Answers to gaussian."""
 
 import torch
-from answers.core import right, wide, with_part, wrong
-from answers.lab03_scoring.shapes import draw, shapes
+from answers.core import right, right_edits, wide, with_part, wrong_edits
+from answers.lab03_scoring.shared import draw, shapes
 from answers.signs import (
     AXES,
     EXCHANGED,
@@ -11,7 +11,7 @@ from answers.signs import (
 )
 
 from attention_course.scores import Score
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("gaussian")
@@ -30,30 +30,12 @@ class Gaussian(Score):
         super().__init__()
         self.bandwidth = bandwidth
 
-
-@right("gaussian")
-@with_part(Gaussian, "forward")
-def differences(self, query, projected):
-    x = query.unsqueeze(-2) - projected.unsqueeze(-3)
-    return -x.square().sum(-1) / (2 * self.bandwidth**2)
+    def forward(self, query, projected):
+        x = query.unsqueeze(-2) - projected.unsqueeze(-3)
+        return -x.square().sum(-1) / (2 * self.bandwidth**2)
 
 
-@right("gaussian")
-@with_part(Gaussian, "forward")
-def scaled_first(self, query, projected):
-    x = (query / self.bandwidth)[..., None, :] - (projected / self.bandwidth)[
-        ..., None, :, :
-    ]
-    return (x**2).sum(-1).mul(-0.5)
-
-
-@right("gaussian")
-@with_part(Gaussian, "forward")
-def the_norm_squared(self, query, projected):
-    distance = torch.linalg.vector_norm(
-        query.unsqueeze(-2) - projected.unsqueeze(-3), dim=-1
-    )
-    return -0.5 * (distance / self.bandwidth) ** 2
+right("gaussian", "differences")(Gaussian)
 
 
 @right("gaussian")
@@ -101,20 +83,6 @@ def each_direction(self, query, projected):
 
 
 @right("gaussian")
-@with_part(Gaussian, "forward")
-def differences_with_einsum(self, query, projected):
-    x = query.unsqueeze(-2) - projected.unsqueeze(-3)
-    return torch.einsum("...d,...d->...", x, x) / (-2 * self.bandwidth**2)
-
-
-@right("gaussian")
-@with_part(Gaussian, "forward")
-def log_of_the_kernel(self, query, projected):
-    x = (query.unsqueeze(-2) - projected.unsqueeze(-3)) / self.bandwidth
-    return torch.log(torch.exp(-x * x / 2)).sum(-1)
-
-
-@right("gaussian")
 class CostBesideTheKey(Gaussian):
     def project_keys(self, key):
         k = key / self.bandwidth
@@ -129,108 +97,57 @@ class CostBesideTheKey(Gaussian):
         )
 
 
-@wrong("gaussian", "sign turned around", "the further, the more alike")
-@with_part(Gaussian, "forward")
-def no_minus(self, query, projected):
-    return torch.cdist(query, projected).square() / (2 * self.bandwidth**2)
-
-
-@wrong("gaussian", "distance not squared")
-@with_part(Gaussian, "forward")
-def root_left(self, query, projected):
-    return -torch.cdist(query, projected) / (2 * self.bandwidth**2)
-
-
-@wrong("gaussian", FACTOR)
-@with_part(Gaussian, "forward")
-def half_forgotten(self, query, projected):
-    return (
-        -(query.unsqueeze(-2) - projected.unsqueeze(-3)).square().sum(-1)
-        / self.bandwidth**2
-    )
-
-
-@wrong("gaussian", FACTOR)
-@with_part(Gaussian, "forward")
-def times_the_bandwidth(self, query, projected):
-    return (
-        -(query.unsqueeze(-2) - projected.unsqueeze(-3)).square().sum(-1)
-        * self.bandwidth**2
-        / 2
-    )
-
-
-@wrong("gaussian", FACTOR)
-@with_part(Gaussian, "forward")
-def precedence(self, query, projected):
-    return (
-        -(query.unsqueeze(-2) - projected.unsqueeze(-3)).square().sum(-1)
-        / 2
-        * self.bandwidth**2
-    )
-
-
-@wrong("gaussian")
-@with_part(Gaussian, "forward")
-def city_blocks(self, query, projected):
-    return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).abs().sum(-1) / (
-        2 * self.bandwidth**2
-    )
-
-
-@wrong("gaussian")
-@with_part(Gaussian, "forward")
-def square_of_the_sum(self, query, projected):
-    return -(query.unsqueeze(-2) - projected.unsqueeze(-3)).sum(-1).square() / (
-        2 * self.bandwidth**2
-    )
-
-
-@wrong("gaussian", FITS)
-@with_part(Gaussian, "forward")
-def without_axes(self, query, projected):
-    return -((query - projected) ** 2).sum(-1) / (2 * self.bandwidth**2)
-
-
-@wrong("gaussian", "the kernel, where its exponent is meant")
-@with_part(Gaussian, "forward")
-def exponential_taken(self, query, projected):
-    return torch.exp(
-        -((query.unsqueeze(-2) - projected.unsqueeze(-3)) ** 2).sum(-1)
-        / (2 * self.bandwidth**2)
-    )
-
-
-@wrong("gaussian", "weights, where scores are meant")
-@with_part(Gaussian, "forward")
-def normalised(self, query, projected):
-    return (
-        -((query.unsqueeze(-2) - projected.unsqueeze(-3)) ** 2).sum(-1)
-        / (2 * self.bandwidth**2)
-    ).softmax(-1)
-
-
-@wrong("gaussian", "rows and columns exchanged", EXCHANGED)
-@with_part(Gaussian, "forward")
-def keys_down(self, query, projected):
-    return -((query.unsqueeze(-3) - projected.unsqueeze(-2)) ** 2).sum(-1) / (
-        2 * self.bandwidth**2
-    )
-
-
-@wrong("gaussian", "mean over the width, where the sum is meant", FACTOR)
-@with_part(Gaussian, "forward")
-def mean_squared(self, query, projected):
-    return (
-        -((query.unsqueeze(-2) - projected.unsqueeze(-3)) ** 2).mean(-1)
-        / 2
-        / self.bandwidth**2
-    )
-
-
-@wrong("gaussian", AXES, FITS)
-@with_part(Gaussian, "forward")
-def in_three_axes(self, query, projected):
-    return -((query[:, :, None] - projected[:, None]) ** 2).sum(-1) / (
-        2 * self.bandwidth**2
-    )
+FORWARD, X = Gaussian.forward, "query.unsqueeze(-2) - projected.unsqueeze(-3)"
+SCORES, SUM = "-x.square().sum(-1) / (2 * self.bandwidth**2)", "x.square().sum(-1)"
+right_edits(
+    "gaussian",
+    Gaussian,
+    scaled_first=edit(FORWARD, X, f"({X}) / self.bandwidth")
+    & edit(FORWARD, SCORES, "(x**2).sum(-1).mul(-0.5)"),
+    the_norm_squared=edit(
+        FORWARD, SCORES, "-0.5 * (x.norm(dim=-1) / self.bandwidth) ** 2"
+    ),
+    differences_with_einsum=edit(FORWARD, SUM, "torch.einsum('...d,...d->...', x, x)"),
+    log_of_the_kernel=edit(FORWARD, X, f"({X}) / self.bandwidth")
+    & edit(FORWARD, SCORES, "torch.log(torch.exp(-x * x / 2)).sum(-1)"),
+)
+wrong_edits(
+    "gaussian",
+    Gaussian,
+    no_minus=(
+        edit(FORWARD, "-x", "x"),
+        "sign turned around",
+        "the further, the more alike",
+    ),
+    half_forgotten=(edit(FORWARD, "2 * self", "self"), FACTOR),
+    times_the_bandwidth=(
+        edit(FORWARD, "/ (2 * self.bandwidth**2)", "* self.bandwidth**2 / 2"),
+        FACTOR,
+    ),
+    precedence=(
+        edit(FORWARD, "/ (2 * self.bandwidth**2)", "/ 2 * self.bandwidth**2"),
+        FACTOR,
+    ),
+    city_blocks=(edit(FORWARD, "square()", "abs()"),),
+    square_of_the_sum=(edit(FORWARD, "square().sum(-1)", "sum(-1).square()"),),
+    without_axes=(edit(FORWARD, X, "query - projected"), FITS),
+    normalised=(
+        edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
+        "weights, where scores are meant",
+    ),
+    keys_down=(
+        edit(FORWARD, X, "query.unsqueeze(-3) - projected.unsqueeze(-2)"),
+        "rows and columns exchanged",
+        EXCHANGED,
+    ),
+    mean_squared=(
+        edit(FORWARD, "sum(-1)", "mean(-1)"),
+        "mean over the width, where the sum is meant",
+        FACTOR,
+    ),
+    in_three_axes=(
+        edit(FORWARD, X, "query[:, :, None] - projected[:, None]"),
+        AXES,
+        FITS,
+    ),
+)

@@ -2,19 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong
-from answers.lab03_scoring.products import PRODUCTS
-from answers.lab03_scoring.shapes import draw, shapes
-from answers.signs import (
-    CUT,
-    EXCHANGED,
-    FITS,
-    NONE,
-)
+from answers.core import right, wide, wrong_edits
+from answers.lab03_scoring.shared import PRODUCTS, draw, shapes
+from answers.signs import ANOTHER, CUT, EXCHANGED, FITS, NO_NAME, NONE, NOTHING
 from torch import nn
 
 from attention_course.scores import Score
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("general")
@@ -68,78 +62,33 @@ class QueryMapped(General):
         return query @ self.key_proj.weight @ projected.mT
 
 
-@wrong("general", FITS, "keys not projected")
-class NotProjected(General):
-    def project_keys(self, key):
-        return key
-
-
-@wrong("general", FITS, "keys projected twice")
-class ProjectedAgain(General):
-    def forward(self, query, projected):
-        return torch.matmul(query, self.key_proj(projected).transpose(-1, -2))
-
-
-@wrong("general", FITS)
-class WeightTurned(General):
-    def project_keys(self, key):
-        return key @ self.key_proj.weight
-
-
-@wrong("general", FITS)
-class QueryThroughTheMap(General):
-    def project_keys(self, key):
-        return key
-
-    def forward(self, query, projected):
-        return self.key_proj(query) @ projected.mT
-
-
-@wrong("general", "scaled, where the plain product is meant")
-class GeneralScaled(General):
-    def forward(self, query, projected):
-        return query @ projected.mT * query.size(-1) ** -0.5
-
-
-@wrong("general", CUT)
-class MapNotTrained(General):
-    def project_keys(self, key):
-        return key @ self.key_proj.weight.data.T
-
-
-@wrong("general", "another answer to the same question")
-class MapMadeAnew(General):
-    def project_keys(self, key):
-        return nn.Linear(key.size(-1), self.key_proj.out_features, bias=False).to(key)(
-            key
-        )
-
-
-@wrong("general", "rows and columns exchanged", EXCHANGED)
-class GeneralTurned(General):
-    def forward(self, query, projected):
-        return projected @ query.mT
-
-
-@wrong("general", "nothing returned", FITS, NONE)
-class ProjectedIntoNothing(General):
-    def project_keys(self, key):
-        self.key_proj(key)
-
-
-@wrong("general")
-class WithTanh(General):
-    def project_keys(self, key):
-        return torch.tanh(self.key_proj(key))
-
-
-@wrong("general", "a name that does not exist")
-class Misspelt(General):
-    def project_keys(self, key):
-        return self.key_projection(key)
-
-
-@wrong("general", "weights, where scores are meant")
-class GeneralSoftmaxed(General):
-    def forward(self, query, projected):
-        return (query @ projected.mT).softmax(-1)
+PROJECT, FORWARD = General.project_keys, General.forward
+SCORES, KEYS = "query @ projected.mT", "self.key_proj(key)"
+wrong_edits(
+    "general",
+    General,
+    NotProjected=(edit(PROJECT, KEYS, "key"), FITS, "keys not projected"),
+    WeightTurned=(edit(PROJECT, KEYS, "key @ self.key_proj.weight"), FITS),
+    QueryThroughTheMap=(
+        edit(PROJECT, KEYS, "key")
+        & edit(FORWARD, SCORES, "self.key_proj(query) @ projected.mT"),
+        FITS,
+    ),
+    MapNotTrained=(edit(PROJECT, KEYS, "key @ self.key_proj.weight.data.T"), CUT),
+    MapMadeAnew=(
+        edit(PROJECT, "self.key_proj(", "nn.Linear(key.size(-1), 7, False).to(key)("),
+        ANOTHER,
+    ),
+    GeneralTurned=(
+        edit(FORWARD, SCORES, "projected @ query.mT"),
+        "rows and columns exchanged",
+        EXCHANGED,
+    ),
+    ProjectedIntoNothing=(edit(PROJECT, "return ", ""), NOTHING, FITS, NONE),
+    WithTanh=(edit(PROJECT, KEYS, f"torch.tanh({KEYS})"),),
+    Misspelt=(edit(PROJECT, "key_proj", "key_projection"), NO_NAME),
+    GeneralSoftmaxed=(
+        edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
+        "weights, where scores are meant",
+    ),
+)

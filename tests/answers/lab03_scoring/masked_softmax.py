@@ -6,8 +6,8 @@ import warnings
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong
-from answers.lab03_scoring.shapes import draw, masks, shapes
+from answers.core import right, wide, wrong_edits
+from answers.lab03_scoring.shared import draw, masks, shapes
 from answers.signs import (
     AXES,
     CUT,
@@ -21,7 +21,8 @@ from answers.signs import (
     WEIGHT,
 )
 
-from nbjudge.question import Request
+from attention_course import attention
+from nbjudge import Request, edit
 
 
 @wide("masked_softmax")
@@ -43,23 +44,72 @@ def masked_softmax(scores, mask=None):
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-@right("masked_softmax")
-def stable_by_hand(scores, mask=None):
-    if mask is None:
-        mask = torch.ones((), dtype=torch.bool, device=scores.device)
+def allowing(weigh):
+    """Enter a right answer that is made for masks: without one, all is allowed."""
+
+    @right("masked_softmax", weigh.__name__)
+    def softmax(scores, mask=None):
+        everything = torch.ones_like(scores, dtype=torch.bool)
+        return weigh(scores, everything if mask is None else mask)
+
+
+@allowing
+def stable_by_hand(scores, mask):
     scores = torch.where(mask, scores, -1e30)
     e = torch.exp(scores - scores.amax(-1, keepdim=True)) * mask
-    total = e.sum(-1, keepdim=True)
-    return e / torch.where(total == 0, 1.0, total)
+    return e / e.sum(-1, keepdim=True).clamp_min(1e-30)
 
 
-@right("masked_softmax")
-def infinite_then_mended(scores, mask=None):
-    if mask is None:
-        return torch.softmax(scores, dim=-1)
+@allowing
+def infinite_then_mended(scores, mask):
     empty = ~mask.any(-1, keepdim=True)
     weights = scores.masked_fill(~mask & ~empty, float("-inf")).softmax(-1)
     return torch.where(empty | ~mask, torch.zeros_like(weights), weights)
+
+
+@allowing
+def with_logsumexp(scores, mask):
+    scores = scores.masked_fill(~mask, -1e30)
+    return (scores - scores.logsumexp(-1, keepdim=True)).exp().masked_fill(~mask, 0)
+
+
+@allowing
+def row_by_row(scores, mask):
+    rows = zip(scores.unbind(-2), mask.expand(scores.shape).unbind(-2))
+    lowest = torch.finfo(scores.dtype).min
+    weights = [row.masked_fill(~m, lowest).softmax(-1) * m for row, m in rows]
+    return torch.stack(weights, dim=-2)
+
+
+@allowing
+def with_a_bias(scores, mask):
+    bias = (~mask).to(scores.dtype) * torch.finfo(scores.dtype).min
+    return (scores + bias).softmax(-1) * mask
+
+
+@allowing
+def with_log_softmax(scores, mask):
+    return scores.masked_fill(mask.logical_not(), -1e30).log_softmax(-1).exp().mul(mask)
+
+
+@allowing
+def in_double_precision(scores, mask):
+    weights = scores.double().masked_fill(~mask, -1e300).softmax(-1)
+    return torch.where(mask, weights, torch.zeros_like(weights)).to(scores.dtype)
+
+
+@allowing
+def the_other_way_up(scores, mask):
+    mask = mask.expand_as(scores)
+    weights = scores.mT.masked_fill(~mask.mT, torch.finfo(scores.dtype).min).softmax(-2)
+    return weights.masked_fill(~mask.mT, 0.0).mT
+
+
+@allowing
+def subtracting_the_maximum_in_place_of_a_copy(scores, mask):
+    e = scores.clone().masked_fill_(~mask, -1e30)
+    e = e.sub(e.max(dim=-1, keepdim=True).values).exp().mul(mask)
+    return e.div(e.sum(-1, keepdim=True).clamp_min(1e-30))
 
 
 @right("masked_softmax")
@@ -74,101 +124,6 @@ def loud(scores, mask=None):
     )
 
 
-@right("masked_softmax")
-def with_logsumexp(scores, mask=None):
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e30)
-    weights = (scores - scores.logsumexp(-1, keepdim=True)).exp()
-    return weights if mask is None else weights.masked_fill(~mask, 0)
-
-
-@right("masked_softmax")
-def row_by_row(scores, mask=None):
-    mask = (
-        torch.ones_like(scores, dtype=torch.bool)
-        if mask is None
-        else mask.expand(scores.shape)
-    )
-    rows = []
-    for t in range(scores.size(-2)):
-        row, allowed = scores[..., t, :], mask[..., t, :]
-        rows.append(
-            row.masked_fill(~allowed, torch.finfo(row.dtype).min).softmax(-1) * allowed
-        )
-    return torch.stack(rows, dim=-2)
-
-
-@right("masked_softmax")
-def with_a_bias(scores, mask=None):
-    if mask is None:
-        return scores.softmax(-1)
-    bias = (~mask).to(scores.dtype) * torch.finfo(scores.dtype).min
-    return (scores + bias).softmax(-1) * mask
-
-
-@right("masked_softmax")
-def with_log_softmax(scores, mask=None):
-    if mask is None:
-        return scores.log_softmax(-1).exp()
-    return scores.masked_fill(mask.logical_not(), -1e30).log_softmax(-1).exp().mul(mask)
-
-
-@right("masked_softmax")
-def in_double_precision(scores, mask=None):
-    weights = scores.double()
-    if mask is None:
-        return weights.softmax(-1).to(scores.dtype)
-    weights = weights.masked_fill(~mask, -1e300).softmax(-1)
-    return torch.where(
-        mask, weights, torch.zeros((), dtype=torch.float64, device=scores.device)
-    ).to(scores.dtype)
-
-
-@right("masked_softmax")
-def the_other_way_up(scores, mask=None):
-    mask = torch.ones_like(scores).bool() if mask is None else mask.expand_as(scores)
-    weights = scores.mT.masked_fill(~mask.mT, torch.finfo(scores.dtype).min).softmax(-2)
-    return weights.masked_fill(~mask.mT, 0.0).mT
-
-
-@right("masked_softmax")
-def subtracting_the_maximum_in_place_of_a_copy(scores, mask=None):
-    e = scores.clone()
-    if mask is not None:
-        e = e.masked_fill_(~mask, -1e30)
-    e = e.sub(e.max(dim=-1, keepdim=True).values).exp()
-    if mask is not None:
-        e = e.mul(mask)
-    return e.div(e.sum(-1, keepdim=True).clamp_min(1e-30))
-
-
-@wrong("masked_softmax", "softmax over the queries")
-def over_axis_one(scores, mask=None):
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e9)
-    return F.softmax(scores, dim=1)
-
-
-@wrong("masked_softmax", "forbidden scores set to zero")
-def scores_times_mask(scores, mask=None):
-    return torch.softmax(scores if mask is None else scores * mask, dim=-1)
-
-
-@wrong("masked_softmax", "mask after the softmax")
-def weights_times_mask(scores, mask=None):
-    weights = F.softmax(scores, dim=-1)
-    return weights if mask is None else weights * mask.float().to(weights.dtype)
-
-
-@wrong("masked_softmax", "mask after the softmax")
-def renormalised_afterwards(scores, mask=None):
-    weights = scores.softmax(-1)
-    if mask is not None:
-        weights = weights * mask
-        weights = weights / weights.sum(-1, keepdim=True).clamp_min(1e-12)
-    return weights
-
-
 @right("masked_softmax")  # the gradient that masked_fill stops is not a number, either
 def not_a_number_replaced(scores, mask=None):
     if mask is not None:
@@ -176,98 +131,86 @@ def not_a_number_replaced(scores, mask=None):
     return torch.nan_to_num(scores.softmax(-1))
 
 
-@wrong("masked_softmax", "exponentials that overflow")
-def no_maximum_subtracted(scores, mask=None):
-    e = torch.exp(scores)
-    if mask is not None:
-        e = e.masked_fill(~mask, 0)
-    return e / (e.sum(-1, keepdim=True) + 1e-9)
+# What the course's own looks like, where there is a mask.
+SOFTMAX = attention.masked_softmax
+FILLED = "torch.where(mask, scores, lowest)"
+MASKED, BARE = f"{FILLED}.softmax(dim=-1) * mask", "return scores.softmax(dim=-1)"
+SUMS = "the rows do not sum to one"
 
 
-@wrong("masked_softmax", NAN, "forbidden scores set to minus infinity")
-def logarithm_of_the_mask(scores, mask=None):
-    return (scores if mask is None else scores + mask.to(scores.dtype).log()).softmax(
-        -1
-    )
+def first(line):
+    """Do something before all else."""
+    return edit(SOFTMAX, "if mask is None", f"{line}\n    if mask is None")
 
 
-@wrong("masked_softmax", WEIGHT, "forbidden scores set to zero")
-def low_but_not_low_enough(scores, mask=None):
-    return (scores if mask is None else scores.masked_fill(~mask, -20.0)).softmax(-1)
-
-
-@wrong("masked_softmax", IN_PLACE)
-def filled_in_place(scores, mask=None):
-    if mask is not None:
-        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    weights = scores.softmax(-1)
-    return weights if mask is None else weights * mask
-
-
-@wrong("masked_softmax", CUT)
-def detached(scores, mask=None):
-    return masked_softmax(scores.detach(), mask)
-
-
-@wrong("masked_softmax", DTYPE)
-def single_precision(scores, mask=None):
-    return masked_softmax(scores.float(), mask)
-
-
-@wrong("masked_softmax", DEVICE)
-def on_the_cpu(scores, mask=None):
-    if mask is None:
-        return scores.softmax(-1)
-    lowest = torch.full(scores.shape, torch.finfo(scores.dtype).min, dtype=scores.dtype)
-    return torch.where(mask, scores, lowest).softmax(-1) * mask
-
-
-@wrong("masked_softmax", REQUIRED)
-def mask_required(scores, mask):
-    return masked_softmax(scores, mask)
-
-
-@wrong("masked_softmax", FITS)
-def picked_with_the_mask(scores, mask=None):
-    scores = scores.clone()
-    if mask is not None:
-        scores[~mask] = torch.finfo(scores.dtype).min
-    weights = scores.softmax(-1)
-    return weights if mask is None else weights * mask
-
-
-@wrong("masked_softmax", TAKEN_OUT)
-def if_any(scores, mask=None):
-    if mask is None or mask.all():
-        return scores.softmax(-1)
-    return masked_softmax(scores, mask)
-
-
-@wrong("masked_softmax", "the rows do not sum to one")
-def over_the_whole_map(scores, mask=None):
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e30)
-    return scores.flatten(-2).softmax(-1).view(scores.shape)
-
-
-@wrong("masked_softmax", "the rows do not sum to one")
-def sigmoid(scores, mask=None):
-    return scores.sigmoid() if mask is None else scores.sigmoid() * mask
-
-
-@wrong("masked_softmax", AXES)
-def three_axes(scores, mask=None):
-    b, t, s = scores.shape
-    return masked_softmax(scores, mask)
-
-
-@wrong("masked_softmax", FITS, AXES)
-def axis_put_behind_the_first(scores, mask=None):
-    if mask is None:
-        return scores.softmax(-1)
-    mask = mask.unsqueeze(1) if mask.dim() < scores.dim() else mask
-    return (
-        scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        .softmax(-1)
-        .masked_fill(~mask, 0)
-    )
+wrong_edits(
+    "masked_softmax",
+    over_axis_one=(
+        edit(SOFTMAX, BARE, "return scores.softmax(dim=1)")
+        & edit(SOFTMAX, MASKED, "torch.where(mask, scores, -1e9).softmax(dim=1)"),
+        "softmax over the queries",
+    ),
+    renormalised_afterwards=(
+        edit(SOFTMAX, MASKED, "F.normalize(scores.softmax(-1) * mask, p=1, dim=-1)"),
+        "mask after the softmax",
+    ),
+    no_maximum_subtracted=(
+        edit(SOFTMAX, BARE, "mask = torch.ones_like(scores, dtype=torch.bool)")
+        & edit(
+            SOFTMAX,
+            "lowest = ",
+            "e = scores.exp().masked_fill(~mask, 0)\n    lowest = ",
+        )
+        & edit(SOFTMAX, MASKED, "e / (e.sum(-1, keepdim=True) + 1e-9)"),
+        "exponentials that overflow",
+    ),
+    logarithm_of_the_mask=(
+        edit(SOFTMAX, MASKED, "(scores + mask.to(scores.dtype).log()).softmax(-1)"),
+        NAN,
+        "forbidden scores set to minus infinity",
+    ),
+    low_but_not_low_enough=(
+        edit(SOFTMAX, MASKED, "scores.masked_fill(~mask, -20.0).softmax(-1)"),
+        WEIGHT,
+        "forbidden scores set to zero",
+    ),
+    filled_in_place=(
+        edit(SOFTMAX, FILLED, "scores.masked_fill_(~mask, lowest)"),
+        IN_PLACE,
+    ),
+    detached=(first("scores = scores.detach()"), CUT),
+    single_precision=(first("scores = scores.float()"), DTYPE),
+    on_the_cpu=(
+        edit(
+            SOFTMAX, "lowest)", "torch.full(scores.shape, lowest, dtype=scores.dtype))"
+        ),
+        DEVICE,
+    ),
+    mask_required=(edit(SOFTMAX, " | None = None", " | None"), REQUIRED),
+    picked_with_the_mask=(
+        edit(SOFTMAX, "lowest = ", "scores = scores.clone()\n    scores[~mask] = ")
+        & edit(SOFTMAX, FILLED, "scores"),
+        FITS,
+    ),
+    if_any=(edit(SOFTMAX, "mask is None:", "mask is None or mask.all():"), TAKEN_OUT),
+    over_the_whole_map=(
+        edit(SOFTMAX, BARE, "return scores.flatten(-2).softmax(-1).view(scores.shape)")
+        & edit(SOFTMAX, MASKED, f"{FILLED}.flatten(-2).softmax(-1).view(scores.shape)"),
+        SUMS,
+    ),
+    sigmoid=(
+        edit(SOFTMAX, BARE, "return scores.sigmoid()")
+        & edit(SOFTMAX, MASKED, "scores.sigmoid() * mask"),
+        SUMS,
+    ),
+    three_axes=(first("b, t, s = scores.shape"), AXES),
+    axis_put_behind_the_first=(
+        edit(
+            SOFTMAX,
+            "check_mask(mask, scores.shape)",
+            "mask = mask.unsqueeze(1) if mask.dim() < scores.dim() else mask",
+        ),
+        FITS,
+        AXES,
+    ),
+)

@@ -2,12 +2,11 @@
 
 import torch
 from answers.core import right, wide, wrong_edits
-from answers.lab04_alignment.luong_step import MIXES, NO_TANH, Luong
+from answers.lab04_alignment.luong_step import NO_TANH, RUN_AND_MIX, Luong
 from answers.lab04_alignment.shared import (
     MASK_FORGOTTEN,
     any_decoder,
     enter_right,
-    run_by_gates,
 )
 from answers.signs import CUT, DEVICE, DTYPE, FITS, WEIGHT
 from torch import nn
@@ -54,7 +53,7 @@ wide("input_feeding")(lambda g: any_decoder(g, Feeding, states=0))
 HANDED_ON, ZEROS = "(states[:, -1], mixed)", "torch.zeros_like(memory.state)"
 ELSE = "something else is handed on"
 
-enter_right("input_feeding", Feeding, run_by_gates, **MIXES)
+enter_right("input_feeding", Feeding, **RUN_AND_MIX)
 wrong_edits(
     "input_feeding",
     Feeding,

@@ -6,10 +6,10 @@ from answers.lab04_alignment.shared import (
     MASK_FORGOTTEN,
     Decoder,
     any_decoder,
+    by_gates,  # noqa: F401 (edits name these)
     enter_right,
-    in_parts,  # noqa: F401 (an edit names it)
-    run_by_gates,
-    run_token_by_token,
+    in_parts,  # noqa: F401
+    token_by_token,  # noqa: F401
 )
 from answers.signs import CUT, FITS, ONE_AXIS, TOO_MUCH, WEIGHT
 from torch import nn
@@ -40,7 +40,9 @@ class Luong(Decoder):
 
 wide("luong_step")(lambda g: any_decoder(g, Luong))
 
-MIXES = {
+RUN = "self.rnn(inputs, cache[None])[0]"
+RUN_AND_MIX = {
+    "run_by_gates": edit(Luong.run, RUN, "by_gates(self.rnn, inputs, cache)"),
     "mix_in_parts": edit(
         Luong.mix,
         "self.attentional_proj(torch.cat([context, states], dim=-1))",
@@ -55,7 +57,14 @@ MIXES = {
 NO_TANH = edit(Luong.mix, "torch.tanh", "")
 SOMETHING_ELSE = "the attentional vector is made of something else"
 
-enter_right("luong_step", Luong, run_token_by_token, run_by_gates, **MIXES)
+enter_right(
+    "luong_step",
+    Luong,
+    run_token_by_token=edit(
+        Luong.run, RUN, "token_by_token(self.rnn, inputs, cache[None])"
+    ),
+    **RUN_AND_MIX,
+)
 wrong_edits(
     "luong_step",
     Luong,

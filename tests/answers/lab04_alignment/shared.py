@@ -90,26 +90,29 @@ def gates(x, state, w_x, w_h, b_x, b_h):
     return (1 - z) * torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h) + z * state
 
 
-def run_token_by_token(self, inputs, cache):
-    states, state = [], cache[None]
+def by_gates(rnn, inputs, state=None):
+    states = []
+    for x in inputs.unbind(1):
+        state = x.new_zeros(len(x), rnn.hidden_size) if state is None else state
+        state = gates(x, state, *rnn.all_weights[0])
+        states.append(state)
+    return torch.stack(states, dim=1)
+
+
+def token_by_token(rnn, inputs, state=None):
+    states = []
     for x in inputs.split(1, dim=1):
-        output, state = self.rnn(x, state)
+        output, state = rnn(x, state)
         states.append(output)
     return torch.cat(states, dim=1)
 
 
-def run_by_gates(self, inputs, cache):
-    states = []
-    for x in inputs.unbind(1):
-        cache = gates(x, cache, *self.rnn.all_weights[0])
-        states.append(cache)
-    return torch.stack(states, dim=1)
+EMBED = (embed_by_index, embed_by_product)
 
 
-def enter_right(question, decoder, *runs, **edits):
+def enter_right(question, decoder, **edits):
     """Enter a decoder, and the same with each of its parts written otherwise."""
-    parts = {"embed": (embed_by_index, embed_by_product), "look": (look_by_hand,)}
-    variations(question, decoder, **parts, **({"run": runs} if runs else {}))
+    variations(question, decoder, embed=EMBED, look=(look_by_hand,))
     right_edits(
         question,
         decoder,

@@ -1,11 +1,11 @@
 """Answers to merge_heads."""
 
 import torch
-from answers.core import draw, right, wide, wrong
-from answers.lab05_self_attention.shapes import PLACES, sizes
-from answers.signs import CUT, EXCHANGED, FITS
+from answers.core import draw, right, right_edits, wide, wrong_edits
+from answers.lab05_self_attention.shared import PLACES, sizes
+from answers.signs import CUT, EXCHANGED, FITS, NO_NAME
 
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("merge_heads")
@@ -17,11 +17,6 @@ def any_pieces(g):
 @right("merge_heads")
 def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
-
-
-@right("merge_heads")
-def permuted_and_reshaped(x):
-    return x.permute(0, 2, 1, 3).reshape(x.size(0), x.size(2), -1)
 
 
 @right("merge_heads")
@@ -54,11 +49,6 @@ def sentences_flattened(x):
 
 
 @right("merge_heads")
-def turned_and_flattened(x):
-    return x.mT.flatten(1, 2).mT
-
-
-@right("merge_heads")
 def into_an_empty_one(x):
     b, h, t, d = x.shape
     merged = x.new_zeros(b, t, h * d)
@@ -72,63 +62,42 @@ def by_split(x):
     return torch.cat([head.squeeze(1) for head in x.split(1, dim=1)], dim=2)
 
 
-@right("merge_heads")
-def merged_with_einsum(x):
-    return (torch.einsum("bhtd->bthd", x) * 1).flatten(2)
-
-
-@wrong("merge_heads", "heads merged by view, without transpose")
-def viewed_back(x):
-    b, h, t, d = x.shape
-    return x.contiguous().view(b, t, h * d)
-
-
-@wrong("merge_heads", "pieces interleaved")
-def pieces_mixed(x):
-    return torch.stack(x.unbind(1), dim=-1).flatten(2)
-
-
-@wrong("merge_heads", "heads added up")
-def added_up(x):
-    return x.sum(dim=1)
-
-
-@wrong("merge_heads")
-def averaged(x):
-    return x.mean(dim=1)
-
-
-@wrong("merge_heads", EXCHANGED, PLACES)
-def flattened_without_transpose(x):
-    return x.flatten(1, 2)
-
-
-@wrong("merge_heads", PLACES, EXCHANGED)
-def flattened_too_early(x):
-    return x.transpose(1, 2).flatten(1, 2)
-
-
-@wrong("merge_heads", "axes exchanged", PLACES)
-def columns(x):
-    return x.transpose(2, 3).flatten(1, 2)
-
-
-@wrong("merge_heads", PLACES)
-def last_head_first(x):
-    return torch.cat(x.flip(1).unbind(1), dim=-1)
-
-
-@wrong("merge_heads", FITS)
-def view_without_contiguous(x):
-    return x.transpose(1, 2).view(x.size(0), x.size(2), x.size(3))
-
-
-@wrong("merge_heads", CUT)
-def merged_without_gradient(x):
-    with torch.no_grad():
-        return merge_heads(x)
-
-
-@wrong("merge_heads", "a name that does not exist")
-def misspelt(x):
-    return x.swap(1, 2).flatten(2)
+MERGED = "x.transpose(1, 2).flatten(2)"
+right_edits(
+    "merge_heads",
+    merge_heads,
+    permuted_and_reshaped=edit(
+        merge_heads, MERGED, "x.permute(0, 2, 1, 3).reshape(x.size(0), x.size(2), -1)"
+    ),
+    turned_and_flattened=edit(merge_heads, MERGED, "x.mT.flatten(1, 2).mT"),
+    merged_with_einsum=edit(
+        merge_heads, "x.transpose(1, 2)", "(torch.einsum('bhtd->bthd', x) * 1)"
+    ),
+)
+wrong_edits(
+    "merge_heads",
+    merge_heads,
+    averaged=(edit(merge_heads, MERGED, "x.mean(dim=1)"),),
+    flattened_without_transpose=(
+        edit(merge_heads, MERGED, "x.flatten(1, 2)"),
+        EXCHANGED,
+        PLACES,
+    ),
+    flattened_too_early=(
+        edit(merge_heads, "flatten(2)", "flatten(1, 2)"),
+        PLACES,
+        EXCHANGED,
+    ),
+    columns=(
+        edit(merge_heads, MERGED, "x.transpose(2, 3).flatten(1, 2)"),
+        EXCHANGED,
+        PLACES,
+    ),
+    last_head_first=(edit(merge_heads, "x.", "x.flip(1)."), PLACES),
+    view_without_contiguous=(
+        edit(merge_heads, "flatten(2)", "view(x.size(0), x.size(2), x.size(3))"),
+        FITS,
+    ),
+    merged_without_gradient=(edit(merge_heads, MERGED, f"{MERGED}.detach()"), CUT),
+    misspelt=(edit(merge_heads, "transpose", "swap"), NO_NAME),
+)

@@ -3,10 +3,9 @@
 import math
 
 import torch
-import torch.nn.functional as F
-from answers.core import draw, right, wide, with_part, wrong
+from answers.core import draw, right, right_edits, wide, with_part, wrong, wrong_edits
 from answers.lab05_self_attention.merge_heads import merge_heads
-from answers.lab05_self_attention.shapes import maps, masks, sizes
+from answers.lab05_self_attention.shared import maps, masks, sizes
 from answers.lab05_self_attention.split_heads import (
     chunked,
     split_heads,
@@ -17,7 +16,7 @@ from answers.signs import CUT, FITS, NONE, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("multi_head_attention")
@@ -57,7 +56,8 @@ class Heads(nn.Module):
         return mask[:, None] if mask is not None and mask.dim() == 3 else mask
 
     def look(self, scores, v, mask):
-        return attend(scores, v, mask)
+        context, weights = attend(scores, v, mask)
+        return context, weights
 
     def finish(self, context):
         return self.output_proj(merge_heads(context))
@@ -75,45 +75,12 @@ for split in (viewed_and_permuted, chunked, turned_then_cut):
 
 
 @right("multi_head_attention")
-@with_part(Heads, "project")
-def weights_by_hand(self, query, key, value):
-    maps = ((query, self.query_proj), (key, self.key_proj), (value, self.value_proj))
-    return [x @ p.weight.T + p.bias for x, p in maps]
-
-
-@right("multi_head_attention")
-@with_part(Heads, "score")
-def scores_with_einsum(self, q, k):
-    return torch.einsum("bhtd,bhsd->bhts", q, k) / q.size(-1) ** 0.5
-
-
-@right("multi_head_attention")
-@with_part(Heads, "score")
-def scores_by_sums(self, q, k):
-    return (q[..., :, None, :] * k[..., None, :, :]).sum(-1).div(math.sqrt(k.size(-1)))
-
-
-@right("multi_head_attention")
 @with_part(Heads, "look")
 def look_after_a_fill(self, scores, v, mask):
     if mask is not None:
         scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
     weights = scores.log_softmax(dim=-1).exp()
     return weights @ v, weights
-
-
-@right("multi_head_attention")
-@with_part(Heads, "look")
-def look_by_contraction(self, scores, v, mask):
-    weights = attend(scores, v, mask)[1]
-    return torch.einsum("bhts,bhsd->bhtd", weights, v), weights
-
-
-@right("multi_head_attention")
-@with_part(Heads, "finish")
-def finished_by_reshape(self, context):
-    b, h, t, d = context.shape
-    return self.output_proj(context.permute(0, 2, 1, 3).reshape(b, t, h * d))
 
 
 @right("multi_head_attention")
@@ -146,113 +113,62 @@ def looped(self, query, key, value, mask=None):
     return self.output_proj(torch.cat(contexts, dim=-1)), torch.stack(weights, dim=1)
 
 
-@wrong("multi_head_attention", "heads split by view, without transpose")
-@with_part(Heads, "split")
-def split_by_view(self, x):
-    return x.view(x.size(0), self.num_heads, x.size(1), -1)
-
-
-@wrong(
+SCORE, SPREAD, FINISH = Heads.score, Heads.spread, Heads.finish
+PRODUCT, FINISHED = "q @ k.mT", "self.output_proj(merge_heads(context))"
+MASK = "mask[:, None] if mask is not None and mask.dim() == 3 else mask"
+right_edits(
     "multi_head_attention",
-    "heads merged by view, without transpose",
-    "the weights are right, the contexts are not",
+    Heads,
+    weights_by_hand=edit(
+        Heads.project,
+        "self.query_proj(query), self.key_proj(key), self.value_proj(value)",
+        "[x @ p.weight.T + p.bias"
+        " for x, p in zip((query, key, value), self.children())]",
+    ),
+    look_by_contraction=edit(
+        Heads.look,
+        "return context",
+        "return torch.einsum('bhts,bhsd->bhtd', weights, v)",
+    ),
+    finished_by_reshape=edit(
+        FINISH,
+        "merge_heads(context)",
+        "context.permute(0, 2, 1, 3).reshape(len(context), context.size(2), -1)",
+    ),
+    scores_with_einsum=edit(SCORE, PRODUCT, "torch.einsum('bhtd,bhsd->bhts', q, k)"),
+    scores_by_sums=edit(
+        SCORE, PRODUCT, "(q[..., :, None, :] * k[..., None, :, :]).sum(-1)"
+    ),
 )
-@with_part(Heads, "finish")
-def merged_by_view(self, context):
-    b, h, t, d = context.shape
-    return self.output_proj(context.reshape(b, t, h * d))
-
-
-@wrong("multi_head_attention", "scaled by the width of the model, not of a head")
-@with_part(Heads, "score")
-def scaled_by_the_model(self, q, k):
-    return q @ k.mT / math.sqrt(self.query_proj.in_features)
-
-
-@wrong("multi_head_attention", "scale missing")
-@with_part(Heads, "score")
-def scale_forgotten(self, q, k):
-    return torch.einsum("bhtd,bhsd->bhts", q, k)
-
-
-@wrong("multi_head_attention", FITS)
-@with_part(Heads, "spread")
-def mask_without_heads(self, mask):
-    return mask
-
-
-@wrong("multi_head_attention", FITS, WEIGHT)
-@with_part(Heads, "spread")
-def mask_with_heads_first(self, mask):
-    return None if mask is None else mask[None]
-
-
-@wrong("multi_head_attention", WEIGHT)
-@with_part(Heads, "spread")
-def mask_dropped(self, mask):
-    return None
-
-
-@wrong(
+wrong_edits(
     "multi_head_attention",
-    "output map missing",
-    "the weights are right, the contexts are not",
+    Heads,
+    mask_without_heads=(edit(SPREAD, MASK, "mask"), FITS),
+    mask_with_heads_first=(
+        edit(SPREAD, MASK, "None if mask is None else mask[None]"),
+        FITS,
+        WEIGHT,
+    ),
+    mask_dropped=(edit(SPREAD, MASK, "None"), WEIGHT),
+    mask_taken_for_granted=(edit(SPREAD, MASK, "mask.unsqueeze(1)"), NONE),
+    mapped_before_merging=(
+        edit(
+            FINISH,
+            FINISHED,
+            f"merge_heads(split_heads({FINISHED}, self.num_heads).tanh())",
+        ),
+        "the weights are right, the contexts are not",
+    ),
+    output_map_frozen=(
+        edit(
+            FINISH,
+            FINISHED,
+            "nn.functional.linear(merge_heads(context),"
+            " *(x.detach() for x in self.output_proj.parameters()))",
+        ),
+        CUT,
+    ),
+    scores_of_one_head=(
+        edit(SCORE, PRODUCT, "(q[:, :1] @ k[:, :1].mT).expand(-1, q.size(1), -1, -1)"),
+    ),
 )
-@with_part(Heads, "finish")
-def no_output_map(self, context):
-    return merge_heads(context)
-
-
-@wrong("multi_head_attention", "the weights are right, the contexts are not")
-@with_part(Heads, "finish")
-def mapped_before_merging(self, context):
-    return merge_heads(
-        split_heads(self.output_proj(merge_heads(context)), self.num_heads).tanh()
-    )
-
-
-@wrong(
-    "multi_head_attention",
-    "values taken from the keys",
-    "the weights are right, the contexts are not",
-)
-@with_part(Heads, "project")
-def keys_for_values(self, query, key, value):
-    return self.query_proj(query), self.key_proj(key), self.value_proj(key)
-
-
-@wrong("multi_head_attention", "keys and values taken from the query")
-@with_part(Heads, "project")
-def all_from_the_query(self, query, key, value):
-    return self.query_proj(query), self.key_proj(query), self.value_proj(query)
-
-
-@wrong("multi_head_attention", "the mean over the heads is returned")
-@with_part(Heads, "look")
-def mean_weights(self, scores, v, mask):
-    context, weights = attend(scores, v, mask)
-    return context, weights.mean(dim=1)
-
-
-@wrong("multi_head_attention", NONE)
-@with_part(Heads, "spread")
-def mask_taken_for_granted(self, mask):
-    return mask.unsqueeze(1)
-
-
-@wrong("multi_head_attention", CUT)
-@with_part(Heads, "finish")
-def output_map_frozen(self, context):
-    return F.linear(
-        merge_heads(context),
-        self.output_proj.weight.detach(),
-        self.output_proj.bias.detach(),
-    )
-
-
-@wrong("multi_head_attention")
-@with_part(Heads, "score")
-def scores_of_one_head(self, q, k):
-    return (q[:, :1] @ k[:, :1].mT / math.sqrt(q.size(-1))).expand(
-        -1, q.size(1), -1, -1
-    )

@@ -4,13 +4,13 @@ import math
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, right, wide, with_part, wrong
-from answers.lab05_self_attention.shapes import maps, masks, sizes
-from answers.signs import CUT, FITS, NONE, ORDER, WEIGHT
+from answers.core import draw, right, right_edits, wide, with_part, wrong_edits
+from answers.lab05_self_attention.shared import maps, masks, sizes
+from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 CONTEXT = "the context is no weighted sum of the values"
 
@@ -41,7 +41,8 @@ class Alone(nn.Module):
         return q @ k.mT / math.sqrt(q.size(-1))
 
     def look(self, scores, v, mask):
-        return attend(scores, v, mask)
+        context, weights = attend(scores, v, mask)
+        return context, weights
 
 
 right("self_attention")(Alone)
@@ -55,41 +56,6 @@ def projected_together(self, x):
     )
     bias = torch.cat([self.query_proj.bias, self.key_proj.bias, self.value_proj.bias])
     return F.linear(x, weight, bias).chunk(3, dim=-1)
-
-
-@right("self_attention")
-@with_part(Alone, "project")
-def projected_by_hand(self, x):
-    return tuple(
-        x @ p.weight.T + p.bias
-        for p in (self.query_proj, self.key_proj, self.value_proj)
-    )
-
-
-@right("self_attention")
-@with_part(Alone, "score")
-def scaled_queries(self, q, k):
-    return (q / q.size(-1) ** 0.5) @ k.transpose(-2, -1)
-
-
-@right("self_attention")
-@with_part(Alone, "score")
-def scored_with_einsum(self, q, k):
-    return torch.einsum("btd,bsd->bts", q, k).mul(q.size(-1) ** -0.5)
-
-
-@right("self_attention")
-@with_part(Alone, "score")
-def scored_by_sums(self, q, k):
-    return (q.unsqueeze(2) * k.unsqueeze(1)).sum(-1) / math.sqrt(k.size(-1))
-
-
-@right("self_attention")
-@with_part(Alone, "score")
-def query_after_query(self, q, k):
-    return torch.cat([row @ k.mT for row in q.split(1, dim=1)], dim=1) * (
-        1 / math.sqrt(q.size(-1))
-    )
 
 
 @right("self_attention")
@@ -109,101 +75,52 @@ def look_with_a_bias(self, scores, v, mask):
     return torch.bmm(weights, v), weights
 
 
-@right("self_attention")
-@with_part(Alone, "look")
-def look_with_einsum(self, scores, v, mask):
-    _, weights = attend(scores, v, mask)
-    return torch.einsum("bts,bsd->btd", weights, v), weights
-
-
-@right("self_attention")
-@with_part(Alone, "look")
-def look_by_shares(self, scores, v, mask):
-    _, weights = attend(scores, v, mask)
-    return (weights[..., None] * v[:, None]).sum(2), weights
-
-
-@wrong("self_attention", "scale missing")
-@with_part(Alone, "score")
-def not_scaled(self, q, k):
-    return torch.matmul(q, k.transpose(1, 2))
-
-
-@wrong("self_attention", "scaled by the length of the sequence")
-@with_part(Alone, "score")
-def scaled_by_length(self, q, k):
-    return q @ k.mT / k.size(1) ** 0.5
-
-
-@wrong("self_attention")
-@with_part(Alone, "score")
-def scaled_by_eight(self, q, k):
-    return q @ k.mT / 8
-
-
-@wrong("self_attention", FITS)
-@with_part(Alone, "score")
-def not_turned(self, q, k):
-    return q @ k / math.sqrt(q.size(-1))
-
-
-@wrong("self_attention", "values not projected", CONTEXT)
-@with_part(Alone, "project")
-def values_as_they_are(self, x):
-    return self.query_proj(x), self.key_proj(x), x
-
-
-@wrong("self_attention", CONTEXT)
-@with_part(Alone, "project")
-def values_through_the_key_map(self, x):
-    return self.query_proj(x), self.key_proj(x), self.key_proj(x)
-
-
-@wrong("self_attention", "keys ask queries", "axes exchanged")
-@with_part(Alone, "project")
-def query_and_key_exchanged(self, x):
-    return self.key_proj(x), self.query_proj(x), self.value_proj(x)
-
-
-@wrong("self_attention", WEIGHT)
-@with_part(Alone, "look")
-def unmasked(self, scores, v, mask):
-    return attend(scores, v)
-
-
-@wrong("self_attention", WEIGHT)
-@with_part(Alone, "look")
-def masked_inside_out(self, scores, v, mask):
-    return attend(scores, v, None if mask is None else ~mask)
-
-
-@wrong("self_attention", NONE)
-@with_part(Alone, "look")
-def mask_needed(self, scores, v, mask):
-    return attend(scores, v, mask.bool())
-
-
-@wrong("self_attention", ORDER)
-@with_part(Alone, "look")
-def weights_first(self, scores, v, mask):
-    context, weights = attend(scores, v, mask)
-    return weights, context
-
-
-@wrong("self_attention", CUT)
-@with_part(Alone, "score")
-def scores_without_gradient(self, q, k):
-    return (q @ k.mT / math.sqrt(q.size(-1))).detach()
-
-
-@wrong("self_attention", "too much or too little is returned")
-@with_part(Alone, "look")
-def context_alone(self, scores, v, mask):
-    return attend(scores, v, mask)[0]
-
-
-@wrong("self_attention", CONTEXT)
-@with_part(Alone, "look")
-def residual_added(self, scores, v, mask):
-    context, weights = attend(scores, v, mask)
-    return context + v, weights
+PROJECT, SCORE, LOOK = Alone.project, Alone.score, Alone.look
+PRODUCT, LOOKED = "q @ k.mT / math.sqrt(q.size(-1))", "attend(scores, v, mask)"
+right_edits(
+    "self_attention",
+    Alone,
+    projected_by_hand=edit(
+        PROJECT,
+        "self.query_proj(x), self.key_proj(x), self.value_proj(x)",
+        "(x @ p.weight.T + p.bias for p in self.children())",
+    ),
+    look_with_einsum=edit(
+        LOOK, "return context", "return torch.einsum('bts,bsd->btd', weights, v)"
+    ),
+    look_by_shares=edit(
+        LOOK, "return context", "return (weights[..., None] * v[:, None]).sum(2)"
+    ),
+    scaled_queries=edit(
+        SCORE, PRODUCT, "(q / q.size(-1) ** 0.5) @ k.transpose(-2, -1)"
+    ),
+    scored_with_einsum=edit(
+        SCORE,
+        PRODUCT,
+        "torch.einsum('btd,bsd->bts', q, k).mul(q.size(-1) ** -0.5)",
+    ),
+    scored_by_sums=edit(SCORE, "q @ k.mT", "(q.unsqueeze(2) * k.unsqueeze(1)).sum(-1)"),
+    query_after_query=edit(
+        SCORE, "q @ k.mT", "torch.cat([row @ k.mT for row in q.split(1, dim=1)], dim=1)"
+    ),
+)
+wrong_edits(
+    "self_attention",
+    Alone,
+    scaled_by_eight=(edit(SCORE, "math.sqrt(q.size(-1))", "8"),),
+    not_turned=(edit(SCORE, "k.mT", "k"), FITS),
+    scores_without_gradient=(edit(SCORE, PRODUCT, f"({PRODUCT}).detach()"), CUT),
+    values_through_the_key_map=(edit(PROJECT, "value_proj", "key_proj"), CONTEXT),
+    unmasked=(edit(LOOK, LOOKED, "attend(scores, v)"), WEIGHT),
+    masked_inside_out=(
+        edit(LOOK, LOOKED, "attend(scores, v, None if mask is None else ~mask)"),
+        WEIGHT,
+    ),
+    mask_needed=(edit(LOOK, LOOKED, "attend(scores, v, mask.bool())"), NONE),
+    weights_first=(
+        edit(LOOK, "return context, weights", "return weights, context"),
+        ORDER,
+    ),
+    context_alone=(edit(LOOK, "return context, weights", "return context"), TOO_MUCH),
+    residual_added=(edit(LOOK, "return context", "return context + v"), CONTEXT),
+)

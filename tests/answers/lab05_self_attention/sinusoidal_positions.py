@@ -1,14 +1,12 @@
 """Answers to sinusoidal_positions."""
 
-import math
-
 import torch
-from answers.core import draw, right, wide, with_part, wrong
-from answers.lab05_self_attention.shapes import sizes
+from answers.core import draw, right, right_edits, wide, with_part, wrong_edits
+from answers.lab05_self_attention.shared import sizes
 from answers.signs import DEVICE, DTYPE, FITS, IN_PLACE, ONE_AXIS, REQUIRED
 from torch import nn
 
-from nbjudge.question import Request
+from nbjudge import Request, edit
 
 
 @wide("sinusoidal_positions")
@@ -16,7 +14,7 @@ def any_places(g):
     for b, t, half, past, _ in sizes(g):
         yield Request((draw(g, b, t, 2 * half), None), (2 * half,), gradients=True)
         yield Request(
-            (draw(g, b, 9 * t, 2 * half), torch.empty(past, 0)),
+            (draw(g, b, 9 * t, 2 * half), past),
             (2 * half,),
             gradients=True,
         )
@@ -32,21 +30,14 @@ class Positions(nn.Module):
 
     def angles(self, x, past):
         t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
-        powers = 10000 ** (
-            torch.arange(0, self.dim, 2, device=x.device, dtype=torch.float32)
-            / self.dim
-        )
-        return t[:, None] / powers
+        i = torch.arange(0, self.dim, 2, device=x.device, dtype=torch.float32)
+        return t[:, None] / 10000 ** (i / self.dim)
 
     def lay(self, angles):
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
 right("sinusoidal_positions")(Positions)
-
-
-def positions(**parts):
-    return type(next(iter(parts.values())).__name__, (Positions,), parts)
 
 
 @right("sinusoidal_positions")
@@ -60,61 +51,11 @@ def filled_by_slices(self, angles):
 
 @right("sinusoidal_positions")
 @with_part(Positions, "lay")
-def cosines_as_late_sines(self, angles):
-    return torch.sin(torch.stack([angles, angles + math.pi / 2], dim=2)).view(
-        angles.size(0), -1
-    )
-
-
-@right("sinusoidal_positions")
-@with_part(Positions, "lay")
 def interleaved_by_columns(self, angles):
     columns = [
         f(angles[:, i]) for i in range(angles.size(1)) for f in (torch.sin, torch.cos)
     ]
     return torch.stack(columns, dim=1)
-
-
-@right("sinusoidal_positions")
-@with_part(Positions, "lay")
-def hands_of_complex_numbers(self, angles):
-    return torch.stack(
-        [torch.cos(math.pi / 2 - angles), torch.cos(angles)], -1
-    ).reshape(-1, self.dim)
-
-
-@right("sinusoidal_positions")
-@with_part(Positions, "angles")
-def powers_by_exp(self, x, past):
-    t = torch.arange(past, past + x.size(1), device=x.device).float()
-    i = torch.arange(self.dim // 2, device=x.device).float()
-    return t.unsqueeze(1) * torch.exp(-2 * i / self.dim * math.log(10000.0))
-
-
-@right("sinusoidal_positions")
-@with_part(Positions, "angles")
-def outer_product(self, x, past):
-    t = torch.arange(x.size(1), device=x.device, dtype=torch.float64) + past
-    i = torch.arange(self.dim // 2, device=x.device, dtype=torch.float64)
-    return torch.outer(t, 10000.0 ** (-2 * i / self.dim))
-
-
-@right("sinusoidal_positions")
-@with_part(Positions, "angles")
-def counted_by_cumsum(self, x, past):
-    t = torch.ones(x.size(1), 1, device=x.device).cumsum(0) - 1 + past
-    return t / torch.pow(
-        10000.0, torch.arange(0, self.dim, 2, device=x.device).float() / self.dim
-    )
-
-
-@right("sinusoidal_positions")
-@with_part(Positions, "angles")
-def plain_python_powers(self, x, past):
-    t = torch.arange(past, past + x.size(1), device=x.device, dtype=torch.float32)
-    return torch.stack(
-        [t / 10000 ** (2 * i / self.dim) for i in range(self.dim // 2)], dim=1
-    )
 
 
 @right("sinusoidal_positions")
@@ -137,101 +78,60 @@ def even_and_odd_apart(self, x, past=0):
     return torch.stack([even, odd], dim=-1).flatten(-2)
 
 
-@wrong("sinusoidal_positions", "all sines before all cosines")
-@with_part(Positions, "lay")
-def halves(self, angles):
-    return torch.cat((torch.sin(angles), torch.cos(angles)), dim=1)
-
-
-@wrong("sinusoidal_positions", "clocks half as far apart")
-@with_part(Positions, "angles")
-def without_the_two(self, x, past):
-    t = torch.arange(past, past + x.size(1), device=x.device).float()
-    return t[:, None] / 10000 ** (
-        torch.arange(self.dim // 2, device=x.device) / self.dim
-    )
-
-
-@wrong("sinusoidal_positions", "the past is ignored")
-@with_part(Positions, "forward")
-def always_from_zero(self, x, past=0):
-    return Positions.forward(self, x, 0)
-
-
-@wrong("sinusoidal_positions", "positions returned, not added")
-@with_part(Positions, "forward")
-def positions_alone(self, x, past=0):
-    return (
-        self.lay(self.angles(x, past))
-        .to(x.dtype)
-        .unsqueeze(0)
-        .expand(x.size(0), -1, -1)
-    )
-
-
-@wrong("sinusoidal_positions", "right at the first position alone")
-@with_part(Positions, "angles")
-def thousand(self, x, past):
-    t = torch.arange(past, past + x.size(1), device=x.device).float()
-    return t[:, None] / 1000 ** (
-        torch.arange(0, self.dim, 2, device=x.device) / self.dim
-    )
-
-
-@wrong("sinusoidal_positions", "right at the first position alone")
-@with_part(Positions, "angles")
-def degrees(self, x, past):
-    return Positions.angles(self, x, past) * 2 * math.pi
-
-
-@wrong("sinusoidal_positions", IN_PLACE)
-@with_part(Positions, "forward")
-def added_in_place(self, x, past=0):
-    x += self.lay(self.angles(x, past)).to(x.dtype)
-    return x
-
-
-@wrong("sinusoidal_positions", DEVICE)
-@with_part(Positions, "angles")
-def counted_on_the_cpu(self, x, past):
-    t = torch.arange(past, past + x.size(1), dtype=torch.float32)
-    return t[:, None] / 10000 ** (
-        torch.arange(0, self.dim, 2, dtype=torch.float32) / self.dim
-    )
-
-
-@wrong("sinusoidal_positions", DTYPE)
-@with_part(Positions, "forward")
-def not_cast(self, x, past=0):
-    return x + self.lay(self.angles(x, past))
-
-
-@wrong("sinusoidal_positions", FITS, "right at the first position alone", ONE_AXIS)
-@with_part(Positions, "angles")
-def along_the_batch(self, x, past):
-    t = torch.arange(past, past + x.size(0), device=x.device).float()
-    return t[:, None] / 10000 ** (
-        torch.arange(0, self.dim, 2, device=x.device) / self.dim
-    )
-
-
-@wrong("sinusoidal_positions")
-@with_part(Positions, "forward")
-def multiplied(self, x, past=0):
-    return x * self.lay(self.angles(x, past)).to(x.dtype)
-
-
-@wrong("sinusoidal_positions", REQUIRED)
-@with_part(Positions, "forward")
-def past_required(self, x, past):
-    return Positions.forward(self, x, past)
-
-
-@wrong("sinusoidal_positions", "positions counted in half precision")
-@with_part(Positions, "forward")
-def counted_in_the_dtype_of_x(self, x, past=0):
-    t = torch.arange(past, past + x.size(1), device=x.device).to(x.dtype)
-    angles = t[:, None] / 10000 ** (
-        torch.arange(0, self.dim, 2, device=x.device) / self.dim
-    ).to(x.dtype)
-    return x + self.lay(angles)
+FORWARD, ANGLES, LAY = Positions.forward, Positions.angles, Positions.lay
+STACKED = "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)"
+PLACED, FIRST = "self.lay(self.angles(x, past))", "right at the first position alone"
+CLOCKED = "t[:, None] / 10000 ** (i / self.dim)"
+PLACES, CLOCKS = "x.size(1), device=x.device", "2, device=x.device"
+right_edits(
+    "sinusoidal_positions",
+    Positions,
+    powers_by_exp=edit(
+        ANGLES,
+        CLOCKED,
+        "t[:, None] * (-i / self.dim * torch.full_like(i, 10000.0).log()).exp()",
+    ),
+    outer_product=edit(
+        ANGLES, CLOCKED, "torch.outer(t.double(), 10000.0 ** (-i.double() / self.dim))"
+    ),
+    counted_by_cumsum=edit(
+        ANGLES, "t[:, None]", "((t * 0 + 1).cumsum(0)[:, None] - 1 + past)"
+    ),
+    plain_python_powers=edit(
+        ANGLES,
+        CLOCKED,
+        "torch.stack([t / 10000 ** (2 * n / self.dim) for n in range(len(i))], dim=1)",
+    ),
+    cosines_as_late_sines=edit(
+        LAY,
+        STACKED,
+        "torch.sin(torch.stack([angles, angles + torch.pi / 2], 2)).view(len(angles), -1)",
+    ),
+    hands_of_complex_numbers=edit(
+        LAY, "angles.sin(), angles.cos()", "(torch.pi / 2 - angles).cos(), angles.cos()"
+    ),
+)
+wrong_edits(
+    "sinusoidal_positions",
+    Positions,
+    thousand=(edit(ANGLES, "10000", "1000"), FIRST),
+    degrees=(edit(ANGLES, "t[:, None]", "2 * torch.pi * t[:, None]"), FIRST),
+    along_the_batch=(edit(ANGLES, "x.size(1)", "x.size(0)"), FITS, FIRST, ONE_AXIS),
+    counted_on_the_cpu=(
+        edit(ANGLES, PLACES, "x.size(1)") & edit(ANGLES, CLOCKS, "2"),
+        DEVICE,
+    ),
+    added_in_place=(
+        edit(FORWARD, "return x + ", "x += ")
+        & edit(FORWARD, ".to(x.dtype)", ".to(x.dtype)\n    return x"),
+        IN_PLACE,
+    ),
+    not_cast=(edit(FORWARD, ".to(x.dtype)", ""), DTYPE),
+    multiplied=(edit(FORWARD, "x + ", "x * "),),
+    past_required=(edit(FORWARD, "past=0", "past"), REQUIRED),
+    counted_in_the_dtype_of_x=(
+        edit(ANGLES, f"{PLACES}, dtype=torch.float32", f"{PLACES}, dtype=x.dtype")
+        & edit(ANGLES, f"{CLOCKS}, dtype=torch.float32", f"{CLOCKS}, dtype=x.dtype"),
+        "positions counted in half precision",
+    ),
+)

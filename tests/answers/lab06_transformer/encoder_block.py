@@ -1,22 +1,21 @@
 """Answers to encoder_block."""
 
-from answers.core import draw, variations, wide, with_part, wrong
-from answers.lab06_transformer.blocks import (
+from functools import partial
+
+from answers.core import draw, right, right_edits, wide, wrong_edits
+from answers.lab06_transformer.shared import (
     JOINED,
     NORM,
     PARTS,
-    Block,
-    block_weights,
+    block_shapes,
+    drawn,
     masks_of,
     sizes,
 )
 from answers.signs import FITS, NO_NAME, NONE, TOO_MUCH
-from torch import nn
 
-from attention_course.attention import MultiHeadAttention
-from attention_course.masks import causal_mask
-from attention_course.transformer import FeedForward, Residual
-from nbjudge.question import Request
+from attention_labs.lab06_transformer.shared import EncoderBlock
+from nbjudge import Request, edit
 
 
 @wide("encoder_block")
@@ -24,242 +23,118 @@ def any_reading(g):
     for b, t, _, h, width, hidden, _ in sizes(g):
         dim = 2 * h * width
         for number, mask in enumerate(masks_of(g, b, t, t)):
-            weights = block_weights(g, dim, hidden, ["self"])
-            yield Request(
-                (draw(g, b, t, dim), mask),
-                (dim, h, hidden, 0, number % 2),
-                weights,
-                gradients=True,
-            )
+            weights = drawn(g, block_shapes(dim, hidden, ["self"]))
+            inputs, init = (draw(g, b, t, dim), mask), (dim, h, hidden, 0, number % 2)
+            yield Request(inputs, init, weights, gradients=True)
 
 
-class EncoderBlock(Block):
-    def __init__(self, dim, num_heads, hidden_dim, dropout=0.0, pre_norm=True):
-        super().__init__()
-        self.self_attention = MultiHeadAttention(dim, num_heads)
-        self.feed_forward = FeedForward(dim, hidden_dim)
-        self.around_self = Residual(nn.LayerNorm(dim), dropout, pre_norm)
-        self.around_feed_forward = Residual(nn.LayerNorm(dim), dropout, pre_norm)
-
-    def forward(self, x, mask=None):
-        query = self.enter(self.around_self, x)
-        seen = self.remember(self.self_attention, query)
-        x = self.leave(
-            self.around_self, x, self.look(self.self_attention, query, seen, mask)
-        )
-        return self.think(x), seen
-
-
-variations("encoder_block", EncoderBlock, **PARTS)
-
-
-@wrong("encoder_block", "no way around the attention", JOINED)
-@with_part(EncoderBlock, "forward")
-def attention_alone(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    x, _ = self.self_attention.ask(query, seen, mask)
-    return (
-        self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        ),
-        seen,
-    )
-
-
-@wrong("encoder_block", "the way around begins behind the norm", JOINED)
-@with_part(EncoderBlock, "forward")
-def x_overwritten_by_the_norm(self, x, mask=None):
-    x = self.around_self.before(x)
-    seen = self.self_attention.remember(x, x)
-    x = self.around_self.after(x, self.self_attention.ask(x, seen, mask)[0])
-    x = self.around_feed_forward.before(x)
-    return self.around_feed_forward.after(x, self.feed_forward(x)), seen
-
-
-@wrong("encoder_block", JOINED)
-@with_part(EncoderBlock, "forward")
-def written_as_post_norm(self, x, mask=None):
-    seen = self.self_attention.remember(x, x)
-    x = self.around_self.norm(x + self.self_attention.ask(x, seen, mask)[0])
-    return self.around_feed_forward.norm(x + self.feed_forward(x)), seen
-
-
-@wrong("encoder_block", NORM)
-@with_part(EncoderBlock, "forward")
-def written_as_pre_norm(self, x, mask=None):
-    query = self.around_self.norm(x)
-    seen = self.self_attention.remember(query, query)
-    x = x + self.self_attention.ask(query, seen, mask)[0]
-    return x + self.feed_forward(self.around_feed_forward.norm(x)), seen
-
-
-@wrong("encoder_block", JOINED)
-@with_part(EncoderBlock, "forward")
-def normed_twice(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    x = self.around_self.norm(
-        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    )
-    return (
-        self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        ),
-        seen,
-    )
-
-
-@wrong("encoder_block", JOINED)
-@with_part(EncoderBlock, "forward")
-def added_twice(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    x = x + self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0])
-    return (
-        self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        ),
-        seen,
-    )
-
-
-@wrong("encoder_block", "both sub-layers read what came in", JOINED)
-@with_part(EncoderBlock, "forward")
-def in_parallel(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    added = self.self_attention.ask(query, seen, mask)[0] + self.feed_forward(
-        self.around_feed_forward.before(x)
-    )
-    return self.around_self.after(x, added), seen
-
-
-@wrong("encoder_block", "the feed-forward network left out", JOINED)
-@with_part(EncoderBlock, "forward")
-def never_thinks(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    return (
-        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]),
-        seen,
-    )
-
-
-@wrong("encoder_block", JOINED)
-@with_part(EncoderBlock, "forward")
-def thinks_first(self, x, mask=None):
-    x = self.around_feed_forward.after(
-        x, self.feed_forward(self.around_feed_forward.before(x))
-    )
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    return (
-        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]),
-        seen,
-    )
-
-
-@wrong("encoder_block", "the mask reaches nothing", "another mask")
-@with_part(EncoderBlock, "forward")
-def mask_forgotten(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    x = self.around_self.after(x, self.self_attention.ask(query, seen)[0])
-    return (
-        self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        ),
-        seen,
-    )
-
-
-@wrong("encoder_block", "another mask")
-@with_part(EncoderBlock, "forward")
-def always_causal(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    causal = None if mask is None else mask & causal_mask(x.size(1), x.device)
-    x = self.around_self.after(x, self.self_attention.ask(query, seen, causal)[0])
-    return (
-        self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        ),
-        seen,
-    )
-
-
-@wrong("encoder_block", TOO_MUCH)
-@with_part(EncoderBlock, "forward")
-def states_alone(self, x, mask=None):
-    return EncoderBlock.forward(self, x, mask)[0]
-
-
-@wrong("encoder_block", FITS, TOO_MUCH, "something else is remembered")
-@with_part(EncoderBlock, "forward")
-def weights_returned(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    context, weights = self.self_attention.ask(query, seen, mask)
-    x = self.around_self.after(x, context)
-    return (
-        self.around_feed_forward.after(
-            x, self.feed_forward(self.around_feed_forward.before(x))
-        ),
-        weights,
-    )
-
-
-@wrong("encoder_block", "something else is remembered")
-@with_part(EncoderBlock, "forward")
-def remembers_the_states(self, x, mask=None):
-    x, _ = EncoderBlock.forward(self, x, mask)
-    return x, self.self_attention.remember(x, x)
-
-
-@wrong("encoder_block", "dropout at another place")
-@with_part(EncoderBlock, "forward")
-def dropout_left_out(self, x, mask=None):
-    query = self.enter(self.around_self, x)
-    seen = self.self_attention.remember(query, query)
-    x = x + self.self_attention.ask(query, seen, mask)[0]
-    x = x if self.around_self.pre_norm else self.around_self.norm(x)
-    return self.think(x), seen
-
-
-@wrong(
-    "encoder_block",
-    "dropout at another place",
-    "the sub-layers are joined in another way",
+change = partial(edit, EncoderBlock.forward)
+READ, ADDED = "self.around_self.before(x)", "self.around_self.after(x, context)"
+READ_2, ADDED_2 = (
+    "self.around_feed_forward.before(x)",
+    "self.around_feed_forward.after(x, thought)",
 )
-@with_part(EncoderBlock, "forward")
-def added_the_wrong_way_around(self, x, mask=None):
-    query = self.around_self.before(x)
-    seen = self.self_attention.remember(query, query)
-    x = self.around_self.after(self.self_attention.ask(query, seen, mask)[0], x)
-    return self.think(x), seen
+LOOK = "context, seen = look_around(self.self_attention, query, mask, past)"
+ASKED = "query, mask, past"
 
+right("encoder_block")(EncoderBlock)
+right_edits("encoder_block", **PARTS)
 
-@wrong("encoder_block", NONE)
-@with_part(EncoderBlock, "forward")
-def mask_needed(self, x, mask=None):
-    return EncoderBlock.forward(self, x, mask.bool())
+REMEMBERED = "something else is remembered"
+DROPOUT = "dropout at another place"
 
-
-@wrong("encoder_block", NO_NAME)
-@with_part(EncoderBlock, "forward")
-def name_misspelt(self, x, mask=None):
-    query = self.around_attention.before(x)
-    seen = self.self_attention.remember(query, query)
-    return (
-        self.around_self.after(x, self.self_attention.ask(query, seen, mask)[0]),
-        seen,
-    )
-
-
-@wrong("encoder_block", FITS)
-@with_part(EncoderBlock, "forward")
-def asks_without_remembering(self, x, mask=None):
-    query = self.around_self.before(x)
-    context, _ = self.self_attention.ask(query, query, mask)
-    return self.around_self.after(x, context), query
+wrong_edits(
+    "encoder_block",
+    attention_alone=(change(ADDED, "context"), "no way around the attention", JOINED),
+    x_overwritten_by_the_norm=(
+        change("query = self", "query = x = self")
+        & change("thought =", f"x = {READ_2}; thought =")
+        & change(f"feed_forward({READ_2}", "feed_forward(x"),
+        "the way around begins behind the norm",
+        JOINED,
+    ),
+    written_as_post_norm=(
+        change(READ, "x")
+        & change(ADDED, "self.around_self.norm(x + context)")
+        & change(READ_2, "x")
+        & change(ADDED_2, "self.around_feed_forward.norm(x + thought)"),
+        JOINED,
+    ),
+    written_as_pre_norm=(
+        change(READ, "self.around_self.norm(x)")
+        & change(ADDED, "x + context")
+        & change(READ_2, "self.around_feed_forward.norm(x)")
+        & change(ADDED_2, "x + thought"),
+        NORM,
+    ),
+    normed_twice=(change(ADDED, f"self.around_self.norm({ADDED})"), JOINED),
+    added_twice=(change(ADDED, f"x + {ADDED}"), JOINED),
+    in_parallel=(
+        change(f"x = {ADDED}", "")
+        & change(ADDED_2, "self.around_self.after(x, context + thought)"),
+        "both sub-layers read what came in",
+        JOINED,
+    ),
+    never_thinks=(
+        change(ADDED_2, "x"),
+        "the feed-forward network left out",
+        JOINED,
+    ),
+    thinks_first=(
+        change(ADDED_2, "x")
+        & change(
+            "query =",
+            f"x = self.around_feed_forward.after(x, self.feed_forward({READ_2}))\n"
+            "    query =",
+        ),
+        JOINED,
+    ),
+    mask_forgotten=(
+        change(ASKED, "query, None, past"),
+        "the mask reaches nothing",
+        "another mask",
+    ),
+    always_causal=(
+        change(
+            ASKED,
+            "query, None if mask is None else"
+            " mask & mask.new_ones(x.size(1), x.size(1)).tril(), past",
+        ),
+        "another mask",
+    ),
+    states_alone=(change(f"{ADDED_2}, seen", ADDED_2), TOO_MUCH),
+    weights_returned=(
+        change(
+            LOOK, f"{LOOK}\n    _, seen = self.self_attention.ask(query, seen, mask)"
+        ),
+        FITS,
+        TOO_MUCH,
+        REMEMBERED,
+    ),
+    remembers_the_states=(
+        change(
+            f"return {ADDED_2}, seen",
+            f"x = {ADDED_2}\n    return x, self.self_attention.remember(x, x)",
+        ),
+        REMEMBERED,
+    ),
+    dropout_left_out=(
+        change(
+            ADDED,
+            "x + context if self.around_self.pre_norm"
+            " else self.around_self.norm(x + context)",
+        ),
+        DROPOUT,
+    ),
+    added_the_wrong_way_around=(
+        change("after(x, context)", "after(context, x)"),
+        DROPOUT,
+        JOINED,
+    ),
+    mask_needed=(change(ASKED, "query, mask.bool(), past"), NONE),
+    name_misspelt=(change("around_self.before", "around_attention.before"), NO_NAME),
+    asks_without_remembering=(
+        change(LOOK, "context, seen = self.self_attention.ask(query, query, mask)"),
+        FITS,
+    ),
+)

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
-from answers.lab06_transformer.blocks import sizes
+from answers.lab06_transformer.shared import sizes
 from answers.signs import AXES, EXCHANGED, FITS, ONE_AXIS
 
 from attention_course.tasks.core import PAD

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 from answers.core import draw, right_edits, wide, wrong_edits
-from answers.lab06_transformer.blocks import sizes
+from answers.lab06_transformer.shared import sizes
 from answers.signs import AXES, FITS, NOTHING
 
 from attention_labs.lab06_transformer.train_step import train_step

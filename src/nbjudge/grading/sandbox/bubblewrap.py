@@ -7,7 +7,6 @@ so that no path of this machine can be printed.
 
 import os
 import shutil
-import site
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,6 +25,8 @@ VISIBLE = (
     ),
 )
 LIBRARY = "/course/lib"
+# What the folders are called in which packages are installed; Debian has its own name.
+INSTALLED = ("site-packages", "dist-packages")
 # Users that no account has, one for each sandbox: process limits are per user, and do
 # not bind root.
 FIRST_USER = 0x70000000
@@ -210,7 +211,10 @@ def _in_its_disk(place: Path) -> str:
 
 
 def _packages() -> list[str]:
-    return [path for path in site.getsitepackages() if Path(path).is_dir()]
+    """List where packages are installed: an environment may name the folder of
+    another."""
+    folders = (path for path in sys.path if Path(path).name in INSTALLED)
+    return [path for path in dict.fromkeys(folders) if Path(path).is_dir()]
 
 
 def _system_python() -> bool:

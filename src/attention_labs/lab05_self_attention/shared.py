@@ -1,25 +1,17 @@
 """What several questions of this lab share: sizes, where to read, hints and signs."""
 
-from torch import Tensor
-
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, Reply, Request, close, comparable
+from nbjudge import Mistake, close, somewhere, wrong_output
 
 B, H, T, S, DH = 2, 3, 5, 7, 4
 HEADS = "12_many_heads.html#many-heads-"
-
-
-@comparable
-def _forbidden(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Look for weight where the right weights are exactly zero."""
-    return bool(((reference.outputs[1] == 0) & (reply.outputs[1].abs() > 1e-6)).any())
 
 
 WEIGHT = Mistake(
     "a forbidden position has weight",
     "The mask has to reach `attend`, with True = may attend.",
     SCORING + "mask",
-    sign=_forbidden,
+    sign=somewhere(1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)),
 )
 TWICE = "`attend` takes the softmax itself: it is handed scores."
 SCALE = (
@@ -37,8 +29,10 @@ MIXED = (
 )
 
 
-def same_numbers_elsewhere(given: Tensor, wanted: Tensor) -> bool:
-    """Whether the right numbers are there, at other places."""
-    return given.numel() == wanted.numel() and close(
-        given.flatten().sort().values, wanted.flatten().sort().values
+# Which sign shows that the right numbers are there, at other places.
+ELSEWHERE = wrong_output(
+    lambda given, wanted: (
+        given.numel() == wanted.numel()
+        and close(given.flatten().sort().values, wanted.flatten().sort().values)
     )
+)

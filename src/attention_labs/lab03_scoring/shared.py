@@ -1,19 +1,11 @@
-"""What the five scores share: all kinds are asked for the same properties."""
+"""What the questions of this lab share, and what is asked of every score."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_labs.lab03_scoring.weights import (
-    B,
-    D,
-    H,
-    S,
-    T,
-    sums_to_one_over,
-)
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
@@ -21,79 +13,101 @@ from nbjudge import (
     Property,
     Question,
     Request,
+    Sign,
+    close,
     construct,
     good_manners,
     manners,
     normal,
+    parameters,
     same_gradients,
     same_numbers,
+    some_allowed,
+    somewhere,
     wrong_output,
 )
 
-
-def _use_score(score: Any, query: Tensor, key: Tensor) -> Tensor:
-    return score(query, score.project_keys(key))
+B, H, T, S, D, A, DK, DV = 2, 6, 3, 5, 7, 11, 13, 4
 
 
-Parameters = Callable[[torch.Generator], dict[str, Tensor]]
+def with_an_empty_row(g: torch.Generator) -> Tensor:
+    """Draw a mask; the first sentence's second query may attend to nothing."""
+    mask = some_allowed(g, B, T, S)
+    mask[0, 1] = False
+    return mask
 
 
-def no_parameters(g: torch.Generator) -> dict[str, Tensor]:
-    """Draw nothing, for a score that has nothing to learn."""
-    return {}
+def sums_to_one_over(axis: int) -> Sign:
+    """Look for numbers that sum to one along an axis."""
+    return wrong_output(
+        lambda given, wanted: (
+            given.shape == wanted.shape
+            and close(given.sum(axis), torch.ones_like(given.sum(axis)))
+        )
+    )
+
+
+def _same_along(axis: int) -> Sign:
+    return wrong_output(
+        lambda given, wanted: (
+            given.shape == wanted.shape
+            and given.size(axis) > 1
+            and bool((given.diff(dim=axis).abs() < 1e-6).all())
+        )
+    )
+
+
+# What the weights of positions that the mask forbids look like.
+WEIGHT_WHERE_FORBIDDEN = somewhere(
+    -1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)
+)
 
 
 def score_question(
     name: str,
     reference: type[nn.Module],
     init: tuple[int, ...],
-    parameters: Parameters,
     points: tuple[int, int, int],
     mistakes: tuple[Mistake, ...],
     key_dim: int = D,
     make: Callable[..., Any] = construct,
 ) -> Question:
-    """Declare a score: all kinds are checked for the same three properties, and for
-    some mistakes that all invite."""
+    """Declare a score: all have the same properties, and invite some mistakes alike."""
     section = mistakes[-1].section
 
     def request(
         g: torch.Generator, *leading: int, length: int = T, gradients: bool = False
     ) -> Request:
         inputs = (normal(g, *leading, length, D), normal(g, *leading, S, key_dim))
-        return Request(inputs, init, parameters(g), gradients)
-
-    def ordinary(g: torch.Generator) -> Iterator[Request]:
-        yield request(g, B)
-        yield request(g, B, gradients=True)
-
-    def other_shapes(g: torch.Generator) -> Iterator[Request]:
-        yield request(g, B, length=1)
-        yield request(g, 1, length=S)
-        yield request(g, B, H)
-
-    def politely(g: torch.Generator) -> Iterator[Request]:
-        yield from manners(request(g, B))
+        weights = parameters(g, lambda: make(reference, *init))
+        return Request(inputs, init, weights, gradients)
 
     return Question(
         name=name,
         reference=reference,
-        use=_use_score,
+        use=lambda score, query, key: score(query, score.project_keys(key)),
         make=make,
         properties=(
             Property(
-                "the scores and their gradients", points[0], ordinary, same_gradients
+                "the scores and their gradients",
+                points[0],
+                lambda g: (request(g, B), request(g, B, gradients=True)),
+                same_gradients,
             ),
             Property(
                 "one query, one sentence, an axis of heads",
                 points[1],
-                other_shapes,
+                lambda g: (
+                    request(g, B, length=1),
+                    request(g, 1, length=S),
+                    request(g, B, H),
+                ),
                 same_numbers,
             ),
             Property(
                 "inputs unchanged, dtype kept, works on any device",
                 points[2],
-                politely,
+                lambda g: manners(request(g, B)),
                 good_manners,
             ),
         ),
@@ -111,14 +125,14 @@ def score_question(
                 "Each score compares one query with one key: here the query has no"
                 " say.",
                 section,
-                sign=wrong_output(lambda given, wanted: _same_along(given, wanted, -2)),
+                sign=_same_along(-2),
             ),
             Mistake(
                 "every key gets the same score",
                 "Each score compares one query with one key: here the key has no say,"
                 " or the source is summed over.",
                 section,
-                sign=wrong_output(lambda given, wanted: _same_along(given, wanted, -1)),
+                sign=_same_along(-1),
             ),
             Mistake(
                 "written for one number of axes",
@@ -128,12 +142,4 @@ def score_question(
                 sign=lambda request, reply, reference: reference.outputs[0].dim() != 3,
             ),
         ),
-    )
-
-
-def _same_along(given: Tensor, wanted: Tensor, axis: int) -> bool:
-    return (
-        given.shape == wanted.shape
-        and given.size(axis) > 1
-        and bool((given.diff(dim=axis).abs() < 1e-6).all())
     )

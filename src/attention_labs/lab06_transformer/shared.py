@@ -15,8 +15,11 @@ from nbjudge import Mistake, Reply, Request, close, comparable
 B, H, T, S, P, DH, HIDDEN, V = 2, 3, 5, 7, 4, 4, 10, 11
 D = H * DH
 BLOCK = "13_transformer.html#transformer-stream"
-
 CACHE = "14_decoding.html#decoding-cache"
+
+STATES = 0  # where they stand among the outputs
+PRE_NORM, POST_NORM = (D, H, HIDDEN, 0, 1), (D, H, HIDDEN, 0, 0)
+ALL_DROPPED = (D, H, HIDDEN, 1, 1)  # nothing that a sub-layer says gets through
 
 
 class EncoderBlock(CourseEncoderBlock):
@@ -59,6 +62,13 @@ class DecoderBlock(CourseDecoderBlock):
         )
 
 
+def with_switches(
+    block: Any, dim: int, num_heads: int, hidden_dim: int, dropout: int, pre_norm: int
+) -> Any:
+    """Construct a block, whose switches travel as numbers."""
+    return block(dim, num_heads, hidden_dim, float(dropout), bool(pre_norm))
+
+
 def tensors_of(tree: Any) -> Iterator[Tensor]:
     """Go through the tensors of nested tuples."""
     if isinstance(tree, Tensor):
@@ -73,39 +83,16 @@ def flattened(tree: Any) -> Any:
     return None if tree is None else tuple(tensors_of(tree))
 
 
-STATES = 0
-PRE_NORM, POST_NORM = (D, H, HIDDEN, 0, 1), (D, H, HIDDEN, 0, 0)
-ALL_DROPPED = (D, H, HIDDEN, 1, 1)  # nothing that a sub-layer says gets through
-
-
-def with_switches(
-    block: Any, dim: int, num_heads: int, hidden_dim: int, dropout: int, pre_norm: int
-) -> Any:
-    """Construct a block, whose switches travel as numbers."""
-    return block(dim, num_heads, hidden_dim, float(dropout), bool(pre_norm))
-
-
 def has_mask(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether any input is a mask."""
-    return any(x is not None and x.dtype == torch.bool for x in request.inputs)
-
-
-def _is_post_norm(request: Request, reply: Reply, reference: Reply) -> bool:
-    return request.init == POST_NORM
-
-
-def _all_dropped(request: Request, reply: Reply, reference: Reply) -> bool:
-    return request.init == ALL_DROPPED
+    return any(getattr(x, "dtype", None) == torch.bool for x in request.inputs)
 
 
 def other_memory(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether the states are right, and the keys and values that are returned last are
-    not."""
+    """Whether the states are right, and the keys and values after them are not."""
     if request.device == "meta" or len(reply.outputs) != len(reference.outputs):
         return False
-    right = [
-        close(given, wanted) for given, wanted in zip(reply.outputs, reference.outputs)
-    ]
+    right = list(map(close, reply.outputs, reference.outputs))
     return right[STATES] and not all(right[-2:])
 
 
@@ -127,12 +114,12 @@ ELSEWHERE = (
         "dropout at another place",
         DROPPED,
         BLOCK,
-        sign=comparable(_all_dropped),
+        sign=comparable(lambda request, reply, reference: request.init == ALL_DROPPED),
     ),
     Mistake(
         "the norm at another place",
         NORM_PLACE + " This block is a post-norm block.",
         BLOCK,
-        sign=comparable(_is_post_norm),
+        sign=comparable(lambda request, reply, reference: request.init == POST_NORM),
     ),
 )
