@@ -1,5 +1,4 @@
-"""Pages: the sections of the book that questions of several labs send their readers
-to."""
+"""Pages of the book that questions of several labs send their readers to."""
 
 FORCING = "02_encoder_decoder.html#encoder-decoder-forcing"
 MASK = "notation.html#notation-mask"

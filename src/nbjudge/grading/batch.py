@@ -1,4 +1,4 @@
-"""Many submissions at once: a few grading processes, and one stream of results.
+"""Many submissions at once: a queue of jobs, and workers that are started and replaced.
 
 `concurrent.futures` has pools of processes, but one that is killed breaks its pool, and
 all that it still had to do is lost. Here it is started anew, and none is lost.

@@ -1,4 +1,4 @@
-"""Run nbgrader's commands in a course directory; say in one line what went wrong."""
+"""Run nbgrader's commands in a course directory; say in a line what went wrong."""
 
 import re
 import subprocess

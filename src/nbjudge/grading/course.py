@@ -1,4 +1,4 @@
-"""The course whose submissions are graded: its questions and its packages."""
+"""The course that is graded: load its questions, and find its packages."""
 
 import functools
 import importlib

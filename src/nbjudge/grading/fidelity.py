@@ -1,4 +1,5 @@
-"""Try a course's questions on right and wrong answers:
+"""Try a course's questions on right and wrong answers.
+
 `python -m nbjudge.grading.fidelity MODULE ANSWERS [QUESTION ...]`.
 
 A question is a program, and is tested like one. Somewhere in the folder ANSWERS, a file

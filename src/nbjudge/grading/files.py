@@ -1,4 +1,4 @@
-"""What was handed in, as files: notebooks in a folder or a zip archive, and their hash.
+"""Find the notebooks that were handed in, in a folder or a zip archive; hash them.
 
 No library reads folders that strangers filled: this follows no link, waits for no pipe,
 unpacks nothing to disk, and gives up at stated sizes.

@@ -1,4 +1,4 @@
-"""What a lab asks, and which cells of a submission are run to answer it."""
+"""The graded cells of a lab: which question each asks, and which cells have to run."""
 
 import ast
 import contextlib

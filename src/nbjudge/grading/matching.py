@@ -1,4 +1,4 @@
-"""The cells of a lab, found again in a notebook that a student has worked in.
+"""Find the cells of a lab again in a notebook that a student has worked in.
 
 The rules are those of `intake`. nbgrader has none of them: what has lost its grade id
 is another cell to it, and a cell that is there twice stops it.

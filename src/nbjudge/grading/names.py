@@ -1,4 +1,4 @@
-"""Names of folders that could be taken for another student's, or for something else.
+"""Find students' folders whose names could be taken for another's, and say why.
 
 Unicode's own list of characters that look alike is in no package that nbgrader brings;
 this asks less, and sends to a person what it does not know to be harmless.

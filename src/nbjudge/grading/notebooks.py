@@ -1,4 +1,4 @@
-"""The cells of a notebook, read from bytes of any encoding and format.
+"""Read the cells of a notebook from bytes of any encoding and format.
 
 nbformat reads what is valid. This reads what students hand in: byte order marks, fields
 that are missing or of a wrong type, version 3 with parts of version 4, ten thousand

@@ -1,4 +1,4 @@
-"""Frames between the judge and a student's process: JSON and the bytes of tensors.
+"""The wire between judge and sandbox: frames of JSON and tensors' bytes, all checked.
 
 Nothing of it could run, as a pickle could; safetensors holds tensors alone, no replies,
 and reads them from whole files.

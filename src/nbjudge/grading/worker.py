@@ -1,4 +1,4 @@
-"""One grading process: jobs come in as lines of JSON, and results go out.
+"""One grading process: jobs come in as JSON lines on stdin, results go out on stdout.
 
 It never touches the gradebook.
 """

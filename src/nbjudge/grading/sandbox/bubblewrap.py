@@ -211,8 +211,10 @@ def _in_its_disk(place: Path) -> str:
 
 
 def _packages() -> list[str]:
-    """List where packages are installed: an environment may name the folder of
-    another."""
+    """List where packages are installed.
+
+    An environment may name the folder of another.
+    """
     folders = (path for path in sys.path if Path(path).name in INSTALLED)
     return [path for path in dict.fromkeys(folders) if Path(path).is_dir()]
 

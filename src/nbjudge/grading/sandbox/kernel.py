@@ -1,4 +1,4 @@
-"""Namespaces and refused system calls for one submission, behind bubblewrap's walls.
+"""Inside: namespaces, user, limits and refused system calls, before students' code.
 
 Bubblewrap keeps submissions from the machine; this keeps one submission from the next,
 in a process that is warm already, which bubblewrap can only start cold. The kernel is
@@ -205,8 +205,10 @@ def _refuse_calls(library: ctypes.CDLL) -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """Set resource limits, by the names that `resource` has for them; AS, the address
-    space, is what may come on top of what this process has."""
+    """Set resource limits, by the names that `resource` has for them.
+
+    AS, the address space, is what may come on top of what this process has.
+    """
     for name, value in limits.items():
         if name == "AS":
             with open("/proc/self/statm") as pages:

@@ -1,4 +1,4 @@
-"""Students' processes, from outside: forked, asked, watched, and killed as a whole.
+"""Outside: processes forked from a warm one, asked with deadlines, watched, killed.
 
 They are forked from a warm one behind walls, which no pool of workers does; and each
 has deadlines that end it with all that it has started, whatever it does.

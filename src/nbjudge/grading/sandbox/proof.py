@@ -1,4 +1,4 @@
-"""Prove the walls before a student's code runs: what is not proved is not trusted."""
+"""Try the walls before students' code runs: what cannot be proved is not trusted."""
 
 import sys
 import time

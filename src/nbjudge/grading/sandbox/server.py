@@ -1,4 +1,4 @@
-"""What runs inside the walls: the student's cells, and then questions, each in a fork.
+"""Inside: serve the judge, answer questions in forks, put stubs for the references.
 
 It serves one judge. Everything here may be patched by the student's code, and nothing
 here decides anything: what it sends is compared outside, with numbers that are not
