@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from attention_course import attention, rnn, scores
+from attention_course.tasks.sequences import SequenceTask
 from attention_labs import QUESTIONS
 from nbjudge import edit
 
@@ -49,6 +50,11 @@ def test_of_a_method_and_of_an_inherited_one():
     assert torch.equal(wrong.apply(scores.Score).project_keys(None, key), -key)
     assert torch.equal(scores.DotScore().project_keys(key), key)
     assert edit(scores.DotScore.project_keys, "return key", "return -key") == wrong
+
+
+def test_of_a_class_with_a_decorator():
+    wrong = edit(SequenceTask.text, "separator.join", "name.join").apply(SequenceTask)
+    assert wrong("-", (), (), (), None, None).text(["a", "b"]) == "a-b"
 
 
 def test_of_a_method_that_is_the_answer():

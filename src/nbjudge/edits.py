@@ -90,13 +90,30 @@ def _home(owner: Any) -> Any:
     return inspect.unwrap(getattr(sys.modules[owner.__module__], top))
 
 
+@functools.cache
+def _source(home: Any) -> str:
+    """Return the text of a function or class at the top of a module.
+
+    From Python 3.13 on, `inspect.getsource` leaves out a class's decorators where an
+    import hook has added one.
+    """
+    module = inspect.getsource(sys.modules[home.__module__])
+    (node,) = (
+        node
+        for node in ast.parse(module).body
+        if getattr(node, "name", None) == home.__name__
+    )
+    lines = module.splitlines(keepends=True)
+    return "".join(lines[_first_line(node) - 1 : node.end_lineno])
+
+
 def _tree(home: Any) -> ast.Module:
-    return ast.parse(textwrap.dedent(inspect.getsource(home)))
+    return ast.parse(_source(home))
 
 
 def _replace(tree: ast.Module, owner: Any, changes: list[tuple[str, str]]) -> None:
     """Replace texts in the part of a tree that belongs to an owner."""
-    lines = textwrap.dedent(inspect.getsource(_home(owner))).splitlines(keepends=True)
+    lines = _source(_home(owner)).splitlines(keepends=True)
     parent: Any = tree
     node: Any = tree.body[0]
     for name in owner.__qualname__.split(".")[1:]:
