@@ -17,6 +17,8 @@ from scripts.nbjudge_wheel import build
 ROOT = Path(__file__).parents[1]
 SOURCE = "source/tables/tables.ipynb"
 RELEASE = "release/tables/tables.ipynb"
+GUIDE = (ROOT / "book" / "write_a_lab.md").read_text()
+CELLS = json.loads((ROOT / "tests" / "other_course" / SOURCE).read_text())["cells"]
 
 
 def nbgrader(environment, course, *command):
@@ -115,4 +117,10 @@ def test_the_questions_are_faithful(environment, course):
     command = ["-m", "nbjudge.grading.fidelity", "questions", "answers"]
     said = bare.run(environment, *command, cwd=course)
     assert "Nothing is off." in said
-    assert said.count("\n") == 4
+    assert said in GUIDE
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell["id"])
+def test_the_guide_shows_the_notebook_as_it_is(cell):
+    language = "python" if cell["cell_type"] == "code" else "markdown"
+    assert f"```{language}\n{''.join(cell['source'])}\n```" in GUIDE

@@ -34,7 +34,7 @@ def _tables(generator):
 
 
 def _has_a_row_for_each_case(request, reply, reference):
-    """Tell that rows were compared, by which formula ever."""
+    """Tell that rows were compared, by whatever formula."""
     return len(reply.outputs[0]) == len(request.inputs[0])
 
 

@@ -192,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
         count.update(
             right=len(RIGHT[question.name]),
             wrong=len(WRONG[question.name]),
-            mistakes=len(question.mistakes),
+            mistakes=len([known for known in question.mistakes if known.made_by]),
         )
         numbers = (str(count[column]).rjust(len(column)) for column in COLUMNS)
         print(*numbers, question.name, sep="  ", flush=True)
