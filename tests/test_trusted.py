@@ -41,6 +41,7 @@ from nbjudge.grading.lab import imports_of
 from nbjudge.grading.matching import grade_id, is_graded
 from nbjudge.grading.names import clashes
 from nbjudge.grading.record import GRADED, PERSON, tame
+from nbjudge.grading.sandbox import processes
 from nbjudge.grading.sandbox.bubblewrap import Limits, scrub
 from nbjudge.grading.sandbox.processes import Nursery, Sandbox, Trouble, plain_text
 from nbjudge.grading.sandbox.proof import prove
@@ -659,6 +660,18 @@ def test_the_package_itself_goes_on_working(nursery):
 def test_without_bubblewrap_it_refuses(monkeypatch):
     monkeypatch.setattr("nbjudge.grading.sandbox.proof.bubblewrap", lambda: None)
     assert "bwrap" in prove(Limits()) or sys.platform != "linux"
+
+
+def test_a_torch_that_is_larger_has_walls_too(walls, monkeypatch):
+    """Its CUDA build takes twice as much memory as its CPU build."""
+    real = processes.interpreter
+
+    def larger(walls):
+        *start, code = real(walls)
+        return [*start, f"ballast = bytearray(b'x' * (400 << 20)); {code}"]
+
+    monkeypatch.setattr(processes, "interpreter", larger)
+    assert prove(Limits()) == ""
 
 
 def test_what_can_be_seen_inside_is_noticed(walls, monkeypatch):

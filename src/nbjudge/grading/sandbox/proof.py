@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 # Only a wall that is missing takes so long, on however busy a machine: the probe ends
 # of itself or is ended.
 SECONDS = 600.0
+# What the probe may use, in bytes: more than torch takes when it is imported, which is
+# 150 MB for its CPU build and 300 MB for its CUDA build.
+MEMORY = 1 << 30
 PROBE = """
 import os, resource, socket, time
 failures = []
@@ -72,7 +75,7 @@ def prove(limits: Limits) -> str:
     from nbjudge.grading.sandbox.processes import Nursery, SandboxError
 
     nursery = Nursery(
-        "", [], [], limits._replace(memory=192 << 20), probe=PROBE, hidden=str(PACKAGE)
+        "", [], [], limits._replace(memory=MEMORY), probe=PROBE, hidden=str(PACKAGE)
     )
     try:
         box = nursery.sandbox()
