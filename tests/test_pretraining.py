@@ -159,15 +159,15 @@ def test_what_was_learned_without_labels_helps_where_there_are_few(tmp_path):
     task = pretraining()
     few = replace(tagging(30), read=task.read)
     model = Labeller(
-        encoder_only(len(task.labels), **SIZES),
+        encoder_only(vocab_size=len(task.labels), **SIZES),
         nn.Linear(SIZES["dim"], len(task.labels)),
     )
     train(model, task, TrainConfig(steps=500, learning_rate=5e-3))
     torch.save(model.encoder.state_dict(), tmp_path / "encoder.pt")
 
-    pretrained = encoder_only(len(task.labels), **SIZES)
+    pretrained = encoder_only(vocab_size=len(task.labels), **SIZES)
     pretrained.load_state_dict(torch.load(tmp_path / "encoder.pt", weights_only=True))
     from_scratch = accuracy_with_few_labels(
-        few, encoder_only(len(task.labels), **SIZES)
+        few, encoder_only(vocab_size=len(task.labels), **SIZES)
     )
     assert accuracy_with_few_labels(few, pretrained) > from_scratch + 0.03

@@ -39,9 +39,14 @@ def task():
 
 def build(task, name="bahdanau"):
     key_dim = {"bahdanau": 2 * HIDDEN, "luong": 2 * HIDDEN, "gnmt": HIDDEN}
-    score = [AdditiveScore(HIDDEN, key_dim[name], 16)] if name in key_dim else []
+    has_score = name in key_dim
+    score = {"score": AdditiveScore(HIDDEN, key_dim[name], 16)} if has_score else {}
     return getattr(models, name)(
-        len(task.source_vocabulary), len(task.target_vocabulary), 16, HIDDEN, *score
+        source_size=len(task.source_vocabulary),
+        target_size=len(task.target_vocabulary),
+        embedding_dim=16,
+        hidden_dim=HIDDEN,
+        **score,
     )
 
 
