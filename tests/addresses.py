@@ -10,9 +10,11 @@ HOSTS = (
     r"|huggingface\.|readthedocs\.|netlify\.|(?:github|gitlab|codeberg)\.(?:io|page)"
 )
 OTHERS = (
+    "github.com/bentrevett/pytorch-seq2seq",
     "github.com/containers/bubblewrap",
     "github.com/multi30k/dataset",
     "jupytext.readthedocs.io",
+    "nbgrader.readthedocs.io",
 )
 
 

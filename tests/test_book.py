@@ -294,7 +294,7 @@ def test_no_page_holds_a_labs_solution(site):
 def test_no_cell_defines_what_the_package_defines():
     package = {
         node.name
-        for path in (ROOT / "src").rglob("*.py")
+        for path in (ROOT / "src" / "attention_course").rglob("*.py")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }

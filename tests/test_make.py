@@ -85,9 +85,11 @@ def test_help_lists_every_verb(clone):
 @pytest.mark.parametrize("name", ["SITE", "REPOSITORY"])
 def test_an_address_that_is_not_https(clone, name):
     for value in ("http://course.example", "git@course.example:a/b", "https://a b"):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
         done = subprocess.run(
             ["make", "help", f"{name}={value}"],
             cwd=clone,
+            env=environment,
             capture_output=True,
             text=True,
         )
