@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -19,7 +21,13 @@ from transformers_small import (
 from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.models import decoder_block, encoder_block
-from attention_course.transformer import EncoderBlock, FeedForward, Residual
+from attention_course.transformer import (
+    EncoderBlock,
+    FeedForward,
+    Residual,
+    RMSNorm,
+    SwiGLU,
+)
 
 
 def test_feed_forward_by_hand():
@@ -33,6 +41,49 @@ def test_feed_forward_by_hand():
     assert_close(
         network(torch.tensor([[[3.0], [-4.0]]])), torch.tensor([[[7.5], [50.5]]])
     )
+
+
+def test_a_gated_network_by_hand():
+    """Swish(2 * 3) * (3 + 1) * 10, where Swish(6) is 6 / (1 + e^-6)."""
+    network = SwiGLU(2, 1)
+    with torch.no_grad():
+        network.gate.weight.copy_(torch.tensor([[2.0, 0.0]]))
+        network.inner.weight.copy_(torch.tensor([[1.0, 1.0]]))
+        network.outer.weight.copy_(torch.tensor([[10.0], [-1.0]]))
+    gate = 6 / (1 + math.exp(-6))
+
+    assert_close(
+        network(torch.tensor([[[3.0, 1.0]]])), torch.tensor([[[40 * gate, -4 * gate]]])
+    )
+
+
+def test_a_norm_by_root_mean_square_by_hand():
+    """The squares of 1 and 7 have mean 25; nothing is subtracted."""
+    norm = RMSNorm(2, eps=0.0)
+    with torch.no_grad():
+        norm.weight.copy_(torch.tensor([5.0, 10.0]))
+
+    assert_close(norm(torch.tensor([[1.0, 7.0]])), torch.tensor([[1.0, 14.0]]))
+
+
+@pytest.mark.parametrize("eps", [1e-5, 0.3])
+def test_a_norm_by_root_mean_square_is_torchs_own(eps, device):
+    ours, theirs = RMSNorm(D, eps).to(device), nn.RMSNorm(D, eps).to(device)
+    shaken(ours)
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(B, S, D, device=device)
+
+    assert_close(ours(x), theirs(x))
+    assert not ours(torch.zeros(D, device=device)).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_large_halves_have_a_root_mean_square(dtype):
+    norm = RMSNorm(D).to(dtype)
+    large = norm(torch.full((1, D), 3e4, dtype=dtype))
+
+    assert large.dtype == dtype
+    assert_close(large.float(), torch.ones(1, D))
 
 
 @both_orders
@@ -130,6 +181,8 @@ def test_blocks_refuse_another_width(pre_norm):
         encoder_block(D, H, F, pre_norm=pre_norm),
         lambda x: decoder(x, memory),
         FeedForward(D, F),
+        SwiGLU(D, F),
+        RMSNorm(D),
     ):
         with pytest.raises(ValueError, match=f"width {D}, got width {D - 1}"):
             refuses(x)

@@ -2,11 +2,14 @@ import math
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
-from transformers_small import B, D, S, T, V, positions
+from transformers_small import B, D, S, T, V, positions, shaken
 
 from attention_course.transformer import (
     LearnedPositions,
+    NoPositions,
+    SegmentEmbedding,
     SinusoidalPositions,
     TokenEmbedding,
 )
@@ -76,6 +79,31 @@ def test_dropout_stands_on_the_sum_of_embeddings_and_positions():
     assert_close(kept, SinusoidalPositions(64)(embedding.weight[token] * math.sqrt(64)))
 
 
+def test_embeddings_may_be_left_as_they_are():
+    embedding = TokenEmbedding(V, D, NoPositions(), scale=1.0)
+    token = torch.randint(V, (B, T))
+
+    assert_close(embedding(token, past=5), embedding.weight[token])
+
+
+def test_embeddings_of_two_texts_by_hand():
+    """(1, 2) + (2, 2) + (1, 8) is (4, 12), and normalised (-1, 1); in the first text it
+    is (1, 2) + (0, -8) + (1, 8), and (0, 0) of variance 0."""
+    embedding = SegmentEmbedding(
+        1, 2, 2, LearnedPositions(1, 2), nn.LayerNorm(2)
+    ).eval()
+    with torch.no_grad():
+        embedding.table.weight.copy_(torch.tensor([[1.0, 2.0]]))
+        embedding.segments.weight.copy_(torch.tensor([[0.0, -8.0], [2.0, 2.0]]))
+        embedding.positions.table.weight.copy_(torch.tensor([[1.0, 8.0]]))
+    token = torch.zeros(1, 1, dtype=torch.long)
+
+    first, second = torch.zeros(1, 1, 2), torch.tensor([[[-1.0, 1.0]]])
+    assert_close(embedding(token, token + 1), second)
+    assert_close(embedding(token, token), first)
+    assert_close(embedding(token), first)
+
+
 # What follows is about our own errors: it runs where no hook checks shapes before us.
 
 
@@ -85,6 +113,23 @@ def test_positions_beyond_the_table_are_refused():
     learned(torch.zeros(B, T, D), past=4)
     with pytest.raises(ValueError, match="8 tokens.*learned for 7"):
         learned(torch.zeros(B, T, D), past=5)
+
+
+@pytest.mark.plain
+def test_positions_of_a_row_beyond_the_table_are_refused():
+    learned = LearnedPositions(7, D)
+    learned(torch.zeros(B, T, D), past=torch.tensor([4, -2]))
+    with pytest.raises(ValueError, match="^8 tokens.*learned for 7$"):
+        learned(torch.zeros(B, T, D), past=torch.tensor([0, 5]))
+
+
+@pytest.mark.plain
+def test_positions_of_rows_compile_as_one_graph():
+    learned, x = shaken(LearnedPositions(7, D)), torch.randn(B, T, D)
+    past = torch.tensor([4, -2])
+    compiled = torch.compile(learned, fullgraph=True, backend="aot_eager")
+
+    assert_close(compiled(x, past), learned(x, past))
 
 
 @pytest.mark.plain

@@ -90,12 +90,18 @@ class KeyValue(NamedTuple):
     Both are projected already.
 
     Attributes:
-        key: (B, H, S, Dh), what queries are compared with.
-        value: (B, H, S, Dh), what is looked up.
+        key: (B, H, S, Dh), what queries are compared with; where heads share keys, as
+            in `GroupedQueryAttention`, (B, G, S, Dh).
+        value: of the same shape, what is looked up.
     """
 
     key: Tensor
     value: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        """Return how much memory it takes, in bytes."""
+        return self.key.nbytes + self.value.nbytes
 
     def extend(self, new: "KeyValue") -> "KeyValue":
         """Append positions: a cache is a memory that grows."""

@@ -73,6 +73,7 @@ TASKS = {
     "numerals-fr": TaskRow(
         Kind.SEQUENCES, "numerals:numerals", settings={"language": "fr"}
     ),
+    "phrases": TaskRow(Kind.SEQUENCES, "phrases:phrases"),
     "pretraining": TaskRow(Kind.TAGS, "pretraining:pretraining"),
     "reversal": TaskRow(Kind.SEQUENCES, "reversal:reversal", ("max_length",)),
     "sentiment": TaskRow(Kind.SENTENCE_CLASSES, "sentiment:sentiment"),

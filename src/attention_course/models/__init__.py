@@ -12,18 +12,24 @@ arguments are given by name, and a name means the same everywhere:
                     inside its feed-forward networks
     dim             D, width of a Transformer's embeddings and states
     num_heads       H, heads of each attention; they divide D
+    num_key_heads   G, heads of keys that they share; these divide H
     num_layers      L, layers of the encoder; of gnmt and of Transformers on both sides
     score           compares queries of width hidden_dim with the encoder's states, 2
                     hidden_dim wide where nothing else is said
     cell            kind of the encoder's recurrent layers; the decoders have GRUs
+    max_length      positions that are learned, in tokens
     positions       adds positions of width D; None: sines
+    base            of rotary positions
     pre_norm        normalise what a sub-layer reads, instead of the sum
+    eps             keeps norms from dividing by 0
     tied            use the target's table as embedding and as output map
+    look_up         see `GroupedQueryAttention`
     dropout         share that training drops: of embeddings, of what recurrent layers
                     of the encoder and the output map read; in a Transformer of
                     embeddings and of what a sub-layer adds
 """
 
+from attention_course.models.families import bert, gpt2, llama
 from attention_course.models.readers import (
     captioner,
     classifier,
@@ -49,6 +55,7 @@ from attention_course.models.transformers import (
 
 __all__ = [
     "bahdanau",
+    "bert",
     "captioner",
     "classifier",
     "context_every_step",
@@ -59,7 +66,9 @@ __all__ = [
     "final_state",
     "frame_labeller",
     "gnmt",
+    "gpt2",
     "image_classifier",
+    "llama",
     "luong",
     "tagger",
     "transformer",

@@ -9,13 +9,18 @@ from attention_course.transformer.blocks import (
     EncoderBlock,
     FeedForward,
     Residual,
+    RMSNorm,
+    SwiGLU,
 )
 from attention_course.transformer.language_model import TransformerLM
 from attention_course.transformer.positions import (
     LearnedPositions,
+    NoPositions,
+    SegmentEmbedding,
     SinusoidalPositions,
     TokenEmbedding,
 )
+from attention_course.transformer.rotary import GroupedQueryAttention, RotaryPositions
 from attention_course.transformer.stacks import (
     TransformerDecoder,
     TransformerEncoder,
@@ -26,9 +31,15 @@ __all__ = [
     "DecoderBlock",
     "EncoderBlock",
     "FeedForward",
+    "GroupedQueryAttention",
     "LearnedPositions",
+    "NoPositions",
+    "RMSNorm",
     "Residual",
+    "RotaryPositions",
+    "SegmentEmbedding",
     "SinusoidalPositions",
+    "SwiGLU",
     "TokenEmbedding",
     "TransformerDecoder",
     "TransformerEncoder",

@@ -7,6 +7,8 @@ positions; not on attention weights and inside feed-forward networks, as
 `nn.Transformer` has it too.
 """
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -38,6 +40,61 @@ class FeedForward(nn.Module):
         return self.outer(self.inner(x).relu_())
 
 
+class SwiGLU(nn.Module):
+    r"""A feed-forward network with a gate: each hidden number is let through or not.
+
+    .. math:: \mathrm{FFN}(x) = (\mathrm{Swish}(x W) \odot x V)\, W_2,
+        \quad \mathrm{Swish}(z) = \frac{z}{1 + e^{-z}}
+
+    Shazeer (2020), Eq. 6, where W is `gate`, V is `inner`, W_2 is `outer`. It has three
+    maps where `FeedForward` has two, and no biases.
+
+    Args:
+        dim: D, width of what comes in and goes out.
+        hidden_dim: width in between, the paper's d_ff.
+    """
+
+    def __init__(self, dim: int, hidden_dim: int):
+        super().__init__()
+        self.gate = nn.Linear(dim, hidden_dim, bias=False)
+        self.inner = nn.Linear(dim, hidden_dim, bias=False)
+        self.outer = nn.Linear(hidden_dim, dim, bias=False)
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """Map every position by itself."""
+        check_width(x, self.inner.in_features)
+        return self.outer(F.silu(self.gate(x)) * self.inner(x))
+
+
+class RMSNorm(nn.Module):
+    r"""Give every vector the same length, and leave its mean as it is.
+
+    .. math:: y_d = g_d\, \frac{x_d}{\mathrm{RMS}(x)}, \quad
+        \mathrm{RMS}(x) = \sqrt{\tfrac{1}{D} \sum_d x_d^2 + \epsilon}
+
+    Zhang and Sennrich (2019), Eq. 4, where x is a, D is n; epsilon, which keeps a
+    vector of zeros one, is not in the paper. `nn.RMSNorm` is the same.
+
+    Args:
+        dim: D, width of a vector.
+        eps: epsilon.
+    """
+
+    def __init__(self, dim: int, eps: float = 1e-5):
+        super().__init__()
+        self.normalized_shape = (dim,)
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Normalise every vector by itself."""
+        check_width(x, self.normalized_shape[0])
+        # Squares overflow in half precision.
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        rms = (wide.square().mean(dim=-1, keepdim=True) + self.eps).sqrt()
+        return self.weight * (wide / rms).to(x.dtype)
+
+
 class Residual(nn.Module):
     r"""The way around a sub-layer f, and the norm on it: `after(x, f(before(x)))`.
 
@@ -53,7 +110,12 @@ class Residual(nn.Module):
         pre_norm: normalise what the sub-layer reads, instead of the sum.
     """
 
-    def __init__(self, norm: nn.LayerNorm | nn.RMSNorm, dropout: float, pre_norm: bool):
+    def __init__(
+        self,
+        norm: nn.LayerNorm | nn.RMSNorm | RMSNorm,
+        dropout: float,
+        pre_norm: bool,
+    ):
         super().__init__()
         self.norm = norm
         self.dropout = Dropout(dropout)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attention_course.attention import KeyValue
@@ -38,7 +37,8 @@ class TransformerLM(nn.Module):
     what it writes. Every sentence starts with the first token of the first step, BOS;
     the prompt follows, then what is written. So a prompt may be empty, and without any,
     the memory is None. Prompts of unequal length are padded: no position attends to the
-    padding, and each row counts its own tokens, so that a prompt is continued in a
+    padding, each row counts its own tokens, and as the padding is put before BOS, all
+    distances are what they would be without it, so that a prompt is continued in a
     batch as it is alone.
 
     Args:
@@ -113,11 +113,9 @@ class TransformerLM(nn.Module):
         if memory is None or cache[0] is not None:
             x, cache = self._read(token, memory, cache)
         else:
-            begin = torch.cat([token[:, :1], memory.token], dim=1)  # (B, 1 + S)
+            begin = _padding_first(token[:, :1], memory)  # (B, 1 + S)
             x, cache = self._read(begin, memory, cache)
-            # each row's own last token: BOS stands before the prompt's
-            last = memory.mask.sum(dim=1)[:, None, None].expand(-1, 1, x.size(-1))
-            x = x.gather(1, last)  # (B, 1, D)
+            x = x[:, -1:]  # (B, 1, D)
             if token.size(1) > 1:
                 rest, cache = self._read(token[:, 1:], memory, cache)
                 x = torch.cat([x, rest], dim=1)
@@ -134,10 +132,11 @@ class TransformerLM(nn.Module):
         mask = causal_after(past, token)
         before: Past = past
         if memory is not None:
-            real = _real(memory, past + token.size(1))  # (B, 1, past + T)
+            padding = _padding(memory)
+            slot = torch.arange(past + token.size(1), device=token.device)
+            real = (slot >= padding[:, None])[:, None]  # (B, 1, past + T)
             mask = real if mask is None else mask & real
-            if past:  # the padding of a prompt is no past
-                before = past - (~memory.mask).sum(dim=1)
+            before = past - padding  # padding is no past
         x = self.embedding(token, before)
         all_seen = []
         for block, layer_past in zip(self.blocks, cache):
@@ -150,7 +149,13 @@ class TransformerLM(nn.Module):
         return self.decode(target)[0]
 
 
-def _real(memory: Prompt, size: int) -> Bool[Tensor, "B 1 size"]:
-    """Tell tokens from padding: only a prompt, which comes after BOS, has any."""
-    after = size - 1 - memory.mask.size(1)
-    return F.pad(memory.mask, (1, after), value=True)[:, None]
+def _padding(memory: Prompt) -> Int[Tensor, " B"]:
+    """Count the padding of each prompt."""
+    return (~memory.mask).sum(dim=1)
+
+
+def _padding_first(bos: Int[Tensor, "B 1"], memory: Prompt) -> Int[Tensor, "B T"]:
+    """Put prompts after BOS, and what they are padded with before it."""
+    begin = torch.cat([bos, memory.token], dim=1)  # (B, 1 + S)
+    slot = torch.arange(begin.size(1), device=begin.device)
+    return begin.gather(1, (slot - _padding(memory)[:, None]) % begin.size(1))

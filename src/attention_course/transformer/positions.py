@@ -90,19 +90,34 @@ class LearnedPositions(nn.Module):
 
         Raises:
             ValueError: there are more tokens than positions, or they are not of width
-                D.
-            IndexError: the same of one row, where each has a past of its own.
+                D. Where each row has a past of its own, a GPU, which is not waited for,
+                ends the program instead.
         """
         check_width(x, self.table.embedding_dim)
         if isinstance(past, Tensor):
-            return x + self.table(_places(x, past))
-        end = past + x.size(1)
-        if end > self.table.num_embeddings:
-            raise ValueError(
-                f"{end} tokens, but positions were learned for"
-                f" {self.table.num_embeddings}"
-            )
-        return x + self.table.weight[past:end]
+            # What stands before the first token is padding.
+            places = _places(x, past).clamp(min=0)
+            try:
+                return x + self.table(places)
+            except IndexError:
+                end = int(places.max()) + 1
+        else:
+            end = past + x.size(1)
+            if end <= self.table.num_embeddings:
+                return x + self.table.weight[past:end]
+        raise ValueError(
+            f"{end} tokens, but positions were learned for {self.table.num_embeddings}"
+        )
+
+
+class NoPositions(nn.Module):
+    """Say nothing: the blocks know the order by themselves, as rotary ones, or not."""
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], past: Past = 0
+    ) -> Float[Tensor, "B T D"]:
+        """Return the vectors as they are."""
+        return x
 
 
 def _places(x: Tensor, past: Past) -> Tensor:
@@ -118,23 +133,30 @@ class TokenEmbedding(nn.Module):
 
     Vaswani et al. (2017), Section 3.4. The table is drawn with variance 1/D, so that
     what enters the first block has variance 1, and so have the logits where the same
-    table is used for the output.
+    table is used for the output. GPT-2 and Llama have 1 in place of the root.
 
     Args:
         vocab_size: V, tokens in the vocabulary.
         dim: D, width of an embedding.
         positions: adds positions of width D.
         dropout: share of the sum that training drops.
+        scale: what embeddings are multiplied by; None: the root of D.
     """
 
     def __init__(
-        self, vocab_size: int, dim: int, positions: nn.Module, dropout: float = 0.0
+        self,
+        vocab_size: int,
+        dim: int,
+        positions: nn.Module,
+        dropout: float = 0.0,
+        scale: float | None = None,
     ):
         super().__init__()
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.positions = positions
         self.dropout = Dropout(dropout)
+        self.scale = math.sqrt(dim) if scale is None else scale
 
     @property
     def weight(self) -> Tensor:
@@ -145,5 +167,58 @@ class TokenEmbedding(nn.Module):
         self, token: Int[Tensor, "B T"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
         """Embed T tokens that come after `past` others, in each row."""
-        embedded = self.table(token) * math.sqrt(self.table.embedding_dim)
-        return self.dropout(self.positions(embedded, past))
+        return self.dropout(self.positions(self.table(token) * self.scale, past))
+
+
+class SegmentEmbedding(nn.Module):
+    r"""Embed the tokens of two texts: what each is, where it stands, and in which text.
+
+    .. math:: x_t = \mathrm{LN}(E_{w_t} + S_{k_t} + p_t)
+
+    Devlin et al. (2019), Section 3, Figure 2; the norm is in their code.
+
+    Args:
+        vocab_size: V, tokens in the vocabulary.
+        num_segments: texts that a token may be in, 2 as a rule.
+        dim: D, width of an embedding.
+        positions: adds positions of width D.
+        norm: normalises the sum.
+        dropout: share of what comes out that training drops.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        num_segments: int,
+        dim: int,
+        positions: nn.Module,
+        norm: nn.Module,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.table = nn.Embedding(vocab_size, dim)
+        self.segments = nn.Embedding(num_segments, dim)
+        nn.init.normal_(self.table.weight, std=dim**-0.5)
+        nn.init.normal_(self.segments.weight, std=dim**-0.5)
+        self.positions = positions
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    @property
+    def weight(self) -> Tensor:
+        """The table, one row per token."""
+        return self.table.weight
+
+    def forward(
+        self, token: Int[Tensor, "B T"], segment: Int[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Embed T tokens.
+
+        Args:
+            token: ids.
+            segment: which text each token is in, from 0; None: all are in the first.
+        """
+        if segment is None:
+            segment = torch.zeros_like(token)
+        embedded = self.table(token) + self.segments(segment)
+        return self.dropout(self.norm(self.positions(embedded)))

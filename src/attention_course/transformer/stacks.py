@@ -1,7 +1,7 @@
 """Stacks: a Transformer's encoder and decoder; the decoder's cache, layer by layer."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from attention_course.attention import KeyValue, attend
 from attention_course.masks import causal_mask
 from attention_course.seq2seq import Encoded, source_mask
-from attention_course.transformer.positions import TokenEmbedding
+from attention_course.transformer.blocks import DecoderBlock
+from attention_course.transformer.positions import SegmentEmbedding, TokenEmbedding
 
 
 class TransformerEncoder(nn.Module):
@@ -29,7 +30,10 @@ class TransformerEncoder(nn.Module):
     """
 
     def __init__(
-        self, embedding: TokenEmbedding, blocks: Sequence[nn.Module], norm: nn.Module
+        self,
+        embedding: TokenEmbedding | SegmentEmbedding,
+        blocks: Sequence[nn.Module],
+        norm: nn.Module,
     ):
         super().__init__()
         check_depth(blocks)
@@ -39,19 +43,24 @@ class TransformerEncoder(nn.Module):
         self.output_dim = embedding.weight.size(1)
 
     def forward(
-        self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
+        self,
+        source: Int[Tensor, "B S"],
+        lengths: Int[Tensor, " B"],
+        segment: Int[Tensor, "B S"] | None = None,
     ) -> Encoded:
         """Read a padded batch of sources.
 
         Args:
             source: token ids.
             lengths: tokens in each source, on the CPU.
+            segment: for a `SegmentEmbedding`, which text each token is in; None: there
+                is one.
 
         Returns:
             The top layer's states; their mean over each sentence's tokens; the mask.
         """
         mask = source_mask(source, lengths)
-        x = self.embedding(source)
+        x = self.embedding(*([source] if segment is None else [source, segment]))
         for block in self.blocks:
             x, _ = block(x, mask)
         states = self.norm(x)
@@ -107,10 +116,8 @@ class TransformerDecoder(nn.Module):
     def remember(self, encoded: Encoded) -> TransformerMemory:
         """Project every state of the source once per layer."""
         states = encoded.states
-        layers = [
-            block.cross_attention.remember(states, states)  # type: ignore[operator, union-attr]
-            for block in self.blocks
-        ]
+        blocks = cast(Sequence[DecoderBlock], self.blocks)
+        layers = [block.cross_attention.remember(states, states) for block in blocks]
         return TransformerMemory(tuple(layers), encoded.mask)
 
     def decode(

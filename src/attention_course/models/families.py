@@ -1,0 +1,160 @@
+"""Families of today: GPT-2, Llama and BERT, out of the parts of this package."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from attention_course.attention import MultiHeadAttention
+from attention_course.transformer import (
+    EncoderBlock,
+    GroupedQueryAttention,
+    LearnedPositions,
+    NoPositions,
+    Residual,
+    RMSNorm,
+    RotaryPositions,
+    SegmentEmbedding,
+    SwiGLU,
+    TokenEmbedding,
+    TransformerEncoder,
+    TransformerLM,
+)
+from attention_course.transformer.rotary import head_width
+
+
+def gpt2(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    max_length: int,
+    eps: float = 1e-5,
+    dropout: float = 0.0,
+    tied: bool = True,
+) -> TransformerLM:
+    """Build a language model as Radford et al. (2019), Section 2.3: GPT-2.
+
+    Unlike `decoder_only`, it learns positions, does not multiply embeddings, has GELU
+    for ReLU, approximated by a tanh, and no bias at its output.
+    """
+
+    def around() -> Residual:
+        return Residual(nn.LayerNorm(dim, eps), dropout, pre_norm=True)
+
+    positions = LearnedPositions(max_length, dim)
+    return TransformerLM(
+        embedding := TokenEmbedding(vocab_size, dim, positions, dropout, scale=1.0),
+        [
+            EncoderBlock(
+                MultiHeadAttention(dim, num_heads),
+                _gelu_network(dim, hidden_dim, approximate="tanh"),
+                around(),
+                around(),
+            )
+            for _ in range(num_layers)
+        ],
+        nn.LayerNorm(dim, eps),
+        _head(embedding, tied),
+    )
+
+
+def llama(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    num_key_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    base: float = 10_000.0,
+    eps: float = 1e-5,
+    dropout: float = 0.0,
+    tied: bool = False,
+    look_up: Callable[..., Tensor] | None = None,
+) -> TransformerLM:
+    """Build a language model as Touvron et al. (2023), Section 2.2: Llama.
+
+    Unlike `decoder_only`, it turns queries and keys instead of adding positions, lets
+    heads share keys, does not multiply embeddings, has RMS norms and gated networks,
+    and no bias anywhere.
+    """
+
+    def attention() -> GroupedQueryAttention:
+        positions = RotaryPositions(head_width(dim, num_heads), base)
+        return GroupedQueryAttention(dim, num_heads, num_key_heads, positions, look_up)
+
+    def around() -> Residual:
+        return Residual(RMSNorm(dim, eps), dropout, pre_norm=True)
+
+    return TransformerLM(
+        embedding := TokenEmbedding(vocab_size, dim, NoPositions(), dropout, scale=1.0),
+        [
+            EncoderBlock(attention(), SwiGLU(dim, hidden_dim), around(), around())
+            for _ in range(num_layers)
+        ],
+        RMSNorm(dim, eps),
+        _head(embedding, tied),
+    )
+
+
+def bert(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+    max_length: int,
+    num_segments: int = 2,
+    eps: float = 1e-12,
+    dropout: float = 0.0,
+) -> TransformerEncoder:
+    """Build an encoder as Devlin et al. (2019), Section 3: BERT without its heads.
+
+    Unlike `encoder_only`, it learns positions, embeds in which of two texts a token is,
+    does not multiply embeddings but normalises them, and has GELU for ReLU; its norms
+    stand after the sums.
+    """
+
+    def around() -> Residual:
+        return Residual(nn.LayerNorm(dim, eps), dropout, pre_norm=False)
+
+    return TransformerEncoder(
+        SegmentEmbedding(
+            vocab_size,
+            num_segments,
+            dim,
+            LearnedPositions(max_length, dim),
+            nn.LayerNorm(dim, eps),
+            dropout,
+        ),
+        [
+            EncoderBlock(
+                MultiHeadAttention(dim, num_heads),
+                _gelu_network(dim, hidden_dim, approximate="none"),
+                around(),
+                around(),
+            )
+            for _ in range(num_layers)
+        ],
+        nn.Identity(),
+    )
+
+
+def _gelu_network(dim: int, hidden_dim: int, approximate: str) -> nn.Sequential:
+    """Build a feed-forward network with GELU: Hendrycks and Gimpel (2016)."""
+    return nn.Sequential(
+        nn.Linear(dim, hidden_dim),
+        nn.GELU(approximate),
+        nn.Linear(hidden_dim, dim),
+    )
+
+
+def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:
+    vocab_size, dim = embedding.weight.shape
+    head = nn.Linear(dim, vocab_size, bias=False)
+    if tied:
+        head.weight = embedding.table.weight
+    return head
