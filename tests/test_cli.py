@@ -490,6 +490,7 @@ def test_a_task_can_be_made_with_the_options_of_its_row(name):
 
 
 HEAVY = {"torch", "sklearn", "lightning_fabric", "matplotlib", "scipy"}
+HEAVY |= {"safetensors", "tokenizers", "transformers"}
 LISTS_WHAT_IS_IMPORTED = """
 import sys
 from attention_course.cli import main
@@ -508,6 +509,7 @@ finally:
         [],
         ["train", "--help"],
         ["translate", "--help"],
+        ["write", "--help"],
         ["evaluate", "--help"],
         ["train", "--task", "dates"],
         ["train", "--task", "datess", "--model", "luong", "--out", "run"],
@@ -520,6 +522,8 @@ finally:
         + ["--steps", "many"],
         ["evaluate", "--run", "run", "--split", "training"],
         ["translate", "--run", "run", "--length-penalty", "0.6"],
+        ["write", "--checkpoint", "gpt2"],
+        ["write", "--checkpoint", "gpt2", "--top-k", "3", "Attention is"],
     ],
     ids=" ".join,
 )
@@ -536,7 +540,7 @@ def test_help_and_wrong_arguments_do_not_wait_for_torch(words):
     assert not HEAVY & imported
 
 
-@pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
+@pytest.mark.parametrize("command", ["train", "translate", "write", "evaluate"])
 def test_help_shows_an_example(shell, command):
     out, _ = shell(command, "--help")
 

@@ -5,6 +5,7 @@ from attention_course.metrics import (
     alignment_hit_rate,
     exact_match,
     exact_match_by_length,
+    sure_links,
     text_scores,
     token_accuracy,
 )
@@ -104,9 +105,27 @@ def test_alignment_error_by_hand():
     ]
     gold = [{1}, {1, 2}, set(), {0}]
 
-    # Links at 1 and 0, none from a row of zeros; one is right, of four: 1 - 2 * 1 / (2
-    # + 4).
-    assert alignment_error_rate([weights], [gold]) == pytest.approx(1 - 2 / 6)
+    # Links at 1 and 0, none from a row of zeros. Sure are those of the first row and of
+    # the last; one link is sure, and no other is possible: 1 - (1 + 1) / (2 + 2).
+    assert alignment_error_rate([weights], [gold]) == pytest.approx(1 / 2)
+
+
+def test_a_possible_link_is_right_but_not_required():
+    first, second, third = [0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.1, 0.9]
+    gold = [{0, 1}, {2}]
+
+    assert sure_links(gold) == [frozenset(), {2}]
+    # Either possible link does; leaving it out costs nothing, but a wrong one does.
+    zeros = [0.0, 0.0, 0.0]
+    for row in (first, second, zeros):
+        assert alignment_error_rate([[row, third]], [gold]) == pytest.approx(0)
+    # 1 - (1 + 1) / (2 + 1)
+    assert alignment_error_rate([[third, third]], [gold]) == pytest.approx(1 / 3)
+    # A possible one without the sure one: 1 - (0 + 1) / (2 + 1), 1 - (0 + 1) / (1 + 1)
+    assert alignment_error_rate([[first, first]], [gold]) == pytest.approx(2 / 3)
+    assert alignment_error_rate([[first, zeros]], [gold]) == pytest.approx(1 / 2)
+    # Nothing is linked, and nothing sure: nothing is right.
+    assert alignment_error_rate([[zeros]], [[{0, 1}]]) == pytest.approx(1)
 
 
 def test_where_every_token_has_one_source_the_error_is_the_rest_of_the_hit_rate():

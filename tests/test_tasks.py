@@ -19,6 +19,7 @@ from torch.testing import assert_close
 
 from attention_course import models
 from attention_course.decoding import Decoded
+from attention_course.metrics import alignment_error_rate, alignment_hit_rate
 from attention_course.registry import TASKS
 from attention_course.tasks.core import (
     BOS,
@@ -37,6 +38,7 @@ from attention_course.tasks.dates import FIRST, LAST, LOCALES, dates, patterns, 
 from attention_course.tasks.frames import frames
 from attention_course.tasks.multi30k import Subwords
 from attention_course.tasks.numerals import numerals
+from attention_course.tasks.phrases import phrases
 from attention_course.tasks.pretraining import pretraining
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.scenes import captions, focus
@@ -754,6 +756,7 @@ MADE = {
     "numerals": lambda seed: all_of(
         numerals("fr", train_size=120, held_out_size=9, seed=seed)
     ),
+    "phrases": lambda seed: all_of(phrases(8, 50, 5, seed)),
     "pretraining": lambda seed: all_of(pretraining(50, 5, seed)),
     "reversal": lambda seed: all_of(
         reversal(train_size=50, held_out_size=5, seed=seed)
@@ -806,3 +809,40 @@ def test_a_seed_means_the_same_in_every_process(name, elsewhere):
 
 def test_all_tasks_are_among_these():
     assert set(MADE) == {name.partition("-")[0] for name in TASKS}
+
+
+ALIGNED = (
+    "captions",
+    "dates",
+    "focus",
+    "numerals",
+    "phrases",
+    "reversal",
+    "sentiment",
+    "series",
+)
+
+
+@pytest.mark.parametrize("largest", [min, max])
+@pytest.mark.parametrize("name", ALIGNED)
+def test_the_gold_alignment_makes_no_alignment_error(name, largest):
+    """Whichever of its gold positions a target token's largest weight is on."""
+    gold = [example.gold for example in MADE[name](0)[0]]
+    weights = [
+        [
+            [float(s == largest(row)) for s in range(99)] if row else [1.0]
+            for row in rows
+        ]
+        for rows in gold
+    ]
+
+    assert alignment_error_rate(weights, gold) == pytest.approx(0, abs=1e-9)
+    assert alignment_hit_rate(weights, gold) == pytest.approx(1)
+
+
+def test_all_aligned_tasks_are_among_these():
+    examples = {name: MADE[name](0)[0] for name in set(MADE) - {"multi30k"}}
+
+    assert {
+        name for name, some in examples.items() if any(any(e.gold) for e in some)
+    } == set(ALIGNED)

@@ -1,4 +1,4 @@
-"""The command line: train, translate and evaluate from a shell.
+"""The command line: train, translate, write and evaluate from a shell.
 
 A command imports what does the work, `runs`, when it has work to do: torch takes
 seconds, which `--help` and a mistake in the arguments should not cost.
@@ -256,6 +256,47 @@ def translate_command(
         )
     for prediction in task.predict(model, examples, **decoding):
         typer.echo(task.text(prediction))
+
+
+@app.command(
+    "write",
+    short_help="Go on with a prompt.",
+    help="""Go on with a prompt, by a pretrained GPT-2 or Llama.
+
+\b
+    attention-course write --checkpoint gpt2 "Attention is"
+    attention-course write --checkpoint gpt2 --temperature 0.8 --top-k 40 \\
+        "Attention is"
+
+The folder has the files config.json, tokenizer.json and model.safetensors, or an index
+of several such files, as the library transformers saves them. Nothing is downloaded.
+""",
+)
+def write_command(
+    prompt: Annotated[str, typer.Argument(help="How the text begins.")],
+    checkpoint: Annotated[Path, typer.Option(help="Folder of the pretrained model.")],
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Tokens to write, if the text does not end.")
+    ] = 40,
+    temperature: Annotated[
+        float | None,
+        setting("Draw at random, above 1 more boldly; else the likeliest.", None),
+    ] = None,
+    top_k: Annotated[
+        int | None, setting("Draw among that many likeliest tokens.", None)
+    ] = None,
+    seed: Annotated[int | None, setting("Of the chance.", 0)] = None,
+    device: DeviceName = Device.auto,
+) -> None:
+    """Go on with a prompt."""
+    chance = dict(top_k=top_k, seed=seed)
+    if temperature is None:
+        registry.refuse(chance, "without --temperature")
+    from attention_course import runs
+    from attention_course.pretrained import read_writer
+
+    writer = read_writer(checkpoint, runs.launch(device.value, "32-true").device)
+    typer.echo(writer.write(prompt, max_tokens, temperature, top_k, seed or 0))
 
 
 @app.command(

@@ -155,15 +155,16 @@ def alignment_error_rate(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    r"""Compare the links of the largest weights with those of gold, in both directions.
+    r"""Compare the links of the largest weights with the sure and the possible ones.
 
-    .. math:: AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}
-        = 1 - \frac{2 |A \cap G|}{|A| + |G|}
+    .. math:: AER = 1 - \frac{|\mathcal{A} \cap \mathcal{S}| + |\mathcal{A} \cap
+        \mathcal{P}|}{|\mathcal{A}| + |\mathcal{S}|}
 
-    Och and Ney (2003), where A are our links; all links of the gold alignment G are
-    both sure, S, and possible, P. Each target position makes one link, to its largest
-    weight, so that one that came from n source positions leaves n - 1 links out: the
-    best value is above 0 then. Target positions without a gold position do not count.
+    Och and Ney (2003), where A are our links: each target position makes one, to its
+    largest weight. S are the sure links, and P, all links of the gold alignment, the
+    possible ones. A link is missed only if it is sure, and wrong only if it is not even
+    possible. See `sure_links`. With its own gold alignment a model has an error of 0.
+    Target positions without a gold position do not count.
 
     Args:
         weights: per example, T rows of S weights; rows beyond the gold alignment's are
@@ -171,16 +172,36 @@ def alignment_error_rate(
         gold: per example and target position, the source positions that it came from.
 
     Returns:
-        The error rate, in [0, 1]; 0 is best.
+        The error rate, in [0, 1]; 0 is best. Without a link and without a sure one, 1.
 
     Raises:
         ValueError: not one gold alignment per example, fewer rows of weights than gold
             rows, or nothing to count.
     """
     links = _links(weights, gold)
-    right = sum(link in positions for link, positions in links)
+    sure = sure_links([positions for _, positions in links])
+    right = sum(
+        (link in certain) + (link in possible)
+        for (link, possible), certain in zip(links, sure)
+    )
     made = sum(link is not None for link, _ in links)
-    return 1 - 2 * right / (made + sum(len(positions) for _, positions in links))
+    return 1 - right / max(made + sum(map(len, sure)), 1)
+
+
+def sure_links(gold: Sequence[Collection[int]]) -> list[frozenset[int]]:
+    """Choose the sure links of a gold alignment, all of which are possible.
+
+    A link is sure if its target position came from this source position alone. Where a
+    target position came from several, as a month's digits come from all letters of its
+    name, any of them is right and none is required.
+
+    Args:
+        gold: per target position, the source positions that it came from.
+
+    Returns:
+        Per target position, the sure ones among them: one, or none.
+    """
+    return [frozenset(p if len(p) == 1 else ()) for p in gold]
 
 
 def _links(

@@ -16,6 +16,7 @@ from attention_course.training.loop import (
     Objective,
     TrainConfig,
     fabric_at,
+    progress_bar,
     train,
     train_step,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "alignment",
     "evaluate",
     "fabric_at",
+    "progress_bar",
     "train",
     "train_step",
     "validation_loss",
