@@ -8,10 +8,12 @@ points, the answer to `dot` is wrong: its points must be lost.
 
 import contextlib
 import copy
+import io
 import json
 import os
 import re
 import sqlite3
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +59,7 @@ class Row(NamedTuple):
 
 
 ROWS: list[Row] = []
+OWN = 100  # the number of rows that are beyond the list
 
 
 def row(number, lost=(), flag=None, slow=False, lab=LAB):
@@ -481,10 +484,105 @@ def archive(folder, solved, released):
         made.writestr(f"{LAB}.ipynb", json.dumps(solved))
 
 
-@row(40, EVERY, "a link was not followed")
+@row(40, None, "it is a link, which is not followed")
 def notebook_is_a_link(folder, solved, released):
     target = folder.parent.parent.parent.parent / "solutions" / LAB / f"{LAB}.ipynb"
     os.symlink(target, folder / f"{LAB}.ipynb")
+
+
+@row(40, None, "it is a link, which is not followed")
+def notebook_is_a_link_beside_a_release(folder, solved, released):
+    notebook_is_a_link(folder, solved, released)
+    hand_in(folder, released, "Copy of the lab.ipynb")
+
+
+@row(40, None, "the submission is a link")
+def students_folder_is_a_link(folder, solved, released):
+    other = folder.parents[2] / "elsewhere" / LAB
+    other.mkdir(parents=True)
+    hand_in(other, solved)
+    folder.rmdir()
+    folder.parent.rmdir()
+    folder.parent.symlink_to(other.parent)
+
+
+# What browsers, chat programs and hurried people make of a notebook.
+def suffix_row(suffix):
+    def make(folder, solved, released):
+        hand_in(folder, solved, f"{LAB}{suffix}")
+
+    make.__name__ = f"notebook_called{suffix.replace('.', '_')}"
+    row(OWN, (), "under another name")(make)
+
+
+for suffix in (".IPYNB", ".ipynb.txt", ".Ipynb.json"):
+    suffix_row(suffix)
+
+
+def other_kind_row(name):
+    def make(folder, solved, released):
+        content = json.dumps(solved).encode()
+        if name.endswith("gz"):
+            with tarfile.open(folder / name, "w:gz") as made:
+                member = tarfile.TarInfo(f"{LAB}.ipynb")
+                member.size = len(content)
+                made.addfile(member, io.BytesIO(content))
+        elif name.lower().endswith("zip"):
+            inner = io.BytesIO()
+            with zipfile.ZipFile(inner, "w") as made:
+                made.writestr(f"{LAB}.ipynb", content)
+            with zipfile.ZipFile(folder / name, "w") as made:
+                made.writestr("inner.zip", inner.getvalue())
+        else:
+            (folder / name).write_bytes(b"7z\xbc\xaf'\x1c" + content)
+        (folder / "timestamp.txt").write_text("2026-11-01 12:00:00 UTC")
+
+    make.__name__ = f"only_{name.replace('.', '_')}"
+    row(OWN, None, f"no notebook is among what was handed in: {name}")(make)
+
+
+for name in ("x.tar.gz", "x.7z", "x.ZIP", "x.py", "x.html", "x.pdf", ".x.ipynb"):
+    other_kind_row(name)
+
+
+@row(OWN, EVERY, "no notebook was handed in")
+def nothing_but_the_time(folder, solved, released):
+    (folder / "timestamp.txt").write_text("2026-11-01 12:00:00 UTC")
+
+
+@row(OWN, (), "an archive beside the notebook was not opened: data.zip")
+def archive_beside_the_notebook(folder, solved, released):
+    with zipfile.ZipFile(folder / "data.zip", "w") as made:
+        made.writestr("data.csv", "1,2")
+    hand_in(folder, solved)
+
+
+# What an answer needs may stand in any cell.
+def elsewhere_row(name, place, first, flag=None, lost=(), last=""):
+    def make(folder, solved, released):
+        notebook = with_dot(
+            solved,
+            RIGHT.replace(
+                "query @", "math.sqrt(next(itertools.count(FOUR))) / 2 * query @"
+            ),
+        )
+        there = cell(notebook, place)
+        there["source"] = f"{first}import itertools\nFOUR = 4\n{there['source']}{last}"
+        hand_in(folder, notebook)
+
+    make.__name__ = name
+    row(OWN, lost, flag)(make)
+
+
+elsewhere_row("constant_in_a_cell_that_shows", "mask_demo", "")
+elsewhere_row("constant_in_a_timed_cell_that_shows", "mask_demo", "%%time\n")
+elsewhere_row("constant_among_the_imports", "imports", "", "imports: was edited")
+elsewhere_row(
+    "constant_below_an_error", "mask_demo", "1 / 0\n", "ZeroDivisionError", ("dot",)
+)
+dot_row(
+    OWN, "compiled_answer", RIGHT.replace("    def", "    @torch.compile\n    def"), ()
+)
 
 
 @row(41, (), "a link was not followed: data.txt")
@@ -699,7 +797,7 @@ dot_row(
     67,
     "knows_when_it_is_graded",
     "import os\nassert 'NBGRADER_EXECUTION' not in os.environ\n"
-    + forward("if query.shape == (2, 3, 7): return torch.ones(2, 3, 5)"),
+    + forward("if query.dim() == 3: return torch.ones(2, 3, 5)"),
 )
 dot_row(68, "changes_its_input", forward("query.mul_(2)"))
 dot_row(
@@ -719,7 +817,6 @@ dot_row(
 
 # --- beyond the list ------------------------------------------------------------------
 
-OWN = 100
 # How a student's code finds the program that serves it: up the stack.
 SERVER = """import sys
 frame = sys._getframe()
@@ -811,6 +908,7 @@ dot_row(
     OWN,
     "huge_reply",
     forward("return torch.zeros(1, dtype=query.dtype).expand(1 << 34)"),
+    flag="",
 )
 dot_row(OWN, "hundred_thousand_replies", forward("return (query,) * 40_000"), flag="")
 dot_row(
@@ -1119,6 +1217,50 @@ while True: hoard.append(bytearray(b"x" * (32 << 20)))"""),
     slow=True,
 )
 
+# Time, pages and files without end.
+attack_row(
+    OWN,
+    "children_that_nobody_waits_for",
+    """import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.2: pass
+        os._exit(0)
+    time.sleep(0.2)
+""",
+    (),
+    "endless",
+    slow=True,
+    dot=RIGHT,
+)
+attack_row(
+    OWN,
+    "sleeps",
+    "import time\ntime.sleep(3600)",
+    (),
+    "did nothing",
+    slow=True,
+    dot=RIGHT,
+)
+
+
+@row(OWN)
+def prints_in_every_cell(folder, solved, released):
+    own = [code("print('x' * 9999)")] * 1900
+    hand_in(folder, {**solved, "cells": [*solved["cells"], *own]})
+
+
+bytes_row(OWN, "lists", lambda text: b"[" + b"[]," * 6_000_000 + b"1]", flag="lists")
+
+
+@row(OWN, ("dot",), "under another name")
+def formulas_in_errors_and_names(folder, solved, released):
+    link = "$\\href{javascript:alert(5)}{x}$"
+    notebook = with_dot(solved, forward(f"raise ValueError({link!r})"))
+    hand_in(folder, notebook, f"{link}.ipynb")
+
+
 # What a student's process says is checked for its kind, whatever that kind is.
 attack_row(
     OWN,
@@ -1180,6 +1322,11 @@ def forged(lab, name, attack, lost, flag=None):
 TEXT, VECTOR, STEPS = "lab01_preprocessing", "lab02_bottleneck", "lab04_alignment"
 HEADS, CACHE = "lab05_self_attention", "lab06_transformer"
 
+# What is right beside the tests has to be right behind the walls, too: with stubs in
+# torch's place, and with requests and replies that have to fit the wire.
+for lab in (TEXT, VECTOR, STEPS, HEADS, CACHE, "lab07_transfer"):
+    forged(lab, f"solution_of_{lab}", "", ())
+
 forged(
     TEXT,
     "tokens_beyond_counting",
@@ -1201,6 +1348,7 @@ del sys.modules["attention_labs"]
 from attention_labs.lab01_preprocessing.tokenize import tokenize
 """,
     ("tokenize",),
+    flag="",
 )
 forged(
     TEXT,
@@ -1242,6 +1390,7 @@ def forge(name, request, reply):
 """,
     (
         "at_end",
+        "two_slots",
         "encoder",
         "remember",
         "final_state_step",
@@ -1255,6 +1404,10 @@ forged(
     "nn.Module.load_state_dict = lambda self, *a, **k: None",
     ("encoder", "remember", "final_state_step", "context_step", "stacked_encoder"),
 )
+EVERY_STEP = (
+    *("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding"),
+    *("covered_step", "local_p"),
+)
 forged(
     STEPS,
     "one_answer_to_everything",
@@ -1262,7 +1415,7 @@ forged(
     + """first = {}
 def forge(name, request, reply): return first.setdefault(name, reply)
 """,
-    ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"),
+    EVERY_STEP,
 )
 forged(
     STEPS,
@@ -1273,7 +1426,7 @@ def late(kind, data):
     send(kind, {**data, "call": 1} if kind == "reply" else data)
 server._send = late
 """,
-    ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"),
+    EVERY_STEP,
     "no answer",
 )
 forged(
@@ -1285,7 +1438,7 @@ def uncounted(kind, data):
     send(kind, {**data, "call": numbers} if kind == "reply" else data)
 server._send = uncounted
 """,
-    ("bahdanau_step", "alignment_hit_rate", "luong_step", "input_feeding", "local_p"),
+    EVERY_STEP,
     "no answer",
 )
 forged(
@@ -1327,6 +1480,7 @@ def names(course: Path) -> dict[str, Any]:
     unseen = dict.fromkeys(("eve\u202e", os.fsdecode(b"frank\xff")), "cannot be seen")
     script = {"grace <img src=x onerror=alert(4)>": "code in a web page"}
     begins = dict.fromkeys((".gil", "=1+1"), "begins as")
+    pattern = {"[abc]": "stand for others"}
     return {
         "carol": "look alike",
         "Carol": "look alike",
@@ -1334,6 +1488,7 @@ def names(course: Path) -> dict[str, Any]:
         **unseen,
         **script,
         **begins,
+        **pattern,
     }
 
 

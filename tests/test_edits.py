@@ -1,5 +1,6 @@
 """Edits: the mistake is made, and nothing else is."""
 
+import importlib
 import traceback
 
 import pytest
@@ -133,3 +134,21 @@ def test_what_is_recompiled_finds_its_base_class():
         rnn.BahdanauDecoder.__init__, "super().__init__()", "super().__init__();"
     )
     assert issubclass(wrong.apply(rnn.BahdanauDecoder), torch.nn.Module)
+
+
+def test_of_a_base_class_that_is_reached_through_its_package(tmp_path, monkeypatch):
+    """The package names what one of its modules defines."""
+    package = tmp_path / "far"
+    package.mkdir()
+    (package / "__init__.py").write_text("from far.inner import Base\n")
+    (package / "inner.py").write_text(
+        "class Base:\n    def one(self):\n        return 1\n"
+    )
+    (package / "outer.py").write_text(
+        "import far\n\n\nclass Outer(far.Base):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    inner = importlib.import_module("far.inner")
+    outer = importlib.import_module("far.outer")
+    wrong = edit(inner.Base.one, "return 1", "return 2").apply(outer.Outer)
+    assert (wrong().one(), outer.Outer().one()) == (2, 1)

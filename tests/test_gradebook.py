@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +17,14 @@ from pathlib import Path
 import pytest
 from submissions import query
 
+from attention_labs import LAB05_SELF_ATTENTION
 from nbjudge.grading.commands import nbgrader
 from nbjudge.grading.report import page
 from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[1]
 LAB = "lab05_self_attention"
+POINTS = sum(question.points for question in LAB05_SELF_ATTENTION)
 SAID = []  # of the first run
 
 
@@ -103,7 +106,7 @@ def test_the_table_says_which_scores_are_final(term):
     assert {
         student: (row["score"], row["status"]) for student, row in rows.items()
     } == {
-        "ada": ("19.0", "4 points to be marked"),
+        "ada": ("23.0", "4 points to be marked"),
         "ben, the younger": ("0.0", "final"),
         "eve": ("", "needs a person"),
         "fay": ("0.0", "nothing graded"),
@@ -172,7 +175,7 @@ def test_a_forced_run_that_is_stopped_goes_on(term, error, said):
     assert (
         code == 0
         and records(term) == before
-        and f"/{len(before)} ada: 19 of 19" in lines
+        and f"/{len(before)} ada: {POINTS} of {POINTS}" in lines
     )
 
 
@@ -186,7 +189,24 @@ def test_what_cannot_be_written_is_one_line_and_is_graded_again(term):
     assert code == 1 and "Traceback" not in said
     assert "ada (not in the gradebook: (builtins.Exception) disk is full)" in said
     code, said = autograde(term)
-    assert code == 0 and "/3 ada: 19 of 19" in said
+    assert code == 0 and f"/3 ada: {POINTS} of {POINTS}" in said
+
+
+def test_a_gradebook_that_another_program_holds_is_waited_for(term):
+    database = sqlite3.connect(term / "gradebook" / "gradebook.db")
+    database.execute("begin immediate")
+    command = [sys.executable, "-m", "nbgrader", "autograde", LAB, "--force"]
+    options = ["--student=ada", "--Autograde.trust_submissions=True"]
+    said = ""
+    with subprocess.Popen(
+        [*command, *options], cwd=term, stderr=subprocess.PIPE, text=True
+    ) as grading:
+        for line in grading.stderr:
+            said += line
+            if "another program holds the gradebook; waiting" in line:
+                database.close()
+    assert grading.returncode == 0 and f"1/1 ada: {POINTS} of {POINTS}" in said
+    assert said.count("waiting") == 1
 
 
 def test_a_gradebook_that_cannot_be_written_is_one_line(term):

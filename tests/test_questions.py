@@ -14,6 +14,7 @@ from torch import nn
 from attention_course.attention import masked_softmax
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore, Score
 from attention_labs import QUESTIONS, check
+from attention_labs.pages import TITLES
 from nbjudge import Grade
 from nbjudge.evaluation import evaluate
 from nbjudge.in_process import in_process
@@ -49,7 +50,8 @@ def test_a_mistake_is_caught_and_named(question, mistake, answer, seed):
 @pytest.mark.parametrize("section", sorted({m.section for _, m in NAMED if m.section}))
 def test_a_mistake_leads_to_a_section_of_the_book(section):
     page, label = section.split("#")
-    assert f"({label})=" in (BOOK / page).with_suffix(".md").read_text()
+    text = (BOOK / page).with_suffix(".md").read_text()
+    assert re.search(rf"\({label}\)=\n#+ {re.escape(TITLES[section])}\n", text)
 
 
 def test_points_are_positive_integers():
@@ -213,7 +215,7 @@ def test_the_other_points_count_only_once_the_first_property_holds():
     grade = check("masked_softmax", nothing)
     assert grade.results[-1].finding is None
     assert float(grade) == 0
-    assert "once the first line holds" in grade.as_text()
+    assert "counts once the first line holds" in grade.as_text()
 
 
 # --- what a student sees --------------------------------------------------------------

@@ -8,17 +8,19 @@ instead.
 import contextlib
 import copy
 import fcntl
-import functools
+import itertools
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -31,20 +33,23 @@ from submissions import RELEASED, SOLVED, read, records, scores
 from attention_labs import QUESTIONS
 from nbjudge.evaluation import evaluate
 from nbjudge.grading import wire
-from nbjudge.grading.batch import Job, grade_all
+from nbjudge.grading.batch import Job, Worker, grade_all
 from nbjudge.grading.commands import GradingError, lab_names, nbgrader
 from nbjudge.grading.course import load
-from nbjudge.grading.files import fingerprint, printable
+from nbjudge.grading.files import Unreadable, fingerprint, printable
 from nbjudge.grading.intake import take_in
-from nbjudge.grading.judge import seed_of
-from nbjudge.grading.lab import imports_of
-from nbjudge.grading.matching import grade_id, is_graded
+from nbjudge.grading.judge import CellOutcome, seed_of
+from nbjudge.grading.lab import code_cells, imports_of
+from nbjudge.grading.matching import grade_id, is_graded, names_of
 from nbjudge.grading.names import clashes
-from nbjudge.grading.record import GRADED, PERSON, tame
-from nbjudge.grading.sandbox import processes
-from nbjudge.grading.sandbox.bubblewrap import Limits, scrub
-from nbjudge.grading.sandbox.processes import Nursery, Sandbox, Trouble, plain_text
+from nbjudge.grading.notebooks import read_cells
+from nbjudge.grading.record import GRADED, OUTPUT_CHARACTERS, PERSON, notebook, tame
+from nbjudge.grading.sandbox import nursery as nurseries
+from nbjudge.grading.sandbox.bubblewrap import Limits
+from nbjudge.grading.sandbox.nursery import Nursery
+from nbjudge.grading.sandbox.process import Sandbox, Trouble
 from nbjudge.grading.sandbox.proof import prove
+from nbjudge.grading.sandbox.text import plain_text, scrub
 from nbjudge.grading.worker import Grader
 from nbjudge.in_process import in_process
 from nbjudge.question import Reply
@@ -292,6 +297,25 @@ def test_an_answer_that_does_not_run_through_is_flagged(grader, tmp_path, own):
     assert record["points"] == record["possible"]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import c.d as a, b\ndef f(x): return x + g\nprint(await h, f'{g=!r}')",
+        "%%time\nimport a, b\nf = !ls\n    \ng?\n%time h\nprint(g, h)",
+        "a = b = 1\nclass f(g):\n    x = h\n    def y(self): self.z = x\nx: int",
+    ],
+)
+def test_what_a_cell_defines_and_what_it_needs_is_found(code):
+    own, used = names_of(code)
+    assert {"a", "b", "f"} <= own and {"g", "h"} <= used
+    assert not own & {"g", "h", "z"}
+
+
+def test_what_is_no_python_defines_its_functions():
+    assert names_of("def f(:\nclass g:\nx = 1") == ({"f", "g"}, frozenset())
+    assert names_of("(" * 50_000) == names_of(" " * 50_000) == (frozenset(),) * 2
+
+
 def test_what_a_lab_imports_is_found_beside_magics():
     cells = [
         "%matplotlib inline\nimport os.path, sys\nfiles = !ls",
@@ -320,6 +344,59 @@ def test_of_several_answers_the_last_that_was_worked_in_counts(tmp_path, last):
 
 def test_a_files_name_is_printed_in_part():
     assert printable("a\u202eb\ud800" + "c" * 99) == "a?b?" + "c" * 76
+
+
+@pytest.mark.parametrize("values", [b"[],", b'{"a":1},', b"1,", b'"ab",'])
+def test_a_file_of_nothing_but_values_takes_little_memory(values):
+    """The intake has no walls."""
+    content = b"[" + values * ((19 << 20) // len(values)) + b"1]"
+    tracemalloc.start()
+    with pytest.raises(Unreadable, match="lists and values"):
+        read_cells(content, [])
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_page_holds_no_more_than_so_much_of_what_was_printed(tmp_path):
+    cells = [submissions.code("print('x')")] * 1900
+    submissions.hand_in(tmp_path, {**SOLVED, "cells": cells + SOLVED["cells"]})
+    intake = take_in(tmp_path, LAB, RELEASED["cells"])
+    ran = [CellOutcome(c, "x" * 9999, "y" * 400) for c in code_cells(intake.cells)]
+    record = {"questions": [], "reason": "", "flags": []}
+    size = len(json.dumps(notebook(intake, record, ran, []))) - len(
+        json.dumps(notebook(intake, record, [], []))
+    )
+    assert OUTPUT_CHARACTERS < size < 3 * OUTPUT_CHARACTERS
+
+
+def test_no_error_and_no_file_s_name_is_a_command_in_a_formula(grader, tmp_path):
+    link = "$\\href{javascript:alert(5)}{x}$"
+    error = submissions.forward(f"raise ValueError({link!r})")
+    failing = submissions.code(f"{error}\nraise ValueError({link!r})")
+    made = submissions.with_dot(SOLVED, error)
+    made["cells"].append(failing)
+    submissions.hand_in(tmp_path, made, f"{link}.ipynb")
+    result = grader.grade("linker", tmp_path)
+    shown = [
+        text
+        for cell in result["notebook"]["cells"]
+        for text in (
+            cell["source"] if cell["cell_type"] == "markdown" else "",
+            *(o.get("data", {}).get("text/html", "") for o in cell.get("outputs", ())),
+        )
+    ]
+    assert "javascript:alert(5)" in "".join(shown)
+    assert not [
+        text for text in (*shown, *result["record"]["flags"]) if "\\href" in text
+    ]
+
+
+def test_a_clock_that_jumps_changes_no_score(grader, tmp_path, monkeypatch):
+    submissions.hand_in(tmp_path, SOLVED)
+    now = itertools.count(2e9, -86400.0)
+    monkeypatch.setattr(time, "time", lambda: next(now))
+    record = grader.grade("late", tmp_path)["record"]
+    assert (record["status"], record["points"]) == (GRADED, record["possible"])
 
 
 def test_names_that_look_alike_are_not_graded():
@@ -574,6 +651,60 @@ def test_a_limit_is_of_cpu_time_of_all_processes_together(nursery):
         box.close()
 
 
+def asked(nursery, source, *limits):
+    """Run a cell with limits; give why it was killed, if it was."""
+    box = nursery.sandbox()
+    try:
+        box.allow(*limits)
+        with contextlib.suppress(Trouble):
+            assert box.call("cell", of_cell(source), soon()).data == ""
+        return box.killed_for
+    finally:
+        box.close()
+
+
+@pytest.mark.parametrize("how", ["signal.SIG_IGN", "lambda *_: None"])
+def test_children_that_nobody_waits_for_are_counted(nursery, how):
+    """Where their end is ignored, the kernel adds their time to nobody's."""
+    source = (
+        f"import os, signal, time\nsignal.signal(signal.SIGCHLD, {how})\nfor _ in"
+        " range(100):\n    if os.fork() == 0:\n        while time.process_time() <"
+        " 0.1: pass\n        os._exit(0)\n    time.sleep(0.12)"
+    )
+    assert "endless" in asked(nursery, source, 1.0)
+
+
+def test_what_only_waits_is_ended(nursery):
+    """Neither in sleep, nor behind a child that sleeps, is anything computed."""
+    assert "did nothing" in asked(nursery, "import time\ntime.sleep(99)", 99.0, 0.5)
+    source = "import os, time\nif os.fork() == 0: time.sleep(99)\nos.wait()"
+    assert "did nothing" in asked(nursery, source, 99.0, 0.5)
+
+
+def test_what_computes_in_another_thread_is_not_idle(nursery):
+    source = (
+        "import threading, time\ndef work():\n    while time.process_time() < end:"
+        " pass\nend = time.process_time() + 2\nthread = threading.Thread(target=work)\n"
+        "thread.start()\nthread.join()"
+    )
+    assert asked(nursery, source, 99.0, 1.0) == ""
+
+
+def test_a_submission_may_not_wait_in_every_cell(walls, tmp_path):
+    """Each of its cells may wait; all together may not."""
+    made = copy.deepcopy(SOLVED)
+    sleeping = submissions.code("import time\ntime.sleep(0.9)")
+    made["cells"][:0] = [sleeping] * 40
+    submissions.hand_in(tmp_path, made)
+    limits = LIMITS._replace(idle=1.5)
+    grader = Grader(COURSE, LAB, RELEASED["cells"], b"s" * 32, True, limits)
+    try:
+        flags = grader.grade("sleepy", tmp_path)["record"]["flags"]
+    finally:
+        grader.close()
+    assert any("6 s for which a submission may do nothing" in flag for flag in flags)
+
+
 def test_nothing_outlives_the_kill(nursery):
     """Also what has a session of its own, no parent, and no output that could be waited
     for."""
@@ -664,13 +795,13 @@ def test_without_bubblewrap_it_refuses(monkeypatch):
 
 def test_a_torch_that_is_larger_has_walls_too(walls, monkeypatch):
     """Its CUDA build takes twice as much memory as its CPU build."""
-    real = processes.interpreter
+    real = nurseries.interpreter
 
     def larger(walls):
         *start, code = real(walls)
         return [*start, f"ballast = bytearray(b'x' * (400 << 20)); {code}"]
 
-    monkeypatch.setattr(processes, "interpreter", larger)
+    monkeypatch.setattr(nurseries, "interpreter", larger)
     assert prove(Limits()) == ""
 
 
@@ -741,10 +872,16 @@ ODD = (
 )
 
 
+def spoilt(right, odd):
+    return right._replace(
+        outputs=(*right.outputs[:-1], odd), gradients=right.gradients[:-1]
+    )
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_reply_breaks_the_judge(name):
-    """Whatever a process that is not ours sends: some odd reply to every request, or
-    the right one spoilt."""
+    """Whatever a process that is not ours sends: odd replies to some requests, to
+    others the right one spoilt."""
     replies = [
         Reply(),
         Reply(error="x"),
@@ -755,20 +892,14 @@ def test_no_reply_breaks_the_judge(name):
         Reply(outputs=(odd,) * n, gradients=(odd,) * 3) for odd in ODD for n in (1, 2)
     ]
     right = in_process(QUESTIONS[name], QUESTIONS[name].reference)
+    for seed in range(5):
+        choose = random.Random(seed)
 
-    def spoilt(odd, request):
-        reply = right(request)
-        return reply._replace(
-            outputs=(*reply.outputs[:-1], odd), gradients=reply.gradients[:-1]
-        )
+        def some_reply(request, choose=choose):
+            reply = right(request)
+            return choose.choice([*replies, *(spoilt(reply, odd) for odd in ODD)])
 
-    for reply in replies:
-        results = evaluate(
-            QUESTIONS[name], functools.partial(lambda reply, request: reply, reply)
-        )
-        assert sum(result.earned for result in results) == 0
-    for odd in ODD:
-        results = evaluate(QUESTIONS[name], functools.partial(spoilt, odd))
+        results = evaluate(QUESTIONS[name], some_reply, seed)
         assert sum(result.earned for result in results) < QUESTIONS[name].points
 
 
@@ -804,6 +935,18 @@ def test_a_nursery_that_is_killed_costs_nobody_points(walls, tmp_path, monkeypat
         grader.close()
 
 
+def setup_of(kept):
+    return {
+        "course": COURSE.module,
+        "lab": LAB,
+        "source": RELEASED["cells"],
+        "secret": "00" * 32,
+        "walls": True,
+        "kept": str(kept),
+        "limits": LIMITS._asdict(),
+    }
+
+
 def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
     jobs = []
     for number in range(4):
@@ -814,17 +957,8 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
             SOLVED if number % 2 else submissions.with_dot(SOLVED, submissions.WRONG),
         )
         jobs.append(Job(f"student{number}", folder))
-    setup = {
-        "course": COURSE.module,
-        "lab": LAB,
-        "source": RELEASED["cells"],
-        "secret": "00" * 32,
-        "walls": True,
-        "kept": str(tmp_path),
-        "limits": LIMITS._asdict(),
-    }
     points, killed = {}, []
-    for result in grade_all(jobs, setup, workers=2):
+    for result in grade_all(jobs, setup_of(tmp_path), workers=2):
         points[result["record"]["student"]] = result["record"]["points"]
         mark = {1: b"grading.worker", 2: b"sandbox.server"}.get(len(points))
         for pid in submissions.below(os.getpid()):
@@ -835,6 +969,27 @@ def test_killed_judges_and_runners_lose_no_submission(walls, tmp_path):
     full = sum(q.points for q in submissions.QUESTIONS)
     assert points == {f"student{n}": full if n % 2 else full - 3 for n in range(4)}
     assert set(killed) == {b"grading.worker", b"sandbox.server"}
+
+
+def test_an_interrupted_worker_leaves_no_fork_bomb(walls, tmp_path):
+    """Ctrl-C goes to all that the terminal has started."""
+    (row,) = [row for row in submissions.ROWS if row.name == "fork_bomb"]
+    worker = Worker(setup_of(tmp_path))
+    job = Job("bomb", handed_in(tmp_path, row))
+    grading = threading.Thread(target=worker.grade, args=(job,))
+    grading.start()
+    end, inside = soon(), []
+    while len(inside) < 40 and time.monotonic() < end:
+        time.sleep(0.05)
+        inside = [pid for pid in submissions.below(worker._process.pid) if _runs(pid)]
+    worker._process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    grading.join()
+    worker.last_words()
+    while any(map(_runs, inside)) and time.monotonic() < end:
+        time.sleep(0.05)
+    # by the clock it would have a thousand
+    assert len(inside) >= 40 and time.monotonic() - began < 60
 
 
 # --- with nbgrader --------------------------------------------------------------------
@@ -963,7 +1118,7 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(course):
 
 def _runs(pid):
     try:
-        return b"grader." in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"grading." in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

@@ -10,11 +10,14 @@ course is named in the configuration, and imported from there.
 
 __version__ = "0.1.0"
 
+from nbjudge.anywhere import ANYWHERE
+from nbjudge.battery import FUNCTION, MODULE, PLAIN, STATE, Battery
 from nbjudge.check import checker
 from nbjudge.comparisons import (
     each_of,
     good_manners,
     in_words,
+    left_alone,
     of_output,
     of_outputs,
     same_gradients,
@@ -22,10 +25,11 @@ from nbjudge.comparisons import (
     same_whole_numbers,
 )
 from nbjudge.edits import edit
-from nbjudge.feedback import Grade
-from nbjudge.inputs import manners, normal, parameters, some_allowed
+from nbjudge.feedback import Book, Grade
+from nbjudge.inputs import Axis, Draw, normal, parameters, some_allowed
 from nbjudge.question import (
     ATTENTION,
+    Changed,
     Finding,
     Mistake,
     Property,
@@ -36,7 +40,6 @@ from nbjudge.question import (
     construct,
 )
 from nbjudge.signs import (
-    ANYWHERE,
     close,
     comparable,
     error_like,
@@ -45,4 +48,15 @@ from nbjudge.signs import (
     somewhere,
     wrong_in,
     wrong_output,
+)
+from nbjudge.tokens import (
+    ONCE,
+    PLAIN_SIGNS,
+    another_kind,
+    as_letters,
+    as_list,
+    same_kind,
+    same_tokens,
+    sees,
+    with_kind,
 )

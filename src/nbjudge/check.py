@@ -6,18 +6,19 @@ import warnings
 from collections.abc import Callable, Mapping
 
 from nbjudge.evaluation import evaluate
-from nbjudge.feedback import Grade
+from nbjudge.feedback import NO_BOOK, Book, Grade
 from nbjudge.in_process import in_process
 from nbjudge.question import Question
 
 
-def checker(questions: Mapping[str, Question], book: str = "") -> Callable[..., Grade]:
+def checker(
+    questions: Mapping[str, Question], book: Book = NO_BOOK
+) -> Callable[..., Grade]:
     """Make the function that checks the answers to a course's questions.
 
     Args:
         questions: the course's questions by name.
-        book: where the course's book is, seen from a notebook; the links of the
-            feedback begin with it.
+        book: what the feedback sends readers to.
     """
 
     def check(name: str, thing: object, text: bool = False) -> Grade:

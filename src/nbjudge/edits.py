@@ -146,7 +146,7 @@ def _rebuild(reference: Any, edited: dict[Any, ast.Module]) -> Any:
     """Compile what is edited, and what is on the way to it, in copies of modules."""
     way = _way(reference, set(edited))
     copies: dict[str, types.ModuleType] = {}
-    for name in {thing.__module__ for thing in way}:
+    for name in _modules(way):
         copies[name] = types.ModuleType(name)
         vars(copies[name]).update(vars(sys.modules[name]))
     for copy in copies.values():
@@ -166,6 +166,18 @@ def _rebuild(reference: Any, edited: dict[Any, ast.Module]) -> Any:
         if thing is reference:
             result = made
     return result
+
+
+def _modules(way: set[Any]) -> set[str]:
+    """Name the modules in which things stand, and those through which they are used."""
+    names = {thing.__module__ for thing in way}
+    used = (x for name in names for x in list(vars(sys.modules[name]).values()))
+    return names | {
+        module.__name__
+        for module in used
+        if isinstance(module, types.ModuleType)
+        and way & {x for x in vars(module).values() if _is_code(x)}
+    }
 
 
 def _compile(tree: ast.Module, thing: Any, names: dict[str, Any]) -> None:

@@ -1,24 +1,43 @@
 """Evaluate an answer: check every property, and name the mistake behind a failure."""
 
 import contextlib
+import functools
 import inspect
+import itertools
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from nbjudge.anywhere import KEPT, VARIED
+from nbjudge.comparisons import is_exact, is_nobodys_fault
 from nbjudge.in_process import all_close, in_process
+from nbjudge.inputs import Draw
 from nbjudge.question import (
+    Case,
     Door,
     Finding,
+    Judge,
     Mistake,
     Property,
     Question,
     Reply,
     Request,
     Result,
+    Sign,
 )
+from nbjudge.signs import close
+
+
+class Asked(NamedTuple):
+    """A request, the answer's reply and the reference's in float64."""
+
+    request: Request
+    reply: Reply
+    reference: Reply
 
 
 def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Result]:
@@ -35,80 +54,207 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
     """
     seed = zlib.crc32(question.name.encode()) if seed is None else seed
     results: list[Result] = []
+    so_far: list[Asked] = []
     for number, checked in enumerate(question.properties):
-        generator = torch.Generator().manual_seed(seed + number)
         on_course = not results or results[0].finding is None
-        finding, mistake = _examine(question, checked, ask, generator, on_course)
+        examined = _Examination(question, checked, ask, seed + number)
+        finding, mistake, exact = examined.outcome(so_far, on_course)
+        so_far += examined.asked
         counts = finding is None and on_course
-        results.append(
-            Result(checked, finding, mistake, checked.points if counts else 0)
-        )
+        earned = checked.points if counts else 0
+        results.append(Result(checked, finding, mistake, earned, exact))
     return results
 
 
-def _examine(
-    question: Question,
-    checked: Property,
-    ask: Door,
-    generator: torch.Generator,
-    on_course: bool,
-) -> tuple[Finding | None, Mistake | None]:
-    ask_reference = in_process(question, question.reference)
-    for request in checked.requests(generator):
-        reply = _with_numbers(request, ask(request))
-        if not reply.written:
-            return Finding("not written yet", "your code"), None
-        reference = ask_reference(replace(request, dtype=torch.float64, device="cpu"))
-        if finding := checked.judge(request, reply, reference):
-            finding = finding._replace(inputs=_shapes(question, request))
-            return finding, _recognise(question, request, reply, reference, on_course)
-    return None, None
+class _Requests:
+    """What a property asks with a seed, and what is replied by whom we know.
+
+    It is made as far as it is wanted, and kept: the next answer is asked the same.
+    """
+
+    def __init__(self, question: Question, checked: Property, seed: int, whole: bool):
+        self.question = question
+        self.reference = in_process(question, question.reference)
+        self.rest = iter(checked.requests(Draw(seed, whole=whole)))
+        self.made: list[tuple[Request, Reply]] = []
+        self.replies: dict[Any, tuple[Request, Reply]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Request, Reply]]:
+        for number in itertools.count():
+            while number == len(self.made):
+                if (request := next(self.rest, None)) is None:
+                    return
+                exact = replace(
+                    request, dtype=torch.float64, device="cpu", elsewhere=False
+                )
+                reference = self.reference(exact)
+                if all(x.is_meta or x.isfinite().all() for x in reference.outputs):
+                    self.made.append((request, self._as_exact(request, reference)))
+            yield self.made[number]
+
+    def _as_exact(self, request: Request, reference: Reply) -> Reply:
+        """Leave out the numbers that the reference itself cannot tell in a dtype."""
+        if request.dtype == torch.float64:
+            return reference
+        own = self.reference(replace(request, device="cpu", elsewhere=False))
+        if all(map(is_exact, own.outputs, reference.outputs)):
+            return reference
+        return reference._replace(
+            outputs=tuple(
+                torch.full_like(x, torch.nan) if x.is_floating_point() else x
+                for x in reference.outputs
+            )
+        )
+
+    def reply_of(self, answer: Any, request: Request) -> Reply:
+        """Return what a known answer replies to a request."""
+        key = answer, id(request)
+        if key not in self.replies:
+            reply = in_process(self.question, answer)(request)
+            self.replies[key] = request, reply  # as long as it is kept, the id is its
+        return self.replies[key][1]
+
+
+# As many as one question has, with seeds and examples.
+_requests = functools.lru_cache(maxsize=32)(_Requests)
+
+
+class _Examination:
+    """Ask what one property asks."""
+
+    def __init__(self, question: Question, checked: Property, ask: Door, seed: int):
+        self.question, self.checked, self.ask = question, checked, ask
+        self.kept = functools.partial(_requests, question, checked, seed)
+        self.asked: list[Asked] = []
+
+    def outcome(
+        self, so_far: Iterable[Asked], on_course: bool
+    ) -> tuple[Finding | None, Mistake | None, bool]:
+        """Say what is wrong, which mistake it looks like, and whether exactly."""
+        for one in self._every(whole=False):
+            self.asked.append(one)
+            if not one.reply.written:
+                return Finding("not written yet", "your code"), None, False
+        judge = _counting(self.checked.judge)
+        wrong = [one for one in self.asked if judge(*one)]
+        if self.checked.throughout and not on_course:
+            # Wrong numbers have been told; what remains is manners.
+            wrong = [x for x in wrong if not _of_numbers(judge(*x))]
+        if not wrong and self.checked.throughout:
+            judge = _counting(self.checked.throughout)
+            wrong = [one for one in so_far if judge(*one)]
+        if not wrong:
+            return None, None, False
+        finding = judge(*wrong[0])
+        assert finding is not None
+        if line := wrong[0].reply.where:
+            finding = finding._replace(seen=f"{finding.seen} ({line})")
+        finding = finding._replace(inputs=self._inputs(wrong[0]), case=self._case())
+        return finding, *self._recognise(wrong, on_course)
+
+    def _every(self, whole: bool) -> Iterator[Asked]:
+        for request, reference in self.kept(whole=whole):
+            yield Asked(request, _with_numbers(request, self.ask(request)), reference)
+
+    def _inputs(self, one: Asked) -> str:
+        """Say what the inputs were: in words, or by the names that `use` gives them."""
+        if one.request.about or self.question.plain:
+            return one.request.about
+        return ", ".join(
+            f"{name} {tuple(x.shape) if isinstance(x, Tensor) else repr(x)}"
+            for name, x in self._named(one.request)
+        )
+
+    def _named(self, request: Request) -> list[tuple[str, Any]]:
+        names = list(inspect.signature(self.question.use).parameters)[1:]
+        return list(zip(names, request.inputs))
+
+    def _case(self) -> Case | None:
+        """Look for an example with a few small whole numbers."""
+        if self.question.battery is None or self.question.plain:
+            return None
+        for one in itertools.islice(self._every(whole=True), 12):
+            request, reply, reference = one
+            if reply.error or request.device == "meta":
+                continue
+            if not _counting(self.checked.judge)(*one):
+                continue
+            for given, wanted in zip(reply.outputs, reference.outputs):
+                if given.shape != wanted.shape or not close(given, wanted):
+                    if max(given.numel(), wanted.numel()) <= 64:
+                        return Case(tuple(self._named(request)), given, wanted)
+        return None
+
+    def _recognise(
+        self, wrong: list[Asked], on_course: bool
+    ) -> tuple[Mistake | None, bool]:
+        """Name the mistake, and say whether it is exactly that.
+
+        The same replies as those of a known one say most: to all requests, or to those
+        where something is wrong. A sign that all of these show says less, one that the
+        first shows and half of them little. Where the first property does not hold,
+        what goes wrong after it is mostly the same mistake in other clothes.
+        """
+        question, like = self.question, None
+        for known in question.mistakes:
+            for answer in known.answers(question.reference):
+                said = functools.partial(self.kept(whole=False).reply_of, answer)
+                if all(alike(one.reply, said(one.request)) for one in wrong):
+                    if all(alike(x.reply, said(x.request)) for x in self.asked):
+                        return known, True
+                    like = like or known
+        signs: list[Mistake] = []
+        if on_course:
+            signs += KEPT
+        if like is not None and len(wrong) > 1:
+            signs.append(replace(like, sign=lambda *one: True))
+        if on_course:
+            signs += (*question.mistakes, *VARIED)
+        for share in (1.0, 0.5):
+            for known in signs:
+                if known.sign is not None:
+                    shown = [_shows(known.sign, one) for one in wrong]
+                    if shown[0] and sum(shown) >= share * len(wrong):
+                        return known, False
+        return None, False
+
+
+def _counting(judge: Judge) -> Judge:
+    """Count the outputs first: a judge looks at as many as the reference has.
+
+    It looks at none that is missing because of torch alone.
+    """
+
+    def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+        given, wanted = len(reply.outputs), len(reference.outputs)
+        if is_nobodys_fault(request, reply):
+            return None
+        if not reply.error and given != wanted:
+            return Finding(f"{given} tensors returned", f"{wanted} tensors")
+        return judge(request, reply, reference)
+
+    return judged
+
+
+def _of_numbers(finding: Finding | None) -> bool:
+    return finding is not None and finding.seen.startswith(("entries", "shape"))
+
+
+def _shows(sign: Sign, one: Asked) -> bool:
+    # A sign looks along axes that a wrong reply may not have.
+    with contextlib.suppress(IndexError, RuntimeError):
+        return sign(*one)
+    return False
 
 
 def _with_numbers(request: Request, reply: Reply) -> Reply:
     """Refuse tensors on device meta, which have none, where numbers were asked for."""
     tensors = (x for x in (*reply.outputs, *reply.gradients) if x is not None)
     if request.device != "meta" and any(x.is_meta for x in tensors):
-        return Reply(error="a tensor on device meta was returned, which has no numbers")
+        elsewhere = "a tensor was made on another device than the inputs' (device=...)"
+        nowhere = "a tensor on device meta was returned, which has no numbers"
+        return Reply(error=elsewhere if request.elsewhere else nowhere)
     return reply
-
-
-def _shapes(question: Question, request: Request) -> str:
-    """Say what the inputs were, by the names that the question's `use` gives them."""
-    if question.plain:
-        return ""
-    names = list(inspect.signature(question.use).parameters)[1:]
-    parts = (
-        f"{name} {tuple(x.shape) if isinstance(x, Tensor) else repr(x)}"
-        for name, x in zip(names, request.inputs)
-    )
-    return ", ".join(parts)
-
-
-def _recognise(
-    question: Question,
-    request: Request,
-    reply: Reply,
-    reference: Reply,
-    on_course: bool,
-) -> Mistake | None:
-    """Name the mistake.
-
-    The same reply as that of a known one says most, a sign that several share says
-    less. Where the first property does not hold, what goes wrong after it is mostly the
-    same mistake in other clothes.
-    """
-    for known in question.mistakes:
-        for answer in known.answers(question.reference):
-            if alike(reply, in_process(question, answer)(request)):
-                return known
-    for known in question.mistakes:
-        if on_course and known.sign is not None:
-            # A sign looks along axes that a wrong reply may not have.
-            with contextlib.suppress(IndexError, RuntimeError):
-                if known.sign(request, reply, reference):
-                    return known
-    return None
 
 
 def alike(one: Reply, other: Reply) -> bool:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jinja2
+from torch import Tensor
 
-from nbjudge.question import Question, Result
+from nbjudge.question import Case, Question, Result
 
 TABLES = jinja2.Environment(
     loader=jinja2.PackageLoader("nbjudge", ""),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
 )
-GATE = "The other points count once the first line holds."
+GATE = "counts once the first line holds"
+MOST = 8  # rows and columns of an example
+
+
+class Book(NamedTuple):
+    """What feedback sends readers to.
+
+    Attributes:
+        address: what links begin with, seen from a notebook.
+        titles: of sections, by page#label.
+    """
+
+    address: str = ""
+    titles: Mapping[str, str] = {}
+
+
+NO_BOOK = Book()
 
 
 def rendered(macro: str, **values: Any) -> Any:
@@ -30,15 +48,15 @@ class Grade(float):
     Args:
         question: what was asked.
         results: one per property of it.
-        book: what links to the book begin with.
+        book: what to read.
     """
 
     question: Question
     results: list[Result]
-    book: str
+    book: Book
 
     def __new__(  # noqa: D102
-        cls, question: Question, results: list[Result], book: str = ""
+        cls, question: Question, results: list[Result], book: Book = NO_BOOK
     ) -> Grade:
         grade = super().__new__(cls, sum(result.earned for result in results))
         grade.question, grade.results, grade.book = question, results, book
@@ -47,57 +65,118 @@ class Grade(float):
     def as_text(self) -> str:
         """Return the table as text."""
         lines = [self._title()]
-        for result, inputs in zip(self.results, self._inputs()):
-            mark = "holds" if result.finding is None else "FAILS"
-            points = f"{result.earned}/{result.checked.points}"
-            lines.append(f"  {mark}  {points}  {result.checked.claim}")
-            if found := result.finding:
-                lines.append(f"            seen: {found.seen}; wanted: {found.wanted}")
+        for (mark, points, claim, seen, wanted), inputs, result in self._rows():
+            lines.append(f"  {mark}  {points}  {claim}")
+            if seen:
+                lines.append(f"            seen: {seen}; wanted: {wanted}")
             lines += [f"            {inputs}"] * bool(inputs)
-        for name, hint, section in self._mistakes():
-            read = f" Read {section} in the book." if section else ""
-            lines.append(f"  This looks like: {name}. {hint}{read}")
-        lines += [f"  {self._gate()}"] * bool(self._gate())
+            if result is self._with_example():
+                lines += _example_as_text(result.finding.case)
+        for lead, name, hint, section, title in self._mistakes():
+            read = f" Read “{title}” in the book." if section else ""
+            lines.append(f"  {lead}: {name}. {hint}{read}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = []
-        for result, inputs in zip(self.results, self._inputs()):
-            seen, wanted, _ = result.finding or ("", "", "")
-            mark = "✓ holds" if result.finding is None else "✗ fails"
-            points = f"{result.earned}/{result.checked.points}"
+        for (mark, points, claim, seen, wanted), inputs, _ in self._rows():
             seen += f"; {inputs}" if inputs else ""
-            rows.append((mark, points, result.checked.claim, seen, wanted))
-        title, mistakes, gate = self._title(), self._mistakes(), self._gate()
+            mark = "✓ holds" if mark == "holds" else "✗ fails"
+            rows.append((mark, points, claim, seen, wanted))
+        shown = self._with_example()
         return str(
             rendered(
                 "grade",
-                title=title,
+                title=self._title(),
                 rows=rows,
-                mistakes=mistakes,
-                book=self.book,
-                gate=gate,
+                example=_example(shown.finding.case) if shown else None,
+                mistakes=self._mistakes(),
+                book=self.book.address,
             )
         )
 
     def _title(self) -> str:
         return f"{self.question.name}: {float(self):g} of {self.question.points} points"
 
-    def _inputs(self) -> list[str]:
-        """Say for each line what went in, where it fails and none above it said so."""
-        said, lines = "", []
+    def _with_example(self) -> Any:
+        """Return the first result that has an example, if there is one."""
+        return next((r for r in self.results if r.finding and r.finding.case), None)
+
+    def _rows(self) -> list[tuple[tuple[str, str, str, str, str], str, Result]]:
+        """Say what is told of each line, with what, if none above it said so."""
+        rows, said, crash = [], "", ""
         for result in self.results:
-            inputs = result.finding.inputs if result.finding else ""
-            lines.append(f"with {inputs}" if inputs and inputs != said else "")
+            finding = result.finding
+            points = f"{result.earned}/{result.checked.points}"
+            if not finding and not result.earned:
+                points += f" ({GATE})"
+            mark = "FAILS" if finding else "holds"
+            seen, wanted = finding[:2] if finding else ("", "")
+            line = seen[seen.rfind(" (line ") :] if " (line " in seen else ""
+            if line and line == crash:
+                seen = f"an error in the same line{line}"
+            crash = line or crash
+            inputs = finding.inputs if finding else ""
+            told = f"with {inputs}" if inputs and inputs != said else ""
             said = inputs or said
-        return lines
+            rows.append(
+                ((mark, points, result.checked.claim, seen, wanted), told, result)
+            )
+        return rows
 
-    def _mistakes(self) -> list[tuple[str, str, str]]:
-        made = [result.mistake for result in self.results if result.mistake]
-        found = {mistake.name: mistake for mistake in made}
-        return [(name, made.hint, made.section) for name, made in found.items()]
+    def _mistakes(self) -> list[tuple[str, str, str, str, str]]:
+        """List the mistakes, those that the answer exactly makes first."""
+        made = sorted((r for r in self.results if r.mistake), key=lambda r: not r.exact)
+        rows: dict[str, tuple[str, str, str, str, str]] = {}
+        for result in made:
+            mistake = result.mistake
+            assert mistake is not None
+            lead = "This looks like" if result.exact else "A sign of"
+            title = self.book.titles.get(mistake.section, mistake.section)
+            row = (lead, mistake.name, mistake.hint, mistake.section, title)
+            rows.setdefault(mistake.name, row)
+        return list(rows.values())
 
-    def _gate(self) -> str:
-        first, *others = self.results
-        lost = first.finding and any(result.finding is None for result in others)
-        return GATE if lost else ""
+
+def _example(case: Case) -> tuple[str, list[list[str]], list[list[str]], int, int]:
+    """Lay an example out: the inputs, both outputs, and where they first differ.
+
+    Of outputs with more than two axes, the first two-dimensional part that is wrong.
+    """
+    given, wanted = case.given.double(), case.wanted.double()
+    row = column = -1
+    if given.shape == wanted.shape and given.dim():
+        wrong = ~((given - wanted).abs() < 1e-4)
+        place = wrong.nonzero()[0].tolist()
+        given, wanted = given[tuple(place[:-2])], wanted[tuple(place[:-2])]
+        row, column = place[-2] if len(place) > 1 else 0, place[-1]
+    inputs = "; ".join(
+        f"{name} = {_line(x)}" for name, x in case.inputs if x is not None
+    )
+    return inputs, _table(given), _table(wanted), row, column
+
+
+def _table(x: Tensor) -> list[list[str]]:
+    while x.dim() > 2:
+        x = x[0]
+    x = x.reshape(1, -1) if x.dim() < 2 else x
+    x = x[:MOST, :MOST] + 0.0  # no -0
+    return [[f"{n:.3g}" for n in row] for row in x.tolist()]
+
+
+def _line(x: Any) -> str:
+    if not isinstance(x, Tensor):
+        return repr(x)
+    if x.numel() > MOST * MOST:
+        return f"a tensor {tuple(x.shape)}"
+    return str(x.tolist()).replace(".0,", ",").replace(".0]", "]")
+
+
+def _example_as_text(case: Case) -> list[str]:
+    inputs, given, wanted, row, column = _example(case)
+    if 0 <= row < len(given) and column < len(given[row]):
+        given[row][column] = f">{given[row][column]}<"
+    lines = [f"for example, {inputs}"] if inputs else []
+    for name, rows in (("yours", given), ("right", wanted)):
+        lines += [f"{name}: " + "  |  ".join(" ".join(cells) for cells in rows)]
+    return [f"            {line}" for line in lines]

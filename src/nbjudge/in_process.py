@@ -2,18 +2,37 @@
 
 import contextlib
 import copy
+import traceback
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from nbjudge.question import Door, Question, Reply, Request
+from nbjudge.question import Changed, Door, Question, Reply, Request
 
+# As they are before any answer has run, which may put its own in their places.
+_equal = torch.equal
 # Of one answer: to look at more takes time, and says no more.
 MOST_OUTPUTS = 1000
+# What takes tensors of several devices: copies, and an index or lengths on the CPU.
+SEVERAL_DEVICES = frozenset(
+    ("copy_", "_to_copy", "index", "index_put", "index_put_", "_pack_padded_sequence")
+)
+# What makes a tensor out of nothing.
+FACTORIES = frozenset(
+    getattr(torch, name)
+    for name in (
+        *("zeros", "ones", "empty", "full", "eye", "arange", "linspace", "logspace"),
+        *("tensor", "as_tensor", "rand", "randn", "randint", "randperm"),
+        *("tril_indices", "triu_indices", "scalar_tensor", "normal"),
+    )
+)
 
 
 def in_process(question: Question, thing: Any) -> Door:
@@ -27,38 +46,35 @@ def in_process(question: Question, thing: Any) -> Door:
 
 
 def _answer(question: Question, thing: Any, request: Request) -> Reply:
+    code = _files(thing)
     inputs = [_placed(x, request) for x in request.inputs]
     before = copy.deepcopy(inputs)
-    for x in inputs:
-        if isinstance(x, Tensor) and request.gradients:
-            x.requires_grad_(x.is_floating_point())
-    parameters: Mapping[str, Tensor] = {}
+    leaves = [_leaf(x, request) for x in inputs]
+    # What is handed in is no leaf: a change in place is a change, and no error.
+    inputs = [x if leaf is None else leaf.clone() for x, leaf in zip(inputs, leaves)]
+    init = copy.deepcopy(request.init)
     try:
         with (
             _stand_ins(thing, question.stand_ins),
             torch.set_grad_enabled(request.gradients),
         ):
-            if request.init is not None:
-                thing = question.make(thing, *request.init)
-                thing.to(device=request.device, dtype=request.dtype)
-                if request.device != "meta":
-                    thing.load_state_dict(request.parameters)
-                parameters = dict(thing.named_parameters())
-            earlier = None
-            plainly = request.device == "cpu" and not (
-                request.gradients or request.traced
-            )
-            if request.init is not None and plainly and not question.once:
-                # What a module keeps from one call, whether it is the first or the
-                # last, would be wrong in the next.
-                question.use(thing, *map(_flipped, inputs))
-                earlier = question.use(thing, *copy.deepcopy(inputs))
-            with (
-                _Operators() if request.traced else contextlib.nullcontext([])
-            ) as operators:
-                outputs = question.use(thing, *inputs)
+            made = _constructed(question, thing, replace(request, init=init))
+            returned: list[tuple[Tensor, Tensor]] = []
+            for earlier in request.before:
+                other = made
+                if earlier.init is not None:
+                    own = copy.deepcopy(earlier.init)
+                    other = _constructed(question, thing, replace(earlier, init=own))
+                given = (_placed(x, earlier) for x in earlier.inputs)
+                returned += _copied(question.use(other, *given))
+            with _watch(request) as (operators, elsewhere):
+                outputs = question.use(made, *inputs)
+        changed = isinstance(outputs, Changed)
+        outputs = outputs.outputs if changed else outputs
         if outputs is None:
             return Reply(error="nothing was returned")
+        if not all(_same(x, copied) for x, copied in returned):
+            return Reply(error="what an earlier call had returned was overwritten")
         outputs = _several(outputs)
         if len(outputs) > MOST_OUTPUTS:
             return Reply(error=f"returned {len(outputs)} things, wanted a few tensors")
@@ -66,29 +82,29 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
             isinstance(output, Tensor) and output.layout == torch.strided
             for output in outputs
         ):
-            return Reply(
-                error=(
-                    f"returned {[type(output).__name__ for output in outputs]}, wanted"
-                    " tensors"
-                )
-            )
-        if earlier is not None and not all_close(_several(earlier), outputs):
-            return Reply(
-                error=(
-                    "the second call with the same inputs gave other outputs than the"
-                    " first"
-                )
-            )
-        leaves = [x if isinstance(x, Tensor) else None for x in inputs]
-        leaves += [parameters.get(name) for name in request.parameters]
-        gradients = _gradients(outputs, leaves) if request.gradients else ()
+            kinds = [type(output).__name__ for output in outputs]
+            return Reply(error=f"returned {kinds}, wanted tensors")
+        outputs = tuple(
+            x.to("meta") if elsewhere.has_fetched(x) else x for x in outputs
+        )
+        handed, intact = [*inputs, *(init or ())], [*before, *(request.init or ())]
+        if request.device != "meta":
+            changed = changed or not all(map(_same, handed, intact))
+        gradients: tuple[Tensor | None, ...] = ()
+        if request.gradients:
+            named = dict(made.named_parameters()) if request.init is not None else {}
+            leaves += [named.get(name) for name in request.parameters]
+            # Numbers that were changed in place cannot be differentiated through.
+            with contextlib.suppress(*[RuntimeError] * changed):
+                gradients = _gradients(outputs, leaves)
     except NotImplementedError as error:
         # torch raises it, too, for what it cannot do on the meta device: then it has a
         # message.
-        return Reply(error=_line(error), written=bool(str(error)))
+        return Reply(
+            error=_line(error), where=where(error, code), written=bool(str(error))
+        )
     except Exception as error:
-        return Reply(error=_line(error))
-    changed = request.device != "meta" and not all(map(_same, inputs, before))
+        return Reply(error=_line(error), where=where(error, code))
     return Reply(
         tuple(output.detach() for output in outputs),
         gradients,
@@ -97,24 +113,91 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
     )
 
 
+def _constructed(question: Question, thing: Any, request: Request) -> Any:
+    """Construct an answer that is a class, and give it the request's parameters."""
+    if request.init is None:
+        return thing
+    made = question.make(thing, *request.init)
+    if not isinstance(made, nn.Module) and not request.parameters:
+        return made
+    made.to(device=request.device, dtype=request.dtype)
+    if request.device != "meta":
+        missing, unknown = made.load_state_dict(request.parameters, strict=False)
+        # A buffer is the answer's own affair.
+        missing = [name for name, _ in made.named_parameters() if name in missing]
+        if missing or unknown:
+            raise RuntimeError(
+                f"the parameters are not those of the given __init__: {missing} are"
+                f" new, {unknown} are gone"
+            )
+    return made.train(request.training)
+
+
+def where(error: BaseException, files: Collection[str]) -> str:
+    """Say in which line of some files an error arose, or was called for."""
+    for entry in reversed(traceback.extract_tb(error.__traceback__)):
+        if entry.filename in files:
+            return (
+                f"line {entry.lineno}: {entry.line}"
+                if entry.line
+                else f"line {entry.lineno}"
+            )
+    return ""
+
+
+def _files(thing: Any) -> set[str]:
+    """Find the files, or cells, that a function or class is written in."""
+    code = vars(thing).values() if isinstance(thing, type) else [thing]
+    return {x.__code__.co_filename for x in code if isinstance(x, types.FunctionType)}
+
+
 def _placed(x: Any, request: Request) -> Any:
-    """Copy an input, with the request's dtype and device if it is a tensor."""
+    """Copy an input; a tensor gets the request's dtype, device and layout."""
     if not isinstance(x, Tensor):
         return copy.deepcopy(x)
     dtype = request.dtype if x.is_floating_point() else x.dtype
-    return x.to(device=request.device, dtype=dtype, copy=True)
+    x = x.to(device=request.device, dtype=dtype, copy=True)
+    if request.layout == "strided":
+        return torch.stack([x, x], dim=-1)[..., 0]
+    if request.layout == "expanded":
+        for axis in range(x.dim()):
+            row = x.narrow(axis, 0, min(1, x.size(axis)))
+            if x.size(axis) > 1 and _equal(x, row.expand_as(x)):
+                x = row.expand_as(x)
+    return x
 
 
-def _flipped(x: Any) -> Any:
-    return x.flip(0) if isinstance(x, Tensor) and x.dim() else copy.deepcopy(x)
+def _leaf(x: Any, request: Request) -> Tensor | None:
+    """Return a copy of an input that gradients are wanted of."""
+    wanted = request.gradients and isinstance(x, Tensor) and x.is_floating_point()
+    return x.clone().requires_grad_() if wanted else None
 
 
 def _same(x: Any, y: Any) -> bool:
-    return torch.equal(x.detach(), y) if isinstance(x, Tensor) else bool(x == y)
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, dict):  # in the same order, too
+        return _same([*x], [*y]) and _same([*x.values()], [*y.values()])
+    if isinstance(x, list | tuple):
+        return len(x) == len(y) and all(map(_same, x, y))
+    if not isinstance(x, Tensor):
+        return bool(x == y)
+    alike = (x.shape, x.dtype, x.device) == (y.shape, y.dtype, y.device)
+    return alike and _equal(x.detach().nan_to_num(), y.nan_to_num())
 
 
 def _several(outputs: Any) -> tuple[Any, ...]:
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+
+
+def _copied(outputs: Any) -> list[tuple[Tensor, Tensor]]:
+    """Pair the tensors among outputs with copies; parameters may change later."""
+    several = () if outputs is None else _several(outputs)
+    return [
+        (x, x.detach().clone())
+        for x in several
+        if isinstance(x, Tensor) and not isinstance(x, torch.nn.Parameter)
+    ]
 
 
 @contextlib.contextmanager
@@ -130,16 +213,72 @@ def _stand_ins(thing: Any, stand_ins: Mapping[str, Any]) -> Iterator[None]:
         names.update(theirs)
 
 
+@contextlib.contextmanager
+def _watch(request: Request) -> Iterator[tuple[list[str], "_FactoriesElsewhere"]]:
+    operators, elsewhere = _Operators(), _FactoriesElsewhere()
+    with (
+        elsewhere if request.elsewhere else contextlib.nullcontext(),
+        _OneDevice() if request.device != "cpu" else contextlib.nullcontext(),
+        operators if request.traced else contextlib.nullcontext(),
+    ):
+        yield operators.names, elsewhere
+
+
+class _FactoriesElsewhere(TorchFunctionMode):
+    """Make tensors that are made without a device on another than the inputs'.
+
+    Loops over numbers go on working, as on a GPU and unlike on device meta, where there
+    are none. A tensor without axes may meet those of every device. What is fetched to
+    the CPU is on another device than the inputs until it is put back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: dict[int, Tensor] = {}  # by the address of their numbers
+
+    def has_fetched(self, x: Any) -> bool:
+        """Whether something is a tensor that was fetched, or one that shares it."""
+        numbers = isinstance(x, Tensor) and not x.is_meta and x.numel()
+        return bool(numbers) and x.untyped_storage().data_ptr() in self.fetched
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        fetched = func is Tensor.cpu or (func is Tensor.to and "cpu" in args[1:])
+        from_fetched = func is not Tensor.to and any(map(self.has_fetched, args))
+        if isinstance(made, Tensor) and (fetched or from_fetched):
+            made = made.clone() if fetched else made
+            self.fetched[made.untyped_storage().data_ptr()] = made
+        named = (kwargs or {}).get("device")
+        # An answer that asks the inputs where they are has no string.
+        if func in FACTORIES and named in (None, "cpu") and made.dim():
+            return made.to("meta")
+        return made
+
+
+class _OneDevice(TorchDispatchMode):
+    """Refuse what a GPU refuses, and device meta lets pass: gather by a CPU's index."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        leaves = tree_leaves((args, kwargs))
+        devices = {x.device.type for x in leaves if isinstance(x, Tensor) and x.dim()}
+        if len(devices) > 1 and func.overloadpacket.__name__ not in SEVERAL_DEVICES:
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found"
+                f" {' and '.join(sorted(devices))}"
+            )
+        return func(*args, **(kwargs or {}))
+
+
 class _Operators(TorchDispatchMode):
     """Note the operators that are called."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: list[str] = []
-
-    def __enter__(self) -> list[str]:
-        super().__enter__()
-        return self.names
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -1,31 +1,94 @@
-"""Draw what requests hold: random tensors, masks and parameters, in several dtypes.
+"""Draw what requests hold: lengths of axes, random tensors, masks and parameters.
 
 Never saturated, never symmetric, every axis of another length.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nbjudge.question import Request
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of the inputs, or another number that they are made with.
+
+    Attributes:
+        words: what there are so many of: "queries".
+        least: the smallest length that the text allows.
+        most: the largest that is drawn ordinarily; the smallest is 3, so that a mask
+            can forbid something and still leave a choice.
+        long: a length far beyond that, which an answer has to bear, too; 0 for none.
+        fixed: whether an object is constructed with it, and keeps it.
+    """
+
+    words: str
+    least: int = 1
+    most: int = 10
+    long: int = 0
+    fixed: bool = False
+
+
+class Draw(torch.Generator):
+    """Random numbers, and the lengths of axes: `draw.T` is the length of axis T.
+
+    Attributes:
+        leading: the lengths of the axes in front, where there may be any.
+        whole: whether tensors hold small whole numbers, to be shown.
+    """
+
+    def __new__(cls, *args: object, **kwargs: object) -> "Draw":  # noqa: D102
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        seed: int,
+        sizes: Mapping[str, int] | None = None,
+        leading: tuple[int, ...] = (),
+        whole: bool = False,
+    ):
+        super().__init__()
+        self.manual_seed(seed)
+        self.sizes, self.leading, self.whole = dict(sizes or {}), leading, whole
+
+    def __getattr__(self, axis: str) -> int:
+        try:
+            return int(self.__dict__["sizes"][axis])
+        except KeyError:
+            raise AttributeError(f"there is no axis {axis!r}") from None
+
+    def number(self, least: int, most: int) -> int:
+        """Draw a whole number from least to most."""
+        return int(torch.randint(least, most + 1, (), generator=self))
+
+    def one_of(self, choices: Iterable[Any]) -> Any:
+        """Draw one of several things."""
+        listed = list(choices)
+        return listed[self.number(0, len(listed) - 1)]
 
 
 def normal(generator: torch.Generator, *shape: int) -> Tensor:
-    """Draw from the standard normal distribution, in double precision."""
+    """Draw from the standard normal distribution, in double precision.
+
+    Where a draw is to be shown to a student: whole numbers from -3 to 3.
+    """
+    if getattr(generator, "whole", False):
+        return torch.randint(-3, 4, shape, generator=generator).double()
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def some_allowed(generator: torch.Generator, *shape: int) -> Tensor:
     """Draw a random mask.
 
-    Every row allows at least one position and forbids at least one.
+    Every row allows two positions at least, so that there is something to choose, and
+    forbids at least one; a row of two allows one, a row of one that one.
     """
+    last = shape[-1] - 1
     order = torch.rand(*shape, generator=generator).argsort(dim=-1)
-    return (order == 0) | (
-        (order > 1) & (torch.rand(*shape, generator=generator) < 0.5)
-    )
+    coin = torch.rand(*shape, generator=generator) < 0.5
+    return (order < min(2, max(last, 1))) | ((order < last) & coin)
 
 
 def parameters(
@@ -36,14 +99,8 @@ def parameters(
         shapes = {
             name: parameter.shape for name, parameter in make().named_parameters()
         }
+    whole = getattr(generator, "whole", False)
     return {
-        name: normal(generator, *shape) / max(shape[-1], 2) ** 0.5
+        name: normal(generator, *shape) / (1 if whole else max(shape[-1], 2) ** 0.5)
         for name, shape in shapes.items()
     }
-
-
-def manners(request: Request) -> Iterator[Request]:
-    """Ask the same again in other dtypes and on another device."""
-    for dtype in (torch.float32, torch.bfloat16):
-        yield replace(request, dtype=dtype)
-    yield replace(request, device="meta")

@@ -30,15 +30,41 @@ class Request:
         dtype: of the floating-point inputs and parameters.
         device: of inputs and parameters.
         traced: whether to note which of torch's operators are called.
+        training: the mode that a module is in.
+        layout: how tensors lie in memory: "contiguous"; "strided", with gaps between
+            the numbers; "expanded", where equal rows are one row that is looked at
+            several times.
+        elsewhere: whether tensors that are made without `device=` land on another
+            device than the inputs.
+        before: what is asked first, of the same object or, if `init` is given, of
+            another one; what comes of it is not looked at.
+        variation: that of the battery by which it was made.
+        about: what it asks, in words that a student understands.
     """
 
     inputs: tuple[Any, ...]
-    init: tuple[int, ...] | None = None
+    init: tuple[Any, ...] | None = None
     parameters: Mapping[str, Tensor] = field(default_factory=dict)
     gradients: bool = False
     dtype: torch.dtype = torch.float64
     device: str = "cpu"
     traced: bool = False
+    training: bool = True
+    layout: str = "contiguous"
+    elsewhere: bool = False
+    before: tuple["Request", ...] = ()
+    variation: str = ""
+    about: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data and tensors, for `from_plain`."""
+        return {**vars(self), "before": tuple(x.plain() for x in self.before)}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> "Request":
+        """Make a request of what `plain` returned."""
+        before = tuple(map(cls.from_plain, data["before"]))
+        return cls(**{**data, "before": before})
 
 
 class Reply(NamedTuple):
@@ -50,6 +76,7 @@ class Reply(NamedTuple):
             there is none.
         changed: whether an input was changed in place.
         error: one line, empty if all went well.
+        where: the line of the answer in which that happened, if it is known.
         written: False if the answer is still the empty one.
         operators: the names of the operators that it called, in order, if the request
             was traced.
@@ -59,22 +86,55 @@ class Reply(NamedTuple):
     gradients: tuple[Tensor | None, ...] = ()
     changed: bool = False
     error: str = ""
+    where: str = ""
     written: bool = True
     operators: tuple[str, ...] = ()
 
 
+class Changed(NamedTuple):
+    """What `use` returns if an answer has changed what it was handed.
+
+    Of the inputs this is seen without it; here it is something that `use` made.
+    """
+
+    outputs: Any
+
+
 Door = Callable[[Request], Reply]
+Sign = Callable[[Request, Reply, Reply], bool]
+
+
+class Case(NamedTuple):
+    """A small example that a property does not hold for.
+
+    Attributes:
+        inputs: what went in, by name.
+        given: the output that came, and is wrong.
+        wanted: the right one.
+    """
+
+    inputs: tuple[tuple[str, Any], ...]
+    given: Tensor
+    wanted: Tensor
 
 
 class Finding(NamedTuple):
     """Why a property does not hold.
 
-    What was seen, and what was wanted, for inputs of which shapes.
+    Attributes:
+        seen: what came.
+        wanted: what should have come.
+        inputs: of what, in words.
+        case: the same in small, if there is such an example.
     """
 
     seen: str
     wanted: str
     inputs: str = ""
+    case: Case | None = None
+
+
+Judge = Callable[[Request, Reply, Reply], Finding | None]
 
 
 @dataclass(frozen=True)
@@ -87,15 +147,17 @@ class Property:
         requests: makes the requests, from fresh random numbers.
         judge: compares a reply with the reference's in float64; returns None if the
             property holds.
+        throughout: a judge of all replies to the question's requests so far, as
+            something may go wrong where something else is looked at.
+        checks: the keys of the requirements that it holds answers to.
     """
 
     claim: str
     points: int
-    requests: Callable[[torch.Generator], Iterable[Request]]
-    judge: Callable[[Request, Reply, Reply], Finding | None]
-
-
-Sign = Callable[[Request, Reply, Reply], bool]
+    requests: Callable[[Any], Iterable[Request]]
+    judge: Judge
+    throughout: Judge | None = None
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,12 +202,12 @@ ATTENTION = (
 )
 
 
-def construct(thing: Any, *init: int) -> Any:
+def construct(thing: Any, *init: Any) -> Any:
     """Construct a class from plain numbers."""
     return thing(*init)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """What a graded cell asks.
 
@@ -164,8 +226,9 @@ class Question:
             one call what is asked for; they refuse to where answers are graded.
         plain: whether `use` makes strings and lists of the inputs, so that their shapes
             mean nothing to a student.
-        once: whether `use` leaves a module changed, so that it is not used several
-            times.
+        battery: what every answer of its kind is tried with.
+        requirements: the sentences of the lab that an answer has to meet, word for
+            word, by keys that properties name in `checks`.
     """
 
     name: str
@@ -177,7 +240,8 @@ class Question:
     make: Callable[..., Any] = construct
     forbidden: tuple[str, ...] = ATTENTION
     plain: bool = False
-    once: bool = False
+    battery: Any = None
+    requirements: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -194,9 +258,12 @@ class Result:
         finding: None if it holds.
         mistake: the mistake that this looks like, if it is a known one.
         earned: points.
+        exact: whether the replies are that mistake's, to all that the property asks;
+            otherwise they show its sign.
     """
 
     checked: Property
     finding: Finding | None
     mistake: Mistake | None
     earned: int
+    exact: bool = False

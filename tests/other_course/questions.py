@@ -2,15 +2,15 @@
 
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
     Mistake,
-    Property,
     Question,
     Request,
     checker,
     edit,
-    good_manners,
     normal,
-    same_numbers,
 )
 
 
@@ -25,12 +25,23 @@ def correlation(table):
     return z.T @ z / (len(table) - 1)
 
 
-def _tables(generator):
-    """Yield tables of different sizes whose columns differ in place and scale."""
-    for rows, columns in ((7, 3), (5, 2)):
-        mean, scale = normal(generator, 2, columns)
-        table = mean + (1 + scale.abs()) * normal(generator, rows, columns)
-        yield Request((table,))
+def _table(draw):
+    """Draw a table whose columns differ in place and scale."""
+    mean, scale = normal(draw, 2, draw.columns)
+    table = mean + (1 + scale.abs()) * normal(draw, draw.rows, draw.columns)
+    return Request((table,))
+
+
+TABLES = Battery(
+    FUNCTION,
+    _table,
+    {"rows": Axis("rows", least=3, long=1100), "columns": Axis("columns", least=2)},
+    leaves_out={
+        "zero": "a deviation needs several rows, and a table a column",
+        "one": "a deviation needs several rows, and a correlation two columns",
+        "in front": "a table has two axes",
+    },
+)
 
 
 def _has_a_row_for_each_case(request, reply, reference):
@@ -42,9 +53,12 @@ STANDARDIZE = Question(
     name="standardize",
     reference=standardize,
     use=lambda answer, table: answer(table),
+    battery=TABLES,
+    requirements={"unchanged": "leave the table that you are given as it is"},
     properties=(
-        Property("the columns are standardized", 2, _tables, same_numbers),
-        Property("the table stays as it was", 1, _tables, good_manners),
+        TABLES.numbers("the columns are standardized", 1),
+        TABLES.edges(1),
+        TABLES.manners(1, checks=("unchanged",)),
     ),
     mistakes=(
         Mistake(
@@ -71,7 +85,8 @@ CORRELATION = Question(
     name="correlation",
     reference=correlation,
     use=lambda answer, table: answer(table),
-    properties=(Property("all correlations", 3, _tables, same_numbers),),
+    battery=TABLES,
+    properties=(TABLES.numbers("all correlations", 2), TABLES.edges(1)),
     mistakes=(
         Mistake(
             "covariance, where the correlation is meant",

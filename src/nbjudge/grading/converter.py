@@ -27,7 +27,12 @@ from nbjudge.grading.batch import Job, failed, grade_all
 from nbjudge.grading.commands import GradingError, check_lab
 from nbjudge.grading.course import CourseError, load
 from nbjudge.grading.files import fingerprint, printable
-from nbjudge.grading.gradebook import GradebookWriter, SaveGrades, first_line
+from nbjudge.grading.gradebook import (
+    GradebookWriter,
+    SaveGrades,
+    first_line,
+    patient,
+)
 from nbjudge.grading.names import clashes
 from nbjudge.grading.record import FLAGGED, PERSON
 from nbjudge.grading.report import page
@@ -67,6 +72,10 @@ class Autograde(GradebookWriter):
     patience = Float(
         Limits().patience, help="Seconds on the clock for each of CPU time."
     ).tag(config=True)
+    idle_seconds = Float(
+        Limits().idle,
+        help="Seconds on the clock that a cell or a question may wait and do nothing.",
+    ).tag(config=True)
     submission_seconds = Float(
         Limits().submission, help="Seconds on the clock for a submission."
     ).tag(config=True)
@@ -102,13 +111,13 @@ class Autograde(GradebookWriter):
 
     def convert_notebooks(self) -> None:
         """Grade everything that has no record yet; see `grade_all`."""
-        reason = "" if self.trust_submissions else prove(Limits())
-        if reason:
-            raise self._stop(
-                f"submissions are not run without walls, and there are none: {reason};"
-                f" {WAYS_OUT}"
-            )
         try:
+            reason = "" if self.trust_submissions else prove(Limits())
+            if reason:
+                raise self._stop(
+                    f"submissions are not run without walls, and there are none:"
+                    f" {reason}; {WAYS_OUT}"
+                )
             # no second run writes to the gradebook
             with self.state.lock():
                 self._grade(self.coursedir.assignment_id)
@@ -166,6 +175,7 @@ class Autograde(GradebookWriter):
             cell=self.cell_seconds,
             question=self.question_seconds,
             patience=self.patience,
+            idle=self.idle_seconds,
             submission=self.submission_seconds,
             memory=self.memory_mb << 20,
         )
@@ -245,6 +255,7 @@ class Autograde(GradebookWriter):
         path = self.state.write_report(lab, html)
         self.log.info("%s: the report is at %s", lab, path)
 
+    @patient
     def _check(self, lab: str) -> None:
         """Stop if this is no lab, or none of the gradebook's."""
         try:

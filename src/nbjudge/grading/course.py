@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from nbjudge.feedback import NO_BOOK, Book
 from nbjudge.question import Question
 
 
@@ -21,14 +22,14 @@ class Course(NamedTuple):
     Attributes:
         module: the importable name of its questions; notebooks import `check` from it.
         questions: by name.
-        book: what links to the course's book begin with.
+        book: what feedback sends readers to.
         packages: the top-level packages that hold the questions, and the code that is
             asked for.
     """
 
     module: str
     questions: Mapping[str, Question]
-    book: str
+    book: Book
     packages: tuple[str, ...]
 
     def places(self) -> dict[str, Path]:
@@ -70,4 +71,4 @@ def load(module: str) -> Course:
     names = [module, *(inspect.unwrap(part).__module__ for part in code)]
     packages = dict.fromkeys(name.partition(".")[0] for name in names)
     packages.pop("nbjudge", None)
-    return Course(module, questions, getattr(found, "BOOK", ""), tuple(packages))
+    return Course(module, questions, getattr(found, "BOOK", NO_BOOK), tuple(packages))

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ TOTAL_BYTES = 60 << 20
 # Files looked at, in a folder or in an archive.
 ENTRIES = 1000
 DEPTH = 8
+# Browsers and chat programs add what they take the file for.
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
+# What nbgrader puts beside what a student hands in.
+NOT_OF_THE_STUDENT = {"timestamp.txt"}
+HIDDEN = (".", "__MACOSX")
 
 
 class Unreadable(Exception):
@@ -28,6 +34,9 @@ class Unreadable(Exception):
 def fingerprint(folder: Path) -> str:
     """Hash what a folder holds; it changes when something else is handed in."""
     total = hashlib.sha256()
+    if not _is_link(folder) and os.access(folder, os.R_OK):
+        # hidden files are no more read than this, but they are not nothing
+        total.update(os.fsencode("/".join(sorted(os.listdir(folder)))))
     for path, status in _entries(folder):
         total.update(os.fsencode(path.relative_to(folder)) + b"\0")
         if stat.S_ISLNK(status.st_mode):
@@ -55,37 +64,54 @@ def notebooks(
         The name, and the content or why there is none.
 
     Raises:
-        Unreadable: it is no folder, or nobody may look into it.
+        Unreadable: it is no folder, or nobody may look into it, or it holds something
+            and there is no notebook.
     """
-    if folder.is_symlink() or not folder.is_dir():
+    if _is_link(folder) or not folder.is_dir():
         raise Unreadable("the submission is a link or a file, not a folder")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise Unreadable("the folder cannot be read")
-    found: dict[str, list[tuple[int, int, str]]] = {".ipynb": [], ".zip": []}
+    found: list[tuple[int, int, str]] = []
+    archives: list[tuple[int, int, str]] = []
     for path, status in _entries(folder):
         name = str(path.relative_to(folder))
-        if stat.S_ISLNK(status.st_mode):
+        place = (len(path.parts), -status.st_mtime_ns, name)
+        if NOTEBOOK.search(name):
+            found.append(place)
+        elif stat.S_ISLNK(status.st_mode):
             flags.append(f"a link was not followed: {printable(name)}")
-        elif path.suffix in found:
-            found[path.suffix].append((len(path.parts), -status.st_mtime_ns, name))
         elif not stat.S_ISREG(status.st_mode):
             flags.append(f"not a file: {printable(name)}")
-    total = 0
-    for _, _, name in sorted(found[".ipynb"] or found[".zip"]):
+        elif path.suffix.lower() == ".zip":
+            archives.append(place)
+    if found:
+        beside = "an archive beside the notebook was not opened"
+        flags += [f"{beside}: {printable(name)}" for _, _, name in archives]
+    total, seen = 0, False
+    for _, _, name in sorted(found or archives):
         content = content_of(folder / name)
         total += len(content) if isinstance(content, bytes) else 0
         if total > TOTAL_BYTES:
             much = f"more than {TOTAL_BYTES >> 20} MB"
             flags.append(f"{much}; not looked at: {printable(name)}")
-        elif isinstance(content, bytes) and not found[".ipynb"]:
-            yield from _unzip(name, content, flags)
+        elif isinstance(content, bytes) and not found:
+            for each in _unzip(name, content, flags):
+                seen = True
+                yield each
         else:
+            seen = True
             yield name, content
+    held = sorted({*os.listdir(folder)} - NOT_OF_THE_STUDENT)
+    if held and not seen:
+        names = ", ".join(map(printable, held[:5]))
+        raise Unreadable(f"no notebook is among what was handed in: {names}")
 
 
 def content_of(path: Path) -> bytes | Unreadable:
     """Read a file; returns why not if it is none, or too large."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if path.is_symlink():
+        return Unreadable("it is a link, which is not followed")
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -98,9 +124,17 @@ def content_of(path: Path) -> bytes | Unreadable:
 
 
 def printable(name: str) -> str:
-    """Make a file's name safe to print, and at most 80 characters long."""
+    """Make a file's name safe to print, and at most 80 characters long.
+
+    A backslash is not: formulas in pages begin commands with it.
+    """
     text = name.encode("utf-8", "replace").decode()
-    return "".join(c if c.isprintable() else "?" for c in text)[:80]
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)[:80]
+
+
+def _is_link(folder: Path) -> bool:
+    """Whether a submission, or all that a student has, is elsewhere."""
+    return folder.is_symlink() or folder.parent.is_symlink()
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
@@ -109,17 +143,16 @@ def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     A folder is listed only if a notebook is its name.
     """
     number = 0
-    for root, folders, files in os.walk(folder) if not folder.is_symlink() else ():
+    for root, folders, files in os.walk(folder) if not _is_link(folder) else ():
         deep = len(Path(root).relative_to(folder).parts) > DEPTH
-        hidden = (".", "__MACOSX")
-        folders[:] = [n for n in folders if not deep and not n.startswith(hidden)]
+        folders[:] = [n for n in folders if not deep and not n.startswith(HIDDEN)]
         for name in sorted([*folders, *(n for n in files if not n.startswith("."))]):
             number += 1
             if number > ENTRIES:
                 return
             with contextlib.suppress(OSError):
                 path, status = Path(root, name), Path(root, name).lstat()
-                if not stat.S_ISDIR(status.st_mode) or path.suffix == ".ipynb":
+                if not stat.S_ISDIR(status.st_mode) or NOTEBOOK.search(name):
                     yield path, status
 
 
@@ -133,13 +166,15 @@ def _unzip(
                 name, kind = entry.filename, stat.S_IFMT(entry.external_attr >> 16)
                 safe = name.isprintable() and not name.startswith("/")
                 safe = safe and ".." not in Path(name).parts and "\\" not in name
+                if safe and any(part.startswith(HIDDEN) for part in Path(name).parts):
+                    continue
                 if not safe or kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                     flags.append(f"entry of the archive refused: {printable(name)}")
                 elif entry.file_size > min(NOTEBOOK_BYTES, TOTAL_BYTES - total):
-                    if name.endswith(".ipynb"):
+                    if NOTEBOOK.search(name):
                         large = "entry of the archive is too large"
                         flags.append(f"{large}: {printable(name)}")
-                elif name.endswith(".ipynb"):
+                elif NOTEBOOK.search(name) and not entry.is_dir():
                     total += entry.file_size
                     # it gives no more than it announced
                     with archive.open(entry) as file:

@@ -5,10 +5,12 @@ and what of it is a score.
 """
 
 import contextlib
+import functools
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,28 @@ from nbgrader.utils import parse_utc
 from nbjudge.grading.files import Unreadable, content_of, printable
 from nbjudge.grading.record import FLAGGED, GRADED, PERSON
 from nbjudge.grading.state import State
+
+
+def patient(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a method that uses the gradebook wait while another program holds it."""
+
+    @functools.wraps(method)
+    def again(self: Any, *arguments: Any) -> Any:
+        said = False
+        while True:
+            if not _is_held(self.coursedir.db_url):
+                try:
+                    return method(self, *arguments)
+                except Exception as error:  # nbgrader makes one of its own of it
+                    if "database is locked" not in str(error):
+                        raise
+            if not said:
+                self.log.warning(
+                    "another program holds the gradebook; waiting until it lets go"
+                )
+            said = True
+
+    return again
 
 
 class SaveGrades(preprocessors.SaveAutoGrades):
@@ -81,6 +105,7 @@ class GradebookWriter(autograde.Autograde):
         self.state.write_record(record)
         return dict(record)
 
+    @patient
     def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
         student, lab = record["student"], record["lab"]
         self.state.forget(lab, student)
@@ -126,7 +151,8 @@ class GradebookWriter(autograde.Autograde):
             if record["status"] == GRADED:
                 record["status"] = FLAGGED
             reason = printable(str(problem))
-            record["flags"].append(f"timestamp.txt holds no time: {reason}")
+            flag = f"timestamp.txt holds no time: {reason}"
+            record["flags"] += [flag] if flag not in record["flags"] else []
             return None
 
     @contextlib.contextmanager
@@ -142,6 +168,7 @@ class GradebookWriter(autograde.Autograde):
             yield found
             gradebook.db.commit()
 
+    @patient
     def _clear_scores(self, record: dict[str, Any]) -> None:
         """Leave no score of a part of this submission, and none of an earlier one."""
         with self._in_gradebook(record) as submission:
@@ -156,6 +183,7 @@ class GradebookWriter(autograde.Autograde):
         resources["nbgrader"]["needs_person"] = self._needs_person
         return resources
 
+    @patient
     def by_hand(self, record: dict[str, Any]) -> list[str]:
         """List the scores given by hand that stand in place of the judge's."""
         with self._in_gradebook(record) as submission:
@@ -167,6 +195,7 @@ class GradebookWriter(autograde.Autograde):
                 and grade.manual_score != grade.auto_score
             ]
 
+    @patient
     def is_waiting(self, record: dict[str, Any]) -> bool:
         """Whether it needs a person, and none has looked since."""
         if record["status"] != PERSON:
@@ -178,6 +207,18 @@ class GradebookWriter(autograde.Autograde):
 def first_line(error: Exception) -> str:
     """Say in one line what went wrong."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _is_held(url: str) -> bool:
+    """Whether another program has held the gradebook for a second."""
+    place = url.removeprefix("sqlite:///")
+    if os.path.exists(place):
+        with contextlib.closing(sqlite3.connect(place, timeout=1)) as database:
+            try:
+                database.execute("begin immediate")
+            except sqlite3.OperationalError as error:
+                return "locked" in str(error)
+    return False
 
 
 def _grades(submission: Any) -> list[Any]:

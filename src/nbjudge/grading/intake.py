@@ -3,7 +3,8 @@
 The rules, in one place:
 
 - A notebook is looked for under the lab's name, then under any other, also in folders,
-  then in a zip archive. No link is followed. (`files`)
+  then in a zip archive. No link is followed. Only an empty folder is nothing: where
+  there is something that cannot be read, a person has to look. (`files`)
 - It is read whatever its encoding and format. (`notebooks`)
 - A cell of the lab is found again by its grade id, then by its cell id, then by what it
   defines. (`matching`, for this and all that follows)
@@ -13,7 +14,7 @@ The rules, in one place:
   the student's order, so that the last one counts; copies that were never worked in do
   not run.
 - A cell that the source marks as show ("show": true in its metadata) does not run,
-  unless something was defined in it.
+  unless an answer needs something that it defines.
 - Whatever was odd is written down as a flag.
 """
 
@@ -101,11 +102,12 @@ def _choose(
     likely = [found for found in readable if is_of(found.cells, source)]
     if not likely and not readable and not problems:
         return []
-    if not likely:
+    named = [found for found in likely if Path(found.name).name == f"{lab}.ipynb"]
+    # What cannot be read may be the work, and what was found only a copy of the lab.
+    if problems and not named or not likely:
         intake.content, reason = problems[0] if problems else (readable[0].content, "")
         names = ", ".join(printable(found.name) for found in readable)
         raise Unreadable(reason or f"no notebook of {lab} is among {names}")
-    named = [found for found in likely if Path(found.name).name == f"{lab}.ipynb"]
     chosen = (named or likely)[0]
     if not named:
         intake.flags.append(f"found under another name: {printable(chosen.name)}")

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nbjudge.evaluation import evaluate
-from nbjudge.feedback import Grade
+from nbjudge.feedback import Book, Grade
 from nbjudge.grading import wire
 from nbjudge.grading.course import Course
 from nbjudge.grading.lab import CodeCell, GradedCell
 from nbjudge.grading.sandbox.bubblewrap import Limits
-from nbjudge.grading.sandbox.processes import Ended, Sandbox, Trouble, plain_text
+from nbjudge.grading.sandbox.process import Ended, Sandbox, Trouble
+from nbjudge.grading.sandbox.text import one_text
 from nbjudge.question import Question, Reply, Request, Result
 
 # A submission that breaks its process so often is given no further one.
@@ -93,7 +94,8 @@ class Judge:
         self.broken: set[CodeCell] = set()
         self.suspects: set[CodeCell] = set()
         self.sandbox: Sandbox | None = None
-        self.used, self.end = 0, time.monotonic() + limits.submission
+        self.used: list[Sandbox] = []
+        self.end = time.monotonic() + limits.submission
 
     def deadline(self, sandbox: Sandbox, seconds: float) -> float:
         """Give a sandbox CPU time, and return by when on the clock it has to answer.
@@ -107,7 +109,13 @@ class Judge:
                 f"the {self.limits.submission:.0f} s for the whole submission are"
                 " used up"
             )
-        sandbox.allow(seconds)
+        idle = 4 * self.limits.idle - sum(box.idle for box in self.used)
+        if idle <= 0:
+            raise Trouble(
+                f"the {4 * self.limits.idle:g} s for which a submission may do nothing"
+                " are used up"
+            )
+        sandbox.allow(seconds, min(idle, self.limits.idle))
         return min(now + self.limits.patience * seconds, self.end)
 
     def run(self) -> tuple[list[CellOutcome], list[Verdict]]:
@@ -139,12 +147,12 @@ class Judge:
             Trouble: there is none, and will be none.
         """
         while self.sandbox is None:
-            if self.used == MOST_SANDBOXES:
+            if len(self.used) == MOST_SANDBOXES:
                 raise Trouble(
-                    f"the process broke down {self.used} times; no more was tried"
+                    f"the process broke down {MOST_SANDBOXES} times; no more was tried"
                 )
-            self.used += 1
             sandbox = self.sandboxes()
+            self.used.append(sandbox)
             if self._run_cells(sandbox):
                 self.sandbox = sandbox
         return self.sandbox
@@ -222,7 +230,7 @@ class SandboxedAnswer:
         self.calls += 1
         # not the seed of the inputs: this one is known in there
         seed = self.judge.seed(f"inside {name}")
-        ask = {"call": self.calls, "seed": seed, "request": vars(request)}
+        ask = {"call": self.calls, "seed": seed, "request": request.plain()}
         kind, answer = self.sandbox.call("ask", ask, self.deadline)
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0
@@ -237,24 +245,19 @@ class SandboxedAnswer:
 
 
 def verdict_of(
-    question: Question, results: list[Result], book: str, trouble: str = ""
+    question: Question, results: list[Result], book: Book, trouble: str = ""
 ) -> Verdict:
     """Say what became of a question.
 
     Args:
         question: what was asked.
         results: one per property of it.
-        book: what links to the book begin with.
+        book: what to read.
         trouble: why there was no answer, if there was none.
     """
     grade = Grade(question, results, book)
     mistakes = tuple(dict.fromkeys(r.mistake.name for r in results if r.mistake))
     return Verdict(float(grade), grade._repr_html_(), mistakes, trouble)
-
-
-def one_text(said: str, limit: int) -> str:
-    """Make what a sandbox says fit to be shown; it may be anything."""
-    return plain_text(said.encode("utf-8", "replace"), limit)
 
 
 def _checked(kind: str, answer: Any, call: int) -> Reply:
@@ -265,6 +268,9 @@ def _checked(kind: str, answer: Any, call: int) -> Reply:
             and reply.keys() == REPLY.keys()
             and all(wire.fits(reply[name], hint) for name, hint in REPLY.items())
         ):
-            error = one_text(reply["error"], 300).replace("\n", " ")
-            return Reply(**{**reply, "error": error})
+            said = {
+                name: one_text(reply[name], 300).replace("\n", " ")
+                for name in ("error", "where")
+            }
+            return Reply(**{**reply, **said})
     raise Trouble(NO_ANSWER)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from nbjudge.grading.matching import defined, grade_id, is_answer, is_graded
+from nbjudge.grading.matching import grade_id, is_graded
 from nbjudge.question import Question
 
 
@@ -25,7 +25,7 @@ class CodeCell(NamedTuple):
     Attributes:
         name: what it is called in messages.
         source: its code.
-        answers: whether it defines something that is graded.
+        answers: whether a score depends on it.
     """
 
     name: str
@@ -62,23 +62,14 @@ def graded_cells(
     return asked
 
 
-def code_cells(
-    cells: Sequence[Mapping[str, Any]], graded: Sequence[GradedCell]
-) -> list[CodeCell]:
+def code_cells(cells: Sequence[Mapping[str, Any]]) -> list[CodeCell]:
     """Take the code that a submission has to run.
 
     Args:
         cells: of the submission, restored.
-        graded: the lab's graded cells.
     """
-    nodes = (node for cell in graded for node in ast.walk(ast.parse(cell.thing)))
-    asked = {node.id for node in nodes if isinstance(node, ast.Name)}
     return [
-        CodeCell(
-            grade_id(cell) or f"number {i}",
-            cell["source"],
-            is_answer(cell) or not asked.isdisjoint(defined(cell["source"])),
-        )
+        CodeCell(grade_id(cell) or f"number {i}", cell["source"], cell["needed"])
         for i, cell in enumerate(cells, 1)
         if cell["run"]
     ]

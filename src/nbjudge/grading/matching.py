@@ -5,10 +5,14 @@ is another cell to it, and a cell that is there twice stops it.
 """
 
 import ast
+import contextlib
+import functools
 import re
-from collections.abc import Mapping
+import symtable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 # What `restore` gives: the cell of the source that it was, and the cell.
 Placed = tuple[int | None, dict[str, Any]]
 
@@ -45,9 +49,57 @@ def defined(code: str) -> frozenset[str]:
             for node in ast.parse(code).body
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         )
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NO_PYTHON:
         found = re.findall(r"^(?:async def|def|class)\s+(\w+)", code, re.MULTILINE)
         return frozenset(found)
+
+
+def needed(cells: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Find the code cells that a score depends on.
+
+    They are the graded cells, the answers, and all that define what one of these needs.
+
+    Args:
+        cells: of the submission, restored.
+    """
+    code = {at for at, cell in enumerate(cells) if cell["cell_type"] == "code"}
+    found = {at for at in code if is_graded(cells[at]) or is_answer(cells[at])}
+    while True:
+        wanted = {name for at in found for name in names_of(cells[at]["source"])[1]}
+        more = {at for at in code - found if wanted & names_of(cells[at]["source"])[0]}
+        if not more:
+            return found
+        found |= more
+
+
+@functools.lru_cache(maxsize=2048)
+def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    """List the names that a cell defines, and those that it takes from elsewhere.
+
+    What only IPython understands is left out: its own parser takes a time that nothing
+    outside the sandbox may take.
+    """
+    for text in (code, "\n".join(map(_plain, code.splitlines()))):
+        with contextlib.suppress(*NO_PYTHON):
+            table = symtable.symtable(text, "", "exec")
+            break
+    else:
+        return defined(code), frozenset()
+    own = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
+    own |= {s.get_name() for s in table.get_symbols() if s.is_imported()}
+    used, tables = set(), [table]
+    for each in tables:
+        tables += each.get_children()
+        used |= {s.get_name() for s in each.get_symbols() if s.is_global()}
+    return frozenset(own), frozenset(used - own)
+
+
+def _plain(line: str) -> str:
+    """Take from a line of code what IPython alone understands."""
+    code = line.strip()
+    if code.startswith(("%", "!", "?")) or code.endswith("?"):
+        return line[: len(line) - len(line.lstrip())] + "pass"
+    return re.sub(r"=[ \t]*[%!].*", "= None", line)
 
 
 def is_of(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> bool:
@@ -67,7 +119,8 @@ def restore(
         flags: gets what is odd.
 
     Returns:
-        Cells, each with `run`, whether it is executed.
+        Cells, each with `run`, whether it is executed, and with `needed`, whether a
+        score depends on it.
     """
     matches = _matches(cells, source)
     copies: dict[int, list[int]] = {}
@@ -84,8 +137,15 @@ def restore(
             answer = _answer(cell, at, copies[match], cells, its, flags)
             restored.append((match, answer))
         elif not is_locked(its):
-            run = cell["cell_type"] == "code" and not _only_shows(cell, its)
-            restored.append((match, {**cell, "metadata": {}, "run": run}))
+            kept = {
+                "run": cell["cell_type"] == "code",
+                "show": its["metadata"].get("show"),
+            }
+            restored.append((match, {**cell, "metadata": {}, **kept}))
+        elif cell["cell_type"] == its["cell_type"] == "code" and not is_graded(its):
+            # what the student has added to it; the lab's own runs, too
+            if cell["source"].strip() != its["source"].strip():
+                restored.append((None, {**cell, "metadata": {}, "run": True}))
     for i, cell in enumerate(source):
         if is_locked(cell) or (is_answer(cell) and i not in copies):
             found = [cells[at] for at in copies.get(i, [])]
@@ -93,7 +153,12 @@ def restore(
             flags += [f"{grade_id(cell)}: {what}" for what in odd]
             run = cell["cell_type"] == "code" and not is_graded(cell)
             restored.insert(_place(restored, i), (i, {**cell, "run": run}))
-    return [cell for _, cell in restored]
+    made = [cell for _, cell in restored]
+    wanted = needed(made)
+    for at, cell in enumerate(made):
+        cell["needed"] = at in wanted
+        cell["run"] &= cell["needed"] or not cell.pop("show", False)
+    return made
 
 
 def _matches(
@@ -119,12 +184,6 @@ def _matches(
         return next((i for i in found if i is not None), None)
 
     return [match(cell) for cell in cells]
-
-
-def _only_shows(cell: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
-    """Whether a cell is there for show, and the student has defined nothing in it."""
-    new = defined(cell["source"]) - defined(source["source"])
-    return bool(source["metadata"].get("show")) and not new
 
 
 def _answer(

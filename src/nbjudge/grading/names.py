@@ -30,6 +30,8 @@ def _reason(name: str, alike: list[str]) -> str:
         return "the folder's name has characters that cannot be seen"
     if set(name) & set('<>&"\\'):  # formgrader puts names into its pages as they are
         return "the folder's name has characters that are code in a web page"
+    if set(name) & set("*?[]"):  # nbgrader finds no such folder again
+        return "the folder's name has characters that stand for others; rename it"
     if name[0] in ".=+-@":
         # nbgrader passes by what is hidden, and writes names into tables as they are
         return "the folder's name begins as hidden files or formulas in a table do"

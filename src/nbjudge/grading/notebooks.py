@@ -15,6 +15,9 @@ SOURCE_CHARACTERS = 50_000
 # Of all cells together: what turns markdown into pages may take time with the square of
 # it.
 TEXT_CHARACTERS = 500_000
+# Lists and objects of the whole file, and values in them: each may take a hundred times
+# as much memory as its text.
+CONTAINERS, VALUES = 300_000, 3_000_000
 
 
 def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
@@ -29,6 +32,10 @@ def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
     """
     if not content.strip():
         raise Unreadable("the file is empty")
+    if content.count(b"[") + content.count(b"{") > CONTAINERS or (
+        content.count(b",") > VALUES
+    ):
+        raise Unreadable("it holds more lists and values than a notebook needs")
     try:
         notebook = json.loads(_decode(content, flags))
     except (ValueError, RecursionError) as error:

@@ -6,7 +6,7 @@ commands of MathJax.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nbjudge.feedback import rendered
@@ -14,15 +14,17 @@ from nbjudge.grading.intake import Intake
 from nbjudge.grading.judge import CellOutcome, Verdict
 from nbjudge.grading.lab import GradedCell
 from nbjudge.grading.matching import grade_id, is_graded
+from nbjudge.grading.sandbox.text import COMMAND, without_commands
 from nbjudge.question import Question
 
 GRADED, FLAGGED, PERSON = "graded", "graded with a flag", "needs a person"
 FLAGS = 50
+# Of what all cells together have printed.
+OUTPUT_CHARACTERS = 200_000
 # What makes text in a markdown cell more than text: tags, entities, images, which are
 # fetched without a click, links but to pages, and what MathJax has of these.
 ACTIVE = re.compile(
-    r"<(?=[A-Za-z/!?])|&(?=[#\w])|!(?=\[)|\](?=[(:](?!\s*https?://))"
-    r"|\\(?=(href|style|class|cssId|require|mmlToken|bbox)\b)"
+    r"<(?=[A-Za-z/!?])|&(?=[#\w])|!(?=\[)|\](?=[(:](?!\s*https?://))|" + COMMAND.pattern
 )
 
 
@@ -72,11 +74,11 @@ def summary(
         "folder": intake.folder,
         "sha256": intake.sha256,
         "status": PERSON if intake.problem else FLAGGED if flags else GRADED,
-        "reason": intake.problem,
+        "reason": without_commands(intake.problem),
         "points": None if intake.problem else sum(v.points for v in verdicts),
         "possible": sum(possible),
         "questions": results,
-        "flags": flags[:FLAGS],
+        "flags": [without_commands(flag) for flag in flags[:FLAGS]],
     }
 
 
@@ -91,7 +93,7 @@ def notebook(
     It holds the student's cells, what they printed, and the judge's tables.
     """
     cells = [q["cell"] for q in record["questions"]]
-    outcomes, results = iter(ran), dict(zip(cells, verdicts))
+    printed, results = _printed(ran), dict(zip(cells, verdicts))
     notes = [f"needs a person: {record['reason']}"] * bool(record["reason"])
     notes += record["flags"]
     source = {"metadata": {}, "source": rendered("notes", notes=notes)}
@@ -100,8 +102,7 @@ def notebook(
         if is_graded(cell):
             outputs = _verdict(results.get(grade_id(cell)), record)
         else:
-            outcome = next(outcomes, None) if cell["run"] else None
-            outputs = _printed(outcome) if outcome else []
+            outputs = _stream(next(printed, "")) if cell["run"] else []
         made.append(_plain_cell(cell, outputs))
     for i, each in enumerate(made):
         each["id"] = f"cell-{i}"
@@ -154,8 +155,15 @@ def _verdict(
     return [{**output, "execution_count": None}]
 
 
-def _printed(outcome: CellOutcome) -> list[dict[str, Any]]:
-    return _stream(outcome.printed + f"\n{outcome.error}" * bool(outcome.error))
+def _printed(ran: Sequence[CellOutcome]) -> Iterator[str]:
+    """Give for each cell what it printed, until that is too much for a page."""
+    left = OUTPUT_CHARACTERS
+    for outcome in ran:
+        text = outcome.printed + f"\n{outcome.error}" * bool(outcome.error)
+        yield (
+            text if len(text) <= left else f"{text[:left]}\n... (cut: too much in all)"
+        )
+        left = max(0, left - len(text))
 
 
 def _stream(text: str) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
             drip.
 
     Returns:
-        The frame; tuples where a tuple or list was sent.
+        The frame; tuples and lists as they were sent.
 
     Raises:
         WireError: nothing came in time, the other end has gone, or what came is no
@@ -198,8 +198,10 @@ def _plain(value: Any, bodies: list[bytes]) -> Any:
         }
     if isinstance(value, torch.dtype):
         return {"dtype": NAMES[value]}
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return [_plain(item, bodies) for item in value]
+    if isinstance(value, list):
+        return {"list": [_plain(item, bodies) for item in value]}
     if isinstance(value, dict):
         return {"dict": {str(key): _plain(item, bodies) for key, item in value.items()}}
     raise WireError(f"{type(value).__name__} is no plain data")
@@ -213,6 +215,8 @@ def _rich(value: Any, cursor: _Cursor) -> Any:
     ((tag, content),) = value.items()
     if tag == "dict":
         return {key: _rich(item, cursor) for key, item in content.items()}
+    if tag == "list":
+        return [_rich(item, cursor) for item in content]
     if tag == "dtype":
         return DTYPES[content]
     if tag != "tensor":

@@ -3,6 +3,7 @@
 It never touches the gradebook.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -18,7 +19,8 @@ from nbjudge.grading.judge import CellOutcome, Judge, Verdict, seed_of, verdict_
 from nbjudge.grading.lab import code_cells, graded_cells, imports_of
 from nbjudge.grading.record import notebook, summary
 from nbjudge.grading.sandbox.bubblewrap import Limits
-from nbjudge.grading.sandbox.processes import Nursery, Sandbox, SandboxError
+from nbjudge.grading.sandbox.nursery import Nursery
+from nbjudge.grading.sandbox.process import Sandbox, SandboxError
 from nbjudge.question import Reply
 
 # A sandbox that fails although no student's code is to blame is tried again.
@@ -95,7 +97,7 @@ class Grader:
             return [], []
         if not intake.content:
             return [], [self._nothing(a.question, intake) for a in self.asked]
-        cells = code_cells(intake.cells, self.asked)
+        cells = code_cells(intake.cells)
 
         def seed(question: str) -> int:
             return seed_of(self.secret, intake.sha256, question)
@@ -141,11 +143,11 @@ def main() -> None:
         Limits(**setup["limits"]),
         Path(setup["kept"]),
     )
-    for line in sys.stdin:
-        job = json.loads(line)
-        result = grader.grade(job["student"], Path(job["folder"]))
-        print(json.dumps(result), file=answers, flush=True)
-    grader.close()
+    with contextlib.closing(grader):  # also when it is interrupted
+        for line in sys.stdin:
+            job = json.loads(line)
+            result = grader.grade(job["student"], Path(job["folder"]))
+            print(json.dumps(result), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ of other submissions, and no place to write but a small /tmp. Names inside are n
 so that no path of this machine can be printed.
 """
 
-import os
 import shutil
 import sys
 from collections.abc import Iterable
@@ -41,6 +40,8 @@ class Limits(NamedTuple):
             processes together.
         patience: how many seconds on the clock may pass for each of these: the machine
             may have other things to do.
+        idle: seconds on the clock that a cell or a question may wait without computing
+            anything; a submission may wait four times as long.
         submission: seconds on the clock for everything.
         memory: bytes that all its processes may use together.
         processes: at a time, threads included.
@@ -51,6 +52,7 @@ class Limits(NamedTuple):
     cell: float = 20.0
     question: float = 20.0
     patience: float = 5.0
+    idle: float = 15.0
     submission: float = 900.0
     memory: int = 2 << 30
     processes: int = 64
@@ -70,7 +72,7 @@ def interpreter(walls: bool) -> list[str]:
         walls: False starts it as this process was started.
     """
     paths = (
-        [LIBRARY, *(f"/course/packages{i}" for i, _ in enumerate(_packages()))]
+        [LIBRARY, *(f"/course/packages{i}" for i, _ in enumerate(packages()))]
         if walls
         else None
     )
@@ -123,9 +125,9 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
     for name in VISIBLE:
         binds += ["--ro-bind", str(PACKAGE / "grading" / name), f"{hidden}/{name}"]
     binds += ["--remount-ro", hidden]
-    for i, packages in enumerate(_packages()):
-        binds += ["--ro-bind", packages, f"/course/packages{i}"]
-        if PACKAGE == Path(packages) / "nbjudge":
+    for i, place in enumerate(map(Path, packages())):
+        binds += ["--ro-bind", str(place), f"/course/packages{i}"]
+        if PACKAGE == place / "nbjudge":
             binds += ["--tmpfs", f"/course/packages{i}/nbjudge"]
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -193,24 +195,7 @@ def _devices() -> list[str]:
     return [part for place in places for part in ("--dev-bind", place, place)]
 
 
-def scrub(text: str) -> str:
-    """Take this machine's directories out of a text that students may see."""
-    places = {sys.prefix, sys.base_prefix, str(Path.home()), os.getcwd(), *_packages()}
-    places |= {place for place in sys.path if Path(place).is_dir()}
-    places |= {_in_its_disk(Path(place).absolute()) for place in places}
-    for place in sorted(places, key=len, reverse=True):
-        if len(place) > 4 and place != "/usr":
-            text = text.replace(place, "...")
-    return text
-
-
-def _in_its_disk(place: Path) -> str:
-    """Return how the list of mounts, which can be read inside, calls a place."""
-    mount = next(path for path in (place, *place.parents) if path.is_mount())
-    return f"/{place.relative_to(mount)}"
-
-
-def _packages() -> list[str]:
+def packages() -> list[str]:
     """List where packages are installed.
 
     An environment may name the folder of another.

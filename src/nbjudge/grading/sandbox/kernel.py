@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import resource
+import signal
 import struct
 
 _MOUNT, _USER, _PID, _NET, _IPC, _UTS = (
@@ -28,16 +29,16 @@ _DIE_WITH_PARENT, _DUMPABLE, _SECCOMP, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = (
     24,
     38,
 )
-# System calls that no notebook needs, by machine: its number in audit.h, `mmap`, and
-# those refused: memory that no process owns, and so nobody counts (memfd_create,
-# shmget, semget, msgget, vmsplice, memfd_secret, and what waits in socket, socketpair,
-# inotify_init, inotify_init1, fanotify_init), other processes' memory (ptrace,
-# process_vm_readv and _writev), and parts of the kernel that have been ways out
-# (add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd, io_uring_setup,
-# unshare, setns).
+# System calls that no notebook needs, by machine: its number in audit.h, `mmap` and
+# `rt_sigaction`, and those refused: memory that no process owns, and so nobody counts
+# (memfd_create, shmget, semget, msgget, vmsplice, memfd_secret, and what waits in
+# socket, socketpair, inotify_init, inotify_init1, fanotify_init), other processes'
+# memory (ptrace, process_vm_readv and _writev), and parts of the kernel that have been
+# ways out (add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd,
+# io_uring_setup, unshare, setns).
 _REFUSED = {
     "x86_64": (
-        *(0xC000003E, 9),
+        *(0xC000003E, 9, 13),
         (
             319,
             29,
@@ -65,7 +66,7 @@ _REFUSED = {
         ),
     ),
     "aarch64": (
-        *(0xC00000B7, 222),
+        *(0xC00000B7, 222, 134),
         (
             279,
             194,
@@ -95,7 +96,7 @@ _REFUSED = {
 TEMPORARY_FILES = 10_000
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _SHARED_AND_OF_NO_FILE = 0x01 | 0x20  # MAP_SHARED, MAP_ANONYMOUS
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+_ALLOW, _REFUSE, _IGNORE = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000
 
 
 def become(user: int) -> None:
@@ -174,11 +175,13 @@ def _refuse_calls(library: ctypes.CDLL) -> None:
     """
     if os.uname().machine not in _REFUSED:
         return
-    machine, mmap, refused = _REFUSED[os.uname().machine]
+    machine, mmap, sigaction, refused = _REFUSED[os.uname().machine]
     # The kernel runs this for every call: (what, compare with, steps to skip if so, if
-    # not). It loads from the call's number, its machine, and its fourth argument.
+    # not). It loads from the call's number, its machine, and its arguments.
     # Memory that is shared and of no file stays in use, and is counted nowhere, when a
-    # process says that it needs it no more (MADV_DONTNEED).
+    # process says that it needs it no more (MADV_DONTNEED). Of children whose end a
+    # process ignores, the CPU time is counted nowhere: it may not say what is to become
+    # of SIGCHLD, though it is told that it has.
     calls = [(_IF_EQUAL, call, len(refused) - i, 0) for i, call in enumerate(refused)]
     program = [
         *((_LOAD, 4, 0, 0), (_IF_EQUAL, machine, 1, 0), (_RETURN, _REFUSE, 0, 0)),
@@ -194,6 +197,10 @@ def _refuse_calls(library: ctypes.CDLL) -> None:
             (_RETURN, _REFUSE, 0, 0),
             (_RETURN, _ALLOW, 0, 0),
         ),
+        *((_IF_EQUAL, sigaction, 0, 8), (_LOAD, 16, 0, 0)),
+        *((_IF_EQUAL, signal.SIGCHLD, 0, 4), (_LOAD, 24, 0, 0), (_IF_EQUAL, 0, 0, 3)),
+        *((_LOAD, 28, 0, 0), (_IF_EQUAL, 0, 0, 1)),
+        *((_RETURN, _ALLOW, 0, 0), (_RETURN, _IGNORE, 0, 0)),
         *(*calls, (_RETURN, _ALLOW, 0, 0), (_RETURN, _REFUSE, 0, 0)),
     ]
     steps = b"".join(

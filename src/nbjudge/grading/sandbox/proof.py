@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nbjudge.grading.sandbox.bubblewrap import PACKAGE, Limits, bubblewrap
 
 if TYPE_CHECKING:
-    from nbjudge.grading.sandbox.processes import Sandbox
+    from nbjudge.grading.sandbox.process import Sandbox
 
 # Only a wall that is missing takes so long, on however busy a machine: the probe ends
 # of itself or is ended.
@@ -16,7 +16,7 @@ SECONDS = 600.0
 # 150 MB for its CPU build and 300 MB for its CUDA build.
 MEMORY = 1 << 30
 PROBE = """
-import os, resource, socket, time
+import os, resource, signal, socket, time
 failures = []
 def wall(name, holds):
     if not holds:
@@ -40,6 +40,12 @@ try:
     wall("it can have memory that is not counted", False)
 except OSError:
     pass
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+try:
+    child = os.fork() or os._exit(0)
+    os.waitpid(child, 0)
+except OSError:
+    wall("CPU time of its children is not counted", False)
 resource.setrlimit(resource.RLIMIT_NPROC, (16, 16))
 children = 0
 try:
@@ -72,7 +78,8 @@ def prove(limits: Limits) -> str:
         return f"bubblewrap is for Linux, this is {sys.platform}"
     if bubblewrap() is None:
         return "bubblewrap (bwrap) is not installed"
-    from nbjudge.grading.sandbox.processes import Nursery, SandboxError
+    from nbjudge.grading.sandbox.nursery import Nursery
+    from nbjudge.grading.sandbox.process import SandboxError
 
     nursery = Nursery(
         "", [], [], limits._replace(memory=MEMORY), probe=PROBE, hidden=str(PACKAGE)

@@ -31,7 +31,9 @@ def replace_answers(
     others = {*packages} - {labs}
 
     def is_own(name: str) -> bool:
-        return name.partition(".")[0] in others or LAYERS.match(name) is not None
+        own = name.partition(".")[0] in others or LAYERS.match(name) is not None
+        # Where a mode looks at all functions, it is the one that calls them.
+        return own or name == "nbjudge.in_process"
 
     stubs: dict[int, Any] = {}
     aten = sys.modules["torch"].ops.aten  # functions have their names there, too

@@ -5,6 +5,7 @@ limits of the kernel's own (`setrlimit`) are of one process, not of their sum.
 """
 
 import contextlib
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -43,6 +44,22 @@ def cpu_used(leader: int) -> float:
         text.rpartition(")")[2].split()[11:15] for text in _of_processes(leader, "stat")
     )
     return sum(int(tick) for four in ticks for tick in four) / os.sysconf("SC_CLK_TCK")
+
+
+def is_idle(leader: int) -> bool:
+    """Whether every thread of a namespace waits for something.
+
+    One that only waits for its turn on a busy machine does not.
+
+    Args:
+        leader: its first process.
+    """
+    for place in glob.iglob(f"/proc/{leader}/root/proc/[0-9]*/task/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            text = Path(place).read_text(errors="replace")
+            if text.rpartition(")")[2].split()[0] in "RD":
+                return False
+    return True
 
 
 def _of_processes(leader: int, *files: str) -> Iterator[str]:

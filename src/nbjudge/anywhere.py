@@ -1,0 +1,302 @@
+"""The mistakes that are made in every question, and the signs that they leave.
+
+Axes exchanged, a scale, NaN, an error's text; and what an answer gets wrong only when
+the battery varies one thing.
+"""
+
+from itertools import permutations
+
+from torch import Tensor
+
+from nbjudge.question import Mistake, Reply, Request, Sign
+from nbjudge.signs import close, error_like, scaled_by, wrong_output
+
+
+def _either(*signs: Sign) -> Sign:
+    return lambda request, reply, reference: any(
+        sign(request, reply, reference) for sign in signs
+    )
+
+
+def _exchanged(given: Tensor, wanted: Tensor) -> bool:
+    if given.dim() != wanted.dim() or sorted(given.shape) != sorted(wanted.shape):
+        return False
+    return given.shape != wanted.shape or any(
+        close(given.permute(order), wanted)
+        for order in permutations(range(given.dim()))
+    )
+
+
+def _one_axis_off(given: Tensor, wanted: Tensor) -> bool:
+    def long_axes(x: Tensor) -> list[int]:
+        return [n for n in x.shape if n != 1]
+
+    return given.shape != wanted.shape and long_axes(given) == long_axes(wanted)
+
+
+def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
+    if all(map(close, reply.outputs, reference.outputs)):
+        return False
+    fits = [[close(x, y) for x in reply.outputs] for y in reference.outputs]
+    return len(reply.outputs) == len(reference.outputs) and any(
+        all(row[i] for row, i in zip(fits, order))
+        for order in permutations(range(len(fits)))
+    )
+
+
+def _cut_off(request: Request, reply: Reply, reference: Reply) -> bool:
+    same = len(reply.outputs) == len(reference.outputs) and all(
+        map(close, reply.outputs, reference.outputs)
+    )
+    return same and any(
+        wanted is not None
+        and (
+            given is None or (bool(given.isfinite().all()) and not close(given, wanted))
+        )
+        for given, wanted in zip(reply.gradients, reference.gradients)
+    )
+
+
+def _not_a_number(request: Request, reply: Reply, reference: Reply) -> bool:
+    numbers = (*reply.outputs, *(x for x in reply.gradients if x is not None))
+    return request.device != "meta" and any(bool(x.isnan().any()) for x in numbers)
+
+
+def _other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
+    return any(
+        given.dtype != request.dtype
+        for given, wanted in zip(reply.outputs, reference.outputs)
+        if wanted.is_floating_point()
+    )
+
+
+# The order counts: the first that applies is the one that is told.
+ANYWHERE = (
+    Mistake(
+        "nothing returned",
+        "A function without `return` returns None.",
+        sign=error_like("^nothing was returned"),
+    ),
+    Mistake(
+        "too much or too little is returned",
+        "The docstring's Returns says what, and in which order.",
+        sign=lambda request, reply, reference: (
+            not reply.error and len(reply.outputs) != len(reference.outputs)
+        ),
+    ),
+    Mistake(
+        "an argument that may be left out is required",
+        "The signature in the docstring gives it a default: the call without it has to"
+        " work, too.",
+        sign=error_like("missing .* required positional argument"),
+    ),
+    Mistake(
+        "an earlier result is overwritten",
+        "Whoever called before still looks at what came back: keep no tensor between"
+        " calls to write into, and make a new one each time.",
+        sign=error_like("an earlier call had returned was overwritten"),
+    ),
+    Mistake(
+        "an input is changed in place",
+        "Methods that end in _ and assignments to x[...] change the caller's tensor:"
+        " make a new one.",
+        sign=_either(
+            lambda request, reply, reference: reply.changed,
+            error_like(
+                "in-place operation|inplace operation|modified inplace|written-to"
+            ),
+        ),
+    ),
+    Mistake(
+        "an argument that may be None is used as if it were not",
+        "The call without it has to work, too: ask `if x is not None` first. If it"
+        " comes out of a method of yours, that method lacks a `return`.",
+        sign=error_like("'?NoneType'?( object)?|not None"),
+    ),
+    Mistake(
+        "numbers taken out of a tensor",
+        "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch numbers"
+        " from the device and stop the gradient: stay in tensors.",
+        sign=error_like(
+            r"item\(\)|numpy|_local_scalar_dense|copy out of"
+            r" meta|is_nonzero|nonzero|data-dependent|Boolean value"
+        ),
+    ),
+    Mistake(
+        "a tensor made on the default device",
+        "torch.zeros, torch.ones, torch.tensor and torch.arange make theirs on the CPU:"
+        " tell them device=x.device.",
+        sign=lambda request, reply, reference: (
+            bool(reply.error) and (request.elsewhere or request.device == "meta")
+        ),
+    ),
+    Mistake(
+        "dtype lost on the way",
+        "The result has the dtype of the inputs: new tensors take it from one of them,"
+        " and nothing is cast for good.",
+        sign=_either(
+            error_like(
+                "dtype|expected scalar type|expected .* to have|not implemented for"
+            ),
+            _other_dtype,
+        ),
+    ),
+    Mistake(
+        "a name that does not exist",
+        "Python's message says which; is it spelt as in the docstring and in"
+        " `__init__`?",
+        sign=error_like("^(NameError|UnboundLocalError|AttributeError|KeyError)"),
+    ),
+    Mistake(
+        "shapes that do not fit",
+        "All axes differ in length on purpose, so the numbers in torch's message say"
+        " which axes met: write the shape behind each line.",
+        sign=error_like(
+            "must match|to match|mat1 and mat2|cannot be multiplied|Expected size"
+            " for|Expected hidden size|not broadcast|expanded size|inconsistent|shape"
+            " of the mask|is invalid for input of size|multiply up|size mismatch|same"
+            " number of dimensions|were the keys projected|subscript .* has size|Sizes"
+            " of tensors|at least . dim|must have|input.size|Expected target size|but a"
+            " memory of|not of one batch|but values for|but the memory|do not fit"
+            " windows|expected vectors of width"
+        ),
+    ),
+    Mistake(
+        "a view of a turned tensor",
+        "After transpose or mT the numbers of a row no longer stand side by side in"
+        " memory: flatten and reshape copy them where they must, view cannot.",
+        sign=error_like("view size is not compatible"),
+    ),
+    Mistake(
+        "written for one number of axes",
+        "The axes before the last two may be any: count axes from the end, -1 and -2.",
+        sign=error_like(
+            r"unpack|Dimension out of range|\dD tensor|number of dim|dimensions?"
+            r" |indices"
+        ),
+    ),
+    Mistake(
+        "the outputs in another order",
+        "The docstring's Returns says which comes first.",
+        sign=_other_order,
+    ),
+    Mistake(
+        "the gradient is cut off",
+        "The numbers are right, but nothing can be learned through them: detach, .data,"
+        " no_grad and torch.tensor(x) take a tensor out of the graph.",
+        sign=_cut_off,
+    ),
+    Mistake(
+        "an axis of length one too many or too few",
+        "keepdim, squeeze and unsqueeze decide about it: compare the shapes.",
+        sign=wrong_output(_one_axis_off),
+    ),
+    Mistake(
+        "axes exchanged",
+        "The numbers are at the wrong places: compare the order of the axes with the"
+        " docstring's.",
+        sign=wrong_output(_exchanged),
+    ),
+    Mistake(
+        "a softmax too many",
+        "What is asked for comes before the softmax: scores and logits are handed on as"
+        " they are.",
+        sign=wrong_output(
+            lambda given, wanted: (
+                wanted.dim() > 0 and close(given, wanted.softmax(dim=-1))
+            )
+        ),
+    ),
+    Mistake(
+        "sign turned around",
+        "Every number is the negative of what it should be.",
+        sign=wrong_output(lambda given, wanted: close(-given, wanted)),
+    ),
+    Mistake(
+        "off by one constant factor",
+        "Every number is the same multiple of what it should be: a scale is missing,"
+        " wrong or one too many.",
+        sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
+    ),
+    Mistake(
+        "not a number",
+        "0/0, inf - inf and the logarithm of 0 are not numbers, and one of them spoils"
+        " every number after it.",
+        sign=_not_a_number,
+    ),
+)
+
+
+def _in(variation: str) -> Sign:
+    return lambda request, reply, reference: request.variation == variation
+
+
+# What is told before anything else: without the calls that came before, all is right.
+KEPT = (
+    Mistake(
+        "another answer to the same question",
+        "The same inputs give the same outputs, whatever was asked before: keep nothing"
+        " on self between calls, draw nothing at random and make no layers in forward.",
+        sign=_in("second call"),
+    ),
+    Mistake(
+        "two objects share something",
+        "What belongs to one object stands on self and is made in `__init__`, not on"
+        " the class or beside it.",
+        sign=_in("another instance"),
+    ),
+    Mistake(
+        "another answer in eval mode",
+        "Nothing but dropout depends on the mode: ask self.training for nothing else.",
+        sign=_in("eval mode"),
+    ),
+    Mistake(
+        "right only up to some length",
+        "The text sets no limit to the length: make tables and loops as long as what"
+        " comes in.",
+        sign=_in("long"),
+    ),
+)
+
+# What is told if nothing else can be.
+VARIED = (
+    Mistake(
+        "wrong for an axis of length one",
+        "One sentence, one position, one head is an ordinary case: squeeze without an"
+        " axis takes such an axis away, and broadcasting stretches it.",
+        sign=_in("one"),
+    ),
+    Mistake(
+        "wrong for nothing at all",
+        "An axis may have length zero, a list no element: the result is as empty.",
+        sign=_in("zero"),
+    ),
+    Mistake(
+        "wrong where two axes are equally long",
+        "What an axis means is told by its place, not by its length.",
+        sign=_in("alike"),
+    ),
+    Mistake(
+        "written for one number of axes",
+        "The axes in front may be any: count axes from the end, -1 and -2.",
+        sign=_in("in front"),
+    ),
+    Mistake(
+        "wrong for large numbers",
+        "The numbers that come in may be of any size: clamp nothing, and take no"
+        " exponential that could overflow.",
+        sign=_in("large"),
+    ),
+    Mistake(
+        "numbers read as they lie in memory",
+        "Those of a tensor need not lie side by side, or in its order: leave as_strided"
+        " and storages alone, and reshape where view cannot.",
+        sign=lambda request, reply, reference: request.layout != "contiguous",
+    ),
+    Mistake(
+        "wrong in float32",
+        "The numbers are right in float64 alone: look for constants that float32 cannot"
+        " hold, and for differences of large numbers.",
+        sign=_in("float32"),
+    ),
+)

@@ -1,0 +1,356 @@
+"""The battery: what every answer of a kind is tried with, whatever the question.
+
+A question draws an ordinary request; the battery asks it in many ways: with every
+length drawn anew, each axis at length one and zero, more and fewer axes, long and large
+inputs, a second call, another instance, other dtypes, devices and layouts. It makes
+three lines of the feedback: the numbers, the edges, good manners. What a question
+leaves out of its kind's battery, it says, with the reason.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nbjudge.comparisons import (
+    good_manners,
+    left_alone,
+    same_gradients,
+    same_numbers,
+)
+from nbjudge.inputs import Axis, Draw
+from nbjudge.question import Judge, Property, Request
+
+Drawn = Callable[[Draw], "Request | Iterable[Request]"]
+
+
+@dataclass(frozen=True)
+class Battery:
+    """What an answer is tried with.
+
+    Attributes:
+        kind: what it is: FUNCTION, MODULE, PLAIN or STATE; names of variations.
+        draw: makes one or several ordinary requests from the lengths of a draw.
+        axes: the axes by name; `draw.B` is the length of "B".
+        leading: whether any number of axes may stand in B's place.
+        leaves_out: variations of the kind that do not apply, with the reason.
+        large: numbers that floating-point inputs are multiplied by, one at a time.
+            Parameters are multiplied by 30 and 3000, all at once.
+    """
+
+    kind: tuple[str, ...]
+    draw: Drawn
+    axes: Mapping[str, Axis]
+    leading: bool = False
+    leaves_out: Mapping[str, str] = field(default_factory=dict)
+    large: tuple[float, ...] = (0.0, 1e5)
+
+    def line(
+        self,
+        claim: str,
+        points: int,
+        requests: Drawn | None = None,
+        judge: Judge = same_numbers,
+        checks: tuple[str, ...] = (),
+        times: int = 2,
+        throughout: Judge | None = None,
+    ) -> Property:
+        """Make a property that is tried with several draws of all lengths.
+
+        Args:
+            claim: what is checked.
+            points: what it is worth.
+            requests: makes the requests of a draw; the ordinary ones without it.
+            judge: compares a reply with the reference's.
+            checks: keys of requirements.
+            times: how many draws.
+            throughout: see `Property`.
+        """
+
+        def asked(g: Draw) -> Iterator[Request]:
+            for _ in range(times):
+                yield from self._made(self.sized(g), requests)
+
+        return Property(claim, points, asked, judge, throughout, checks)
+
+    def numbers(
+        self,
+        claim: str,
+        points: int,
+        judge: Judge = same_gradients,
+        checks: tuple[str, ...] = (),
+        gradients: bool = True,
+        requests: Drawn | None = None,
+    ) -> Property:
+        """Make the first line: two draws, and the gradients of the second.
+
+        `requests` makes others than the ordinary ones: the simplest of them, say.
+        """
+
+        def asked(g: Draw) -> Iterator[Request]:
+            yield from self._made(self.sized(g), requests)
+            for request in self._made(self.sized(g), requests):
+                yield replace(request, gradients=gradients)
+
+        return Property(claim, points, asked, judge, checks=checks)
+
+    def edges(
+        self,
+        points: int,
+        judge: Judge = same_numbers,
+        checks: tuple[str, ...] = (),
+        claim: str = "",
+        also: Drawn | None = None,
+    ) -> Property:
+        """Make the line for what is rare; `also` adds the question's own edges."""
+
+        def asked(g: Draw) -> Iterator[Request]:
+            if also is not None:
+                yield from self._made(self.sized(g), also)
+            yield from self._vary(EDGES, g)
+
+        if not claim:
+            words = [EDGES[name][0] for name in self.applied() if name in EDGES]
+            claim = "edges: " + ", ".join(words)
+        return Property(claim, points, asked, judge, checks=checks)
+
+    def manners(
+        self,
+        points: int,
+        judge: Judge = good_manners,
+        checks: tuple[str, ...] = (),
+    ) -> Property:
+        """Make the last line: inputs are left alone, dtype and device are kept."""
+        words = [MANNERS[name][0] for name in self.applied() if name in MANNERS]
+        claim = ", ".join(dict.fromkeys(words))
+        return Property(
+            claim,
+            points,
+            lambda g: self._vary(MANNERS, g),
+            judge,
+            throughout=left_alone,
+            checks=checks,
+        )
+
+    def rest(self, points: int, checks: tuple[str, ...] = ()) -> Property:
+        """Make edges and manners one line, where a question has few points."""
+        edges, manners = self.edges(points), self.manners(points, checks=checks)
+        return replace(
+            manners,
+            claim=f"{edges.claim}; {manners.claim}",
+            requests=lambda g: (*edges.requests(g), *manners.requests(g)),
+        )
+
+    def applied(self) -> list[str]:
+        """List the variations that are applied."""
+        return [name for name in self.kind if name not in self.leaves_out]
+
+    def sized(self, g: Draw, unlike: Draw | None = None, /, **lengths: int) -> Draw:
+        """Draw all lengths but those given, each another one, and unlike a draw's."""
+        most = 2 if g.whole else 0
+        order = torch.randperm(64, generator=g).tolist()
+        sizes, taken = {}, set(lengths.values())
+        for name, axis in self.axes.items():
+            usual = 1 if g.whole else min(3, axis.most)
+            low, high = max(axis.least, usual), axis.most
+            high = min(high, low + most) if most else high
+            before = unlike.sizes[name] if unlike else None
+            free = [n for n in order if low <= n <= high and n != before]
+            sizes[name] = next((n for n in free if n not in taken), (free or [low])[0])
+            taken.add(sizes[name])
+        in_front = self.leading and not (g.whole and sizes["B"] == 1)
+        leading = (lengths.get("B", sizes["B"]),) if in_front else ()
+        seed = int(torch.randint(1 << 40, (), generator=g))
+        return Draw(seed, {**sizes, **lengths}, leading, g.whole)
+
+    def again(self, d: Draw, g: Draw) -> Draw:
+        """Draw other lengths for an object that has been constructed with some."""
+        kept = {name: d.sizes[name] for name, axis in self.axes.items() if axis.fixed}
+        return self.sized(g, d, **kept)
+
+    def _made(self, d: Draw, requests: Drawn | None = None) -> list[Request]:
+        made = (requests or self.draw)(d)
+        lengths = ", ".join(
+            f"{axis.words}: {d.sizes[name]}" for name, axis in self.axes.items()
+        )
+        return [
+            replace(request, about=request.about or lengths)
+            for request in ([made] if isinstance(made, Request) else made)
+        ]
+
+    def _vary(
+        self, variations: Mapping[str, tuple[str, "Variation"]], g: Draw
+    ) -> Iterator[Request]:
+        for name in self.applied():
+            if name in variations:
+                for request in variations[name][1](self, g):
+                    yield replace(request, variation=name)
+
+
+Variation = Callable[[Battery, Draw], Iterable[Request]]
+
+
+def _noted(request: Request, note: str, **changes: Any) -> Request:
+    about = f"{request.about}; {note}" if request.about else note
+    return replace(request, about=about, **changes)
+
+
+# --- edges ----------------------------------------------------------------------------
+
+
+def _at_length(length: int) -> Variation:
+    def variation(battery: Battery, g: Draw) -> Iterator[Request]:
+        for name, axis in battery.axes.items():
+            if axis.least <= length:
+                yield from battery._made(battery.sized(g, **{name: length}))
+
+    return variation
+
+
+def _all_at_one(battery: Battery, g: Draw) -> Iterator[Request]:
+    yield from _at_length(1)(battery, g)
+    ones = {name: 1 for name, axis in battery.axes.items() if axis.least <= 1}
+    yield from battery._made(battery.sized(g, **ones))
+
+
+def _alike(battery: Battery, g: Draw) -> Iterator[Request]:
+    if len(battery.axes) > 1:
+        least = max(axis.least for axis in battery.axes.values())
+        most = min(axis.most for axis in battery.axes.values())
+        length = min(max(least, g.number(3, 5)), most)
+        yield from battery._made(
+            battery.sized(g, **dict.fromkeys(battery.axes, length))
+        )
+
+
+def _in_front(battery: Battery, g: Draw) -> Iterator[Request]:
+    for leading in ((), (2, 3), (1, 2, 1)):
+        d = battery.sized(g)
+        d.leading = leading
+        for request in battery._made(d):
+            yield _noted(request, f"axes in front: {leading}")
+
+
+def _long(battery: Battery, g: Draw) -> Iterator[Request]:
+    for name, axis in battery.axes.items():
+        if axis.long and not g.whole:
+            yield from battery._made(battery.sized(g, **{name: axis.long}))
+
+
+def _large(battery: Battery, g: Draw) -> Iterator[Request]:
+    for request in [] if g.whole else battery._made(battery.sized(g)):
+        for factor in battery.large:
+            for i, x in enumerate(request.inputs):
+                if isinstance(x, Tensor) and x.is_floating_point():
+                    inputs = (*request.inputs[:i], factor * x, *request.inputs[i + 1 :])
+                    yield _noted(request, f"numbers around {factor:g}", inputs=inputs)
+        for factor in (30, 3000) if request.parameters else ():
+            large = {name: factor * x for name, x in request.parameters.items()}
+            about = f"parameters {factor} times as large"
+            yield _noted(request, about, parameters=large)
+
+
+def _eval_mode(battery: Battery, g: Draw) -> Iterator[Request]:
+    for request in battery._made(battery.sized(g)):
+        yield _noted(request, "in eval mode", training=False)
+
+
+def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
+    d = battery.sized(g)
+    same = battery.sized(g, **d.sizes)
+    same.leading = d.leading
+    earlier = [*battery._made(battery.again(d, g)), *battery._made(same)]
+    calls = tuple(replace(x, init=None, parameters={}) for x in earlier)
+    sizes = {
+        name: d.sizes[name] if axis.fixed else max(axis.least, d.sizes[name] - 1)
+        for name, axis in battery.axes.items()
+    }
+    shorter = tuple(
+        replace(x, init=None, parameters={})
+        for x in battery._made(battery.sized(g, **sizes))
+    )
+    for request in battery._made(d):
+        twice = (*calls, replace(request, init=None, parameters={}))
+        yield _noted(request, "after calls with other inputs", before=calls)
+        yield _noted(request, "after a call with shorter inputs", before=shorter)
+        yield _noted(request, "after a call with the same inputs", before=twice)
+        if "eval mode" in battery.applied():
+            yield _noted(
+                request, "called again in eval mode", before=twice, training=False
+            )
+
+
+def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
+    d = battery.sized(g)
+    others = battery._made(battery.sized(g)) + battery._made(
+        battery.sized(g, **d.sizes)
+    )
+    for request in battery._made(d):
+        yield _noted(request, "beside another instance", before=tuple(others))
+
+
+# In words, and how to ask for it. Calls come last: where nothing before them is wrong,
+# something was kept.
+EDGES: dict[str, tuple[str, Variation]] = {
+    "one": ("length one", _all_at_one),
+    "zero": ("nothing at all", _at_length(0)),
+    "alike": ("equal lengths", _alike),
+    "in front": ("more and fewer axes", _in_front),
+    "long": ("very long", _long),
+    "large": ("large numbers", _large),
+    "eval mode": ("eval mode", _eval_mode),
+    "second call": ("a second call", _second_call),
+    "another instance": ("two instances", _another_instance),
+}
+
+
+# --- manners --------------------------------------------------------------------------
+
+
+def _as(note: str, **changes: Any) -> Variation:
+    def variation(battery: Battery, g: Draw) -> Iterator[Request]:
+        for request in battery._made(battery.sized(g)):
+            yield _noted(request, note, **changes)
+
+    return variation
+
+
+def _long_in_half(battery: Battery, g: Draw) -> Iterator[Request]:
+    """Ask in bfloat16, which knows no odd number beyond 256, for long inputs."""
+    for request in _long(battery, g):
+        yield _noted(request, "in bfloat16", dtype=torch.bfloat16)
+
+
+def _expanded(battery: Battery, g: Draw) -> Iterator[Request]:
+    for request in battery._made(battery.sized(g)):
+        inputs = tuple(
+            x[:1].expand(x.shape).clone() if isinstance(x, Tensor) and x.dim() else x
+            for x in request.inputs
+        )
+        yield _noted(request, "one row, expanded", inputs=inputs, layout="expanded")
+
+
+MANNERS: dict[str, tuple[str, Variation]] = {
+    "unchanged": ("inputs unchanged", _as("in float64")),
+    "strided": ("inputs unchanged", _as("not contiguous", layout="strided")),
+    "expanded": ("inputs unchanged", _expanded),
+    "float32": ("dtype kept", _as("in float32", dtype=torch.float32)),
+    "bfloat16": ("dtype kept", _as("in bfloat16", dtype=torch.bfloat16)),
+    "long in bfloat16": ("dtype kept", _long_in_half),
+    "device": ("works on any device", _as("on device meta", device="meta")),
+    "elsewhere": ("works on any device", _as("on another device", elsewhere=True)),
+}
+
+PLAIN = ("one", "zero", "long", "second call", "unchanged")
+STATE = (*PLAIN, "another instance")
+FUNCTION = (
+    *("one", "zero", "alike", "in front", "long", "large", "second call"),
+    *MANNERS,
+)
+MODULE = (
+    *("one", "zero", "alike", "in front", "long", "large", "eval mode"),
+    *("second call", "another instance"),
+    *MANNERS,
+)

@@ -1,0 +1,231 @@
+"""Sandbox: the process that runs one student's code, asked, watched and killed.
+
+It has deadlines that end it with all that it has started, whatever it does. (Outside.)
+"""
+
+import contextlib
+import math
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from nbjudge.grading import wire
+from nbjudge.grading.sandbox.text import last_line, plain_text
+from nbjudge.grading.sandbox.usage import cpu_used, is_idle, uses_more
+
+if TYPE_CHECKING:
+    from nbjudge.grading.sandbox.nursery import Nursery
+
+WATCH_SECONDS = 0.04
+FORK_SECONDS = 60.0
+TOO_SLOW = "an endless loop, or far too slow"
+
+
+class Trouble(Exception):
+    """The student's process gave no answer; the student may read why."""
+
+
+class Ended(Trouble):
+    """The student's process ended of itself, or something else has killed it."""
+
+
+class SandboxError(Exception):
+    """There is no sandbox, and the student's code has nothing to do with it."""
+
+
+class Sandbox:
+    """A process that runs one student's code.
+
+    Args:
+        nursery: what it is forked from.
+        judge: our end of the socket.
+        output: where what it prints can be read.
+
+    Raises:
+        SandboxError: it was not forked.
+    """
+
+    def __init__(self, nursery: "Nursery", judge: socket.socket, output: int):
+        self.nursery, self.limits, self.judge, self._output = (
+            nursery,
+            nursery.limits,
+            judge,
+            output,
+        )
+        self.killed_for, self._printed, self._cpu_end = "", bytearray(), math.inf
+        # seconds in which it was asked something and did nothing
+        self.idle, self._idle_end, self._is_asked = 0.0, math.inf, False
+        self._reading, self._ended = threading.Lock(), threading.Event()
+        judge.settimeout(FORK_SECONDS)
+        try:
+            told, ancillary, _, _ = judge.recvmsg(8, socket.CMSG_SPACE(12))
+            # Its number as the kernel knows it here; in namespaces of its own it has
+            # another.
+            self._first = (
+                struct.unpack("3i", ancillary[0][2])[0] if nursery.walls else int(told)
+            )
+            self._handle = os.pidfd_open(self._first) if nursery.walls else -1
+        except (OSError, ValueError, IndexError) as error:
+            judge.close()
+            said = last_line(os.read(output, 4000)) or error
+            os.close(output)
+            raise SandboxError(f"no process for a submission: {said}") from error
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def allow(self, seconds: float, idle: float = math.inf) -> None:
+        """Give what comes next time; without walls, only the clock ends it.
+
+        Args:
+            seconds: of CPU time.
+            idle: seconds in which it does nothing.
+        """
+        if self.nursery.leader:
+            self._cpu_end = cpu_used(self.nursery.leader) + seconds
+            self._idle_end = self.idle + idle
+
+    def send(self, kind: str, data: Any, deadline: float) -> None:
+        """Send a frame.
+
+        Args:
+            kind: what it is.
+            data: see `wire.pack`.
+            deadline: on time.monotonic()'s clock.
+
+        Raises:
+            Trouble: it was not taken; the sandbox is of no use any more.
+        """
+        try:
+            wire.send(self.judge, wire.Frame(kind, data), deadline)
+        except wire.WireError as error:
+            self._give_up(error, deadline)
+
+    def call(self, kind: str, data: Any, deadline: float) -> wire.Frame:
+        """Send a frame and wait for the answer.
+
+        Args:
+            kind: what it is.
+            data: see `wire.pack`.
+            deadline: on time.monotonic()'s clock.
+
+        Raises:
+            Trouble: there was none; the sandbox is of no use any more.
+        """
+        self.send(kind, data, deadline)
+        self._is_asked = True
+        try:
+            return wire.receive(self.judge, deadline)
+        except wire.WireError as error:
+            self._give_up(error, deadline)
+        finally:
+            self._is_asked = False
+
+    def text(self) -> str:
+        """Return what was printed since the last call, as plain text."""
+        with self._reading:
+            # what was printed before an answer is in the pipe by now
+            for _ in range(64):
+                if self._ended.is_set() or not self._readable(0.0) or not self._read():
+                    break
+            raw, self._printed = bytes(self._printed), bytearray()
+        return plain_text(raw, self.limits.output)
+
+    def is_alive(self) -> bool:
+        """Whether its first process runs."""
+        if self._handle >= 0:
+            return not select.select([self._handle], [], [], 0)[0]
+        with contextlib.suppress(OSError):
+            if self._first:
+                os.kill(self._first, 0)
+                return True
+        return False
+
+    def close(self) -> None:
+        """Kill everything in it, and wait until it is gone."""
+        self.judge.close()
+        self._kill()
+        self._watcher.join()
+        if self._handle >= 0:
+            select.select([self._handle], [], [], FORK_SECONDS)
+            os.close(self._handle)
+            self._handle = -1
+        self._first = 0
+
+    def _give_up(self, error: wire.WireError, deadline: float) -> NoReturn:
+        late = time.monotonic() >= deadline
+        self.close()
+        if not self.nursery.is_alive():
+            raise SandboxError("the process to fork from was killed") from error
+        if self.killed_for or late:
+            raise Trouble(self.killed_for or TOO_SLOW) from error
+        raise (Ended if error.ended else Trouble)(str(error)) from error
+
+    def _kill(self) -> None:
+        # The first process of the namespace takes all others with it; without walls
+        # there is only the session.
+        with contextlib.suppress(ProcessLookupError):
+            if self._handle >= 0 and sys.platform == "linux":
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            elif self._first:
+                os.killpg(self._first, signal.SIGKILL)
+
+    def _readable(self, seconds: float) -> bool:
+        return bool(select.select([self._output], [], [], seconds)[0])
+
+    def _read(self) -> bool:
+        """Keep the first bytes of what is printed, and no more; False at its end."""
+        chunk = os.read(self._output, 1 << 20)
+        self._printed += chunk[: max(0, 4 * self.limits.output - len(self._printed))]
+        return bool(chunk)
+
+    def _watch(self) -> None:
+        """Read what is printed, and end what takes too much memory or time."""
+        due, open_, was_over = time.monotonic(), True, False
+        looked = due
+        # Whoever closes its output is watched all the same; without walls there is no
+        # more to watch.
+        while open_ or (self._handle >= 0 and self.is_alive()):
+            if open_:
+                self._readable(WATCH_SECONDS)
+                with self._reading:
+                    if self._readable(0.0):
+                        open_ = self._read()
+            else:
+                select.select([self._handle], [], [], WATCH_SECONDS)
+            if self.nursery.leader and time.monotonic() > due:
+                now = time.monotonic()
+                due = now + WATCH_SECONDS
+                self._count_idle(now - looked)
+                looked = now
+                if uses_more(self.nursery.leader, self.limits.memory):
+                    self.killed_for = (
+                        f"used more than {self.limits.memory / (1 << 30):.2g} GiB of"
+                        " memory"
+                    )
+                    self._kill()
+                # A process that ends between two looks is counted twice in the first.
+                is_over = cpu_used(self.nursery.leader) > self._cpu_end
+                if is_over and was_over:
+                    self.killed_for = TOO_SLOW
+                    self._kill()
+                was_over = is_over
+        with self._reading:
+            self._ended.set()
+            os.close(self._output)
+
+    def _count_idle(self, seconds: float) -> None:
+        """Count the time since the last look, if nothing was done in it."""
+        if self._is_asked and is_idle(self.nursery.leader):
+            # a look may come late, on a busy machine
+            self.idle += min(seconds, 2 * WATCH_SECONDS)
+            if self.idle > self._idle_end:
+                self.killed_for = (
+                    f"it waited for {self.limits.idle:g} s, and did nothing"
+                )
+                self._kill()

@@ -1,0 +1,60 @@
+"""Text that a student's process has printed or sent, made fit to be shown."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from nbjudge.grading.sandbox.bubblewrap import packages
+
+# What formulas have of links, styles and scripts; pages show formulas everywhere.
+COMMAND = re.compile(
+    r"\\(?=(href|style|class|cssId|require|mmlToken|bbox)(?![A-Za-z]))"
+)
+
+
+def plain_text(raw: bytes, limit: int) -> str:
+    """Make text of what was printed: no escapes, no control characters, no paths."""
+    text = raw.decode("utf-8", "replace")
+    text = re.sub(
+        r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", "", text
+    )
+    text = "".join(
+        c
+        for c in text.replace("\r\n", "\n").replace("\r", "\n")
+        if c in "\n\t" or c.isprintable()
+    )
+    text = scrub(text)
+    return text if len(text) <= limit else text[:limit] + "\n... (cut)"
+
+
+def last_line(raw: bytes) -> str:
+    """Return the last line of what was printed, as plain text."""
+    return (plain_text(raw, 4000).strip().splitlines() or [""])[-1][:300]
+
+
+def one_text(said: str, limit: int) -> str:
+    """Make what a sandbox says fit to be shown; it may be anything."""
+    return without_commands(plain_text(said.encode("utf-8", "replace"), limit))
+
+
+def without_commands(text: str) -> str:
+    """Put a space where a formula in a text could be more than a formula."""
+    return COMMAND.sub(r"\g<0> ", text)
+
+
+def scrub(text: str) -> str:
+    """Take this machine's directories out of a text that students may see."""
+    places = {sys.prefix, sys.base_prefix, str(Path.home()), os.getcwd(), *packages()}
+    places |= {place for place in sys.path if Path(place).is_dir()}
+    places |= {_in_its_disk(Path(place).absolute()) for place in places}
+    for place in sorted(places, key=len, reverse=True):
+        if len(place) > 4 and place != "/usr":
+            text = text.replace(place, "...")
+    return text
+
+
+def _in_its_disk(place: Path) -> str:
+    """Return how the list of mounts, which can be read inside, calls a place."""
+    mount = next(path for path in (place, *place.parents) if path.is_mount())
+    return f"/{place.relative_to(mount)}"

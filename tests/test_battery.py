@@ -1,0 +1,238 @@
+"""The battery: no variation of a kind is forgotten, each notices what it is for, and the
+requirements of the labs' texts are those that the questions check."""
+
+import re
+
+import pytest
+import torch
+from answers import notebooks
+from torch import nn
+
+from attention_labs import QUESTIONS
+from nbjudge import FUNCTION, MODULE, Axis, Battery, Draw, Question, Request, normal
+from nbjudge.battery import EDGES, MANNERS
+from nbjudge.evaluation import evaluate
+from nbjudge.in_process import in_process
+
+WITH_BATTERY = {name: q for name, q in QUESTIONS.items() if q.battery}
+
+
+@pytest.mark.parametrize("question", WITH_BATTERY.values(), ids=WITH_BATTERY)
+def test_what_is_left_out_has_a_reason(question):
+    battery = question.battery
+    can = {
+        "zero": any(axis.least == 0 for axis in battery.axes.values()),
+        "long": any(axis.long for axis in battery.axes.values()),
+        "in front": battery.leading,
+        "alike": len(battery.axes) > 1,
+    }
+    assert set(battery.leaves_out) <= set(battery.kind)
+    assert all(len(reason) > 10 for reason in battery.leaves_out.values())
+    for name in battery.kind:
+        assert name in {*EDGES, *MANNERS}
+        assert can.get(name, True) or name in battery.leaves_out, name
+
+
+@pytest.mark.parametrize("question", WITH_BATTERY.values(), ids=WITH_BATTERY)
+def test_every_variation_is_asked(question):
+    asked = {
+        request.variation
+        for checked in question.properties
+        for request in checked.requests(Draw(1))
+    }
+    if any(checked.throughout for checked in question.properties):
+        asked.add("unchanged")
+    assert set(question.battery.applied()) <= asked
+
+
+@pytest.mark.parametrize("question", WITH_BATTERY.values(), ids=WITH_BATTERY)
+def test_lengths_are_drawn_anew(question):
+    def shapes(seed):
+        return [
+            tuple(x.shape)
+            for request in question.properties[0].requests(Draw(seed))
+            for x in request.inputs
+            if isinstance(x, torch.Tensor)
+        ]
+
+    if any(isinstance(x, torch.Tensor) for x in _first(question).inputs):
+        assert len({tuple(shapes(seed)) for seed in range(4)}) > 1
+
+
+def _first(question):
+    return next(iter(question.properties[0].requests(Draw(0))))
+
+
+# --- what each variation is for -------------------------------------------------------
+
+
+def _row_sums(draw=None, kind=FUNCTION, **settings):
+    battery = Battery(
+        kind,
+        draw or (lambda d: Request((normal(d, *d.leading, d.S, d.D),))),
+        {"B": Axis("rows", least=0), "S": Axis("keys", long=1100), "D": Axis("width")},
+        leading=True,
+        **settings,
+    )
+    return Question(
+        name="sums",
+        reference=lambda x: 2 * x.sum(-1),
+        use=lambda answer, x: answer(x),
+        battery=battery,
+        properties=(battery.numbers("sums", 1), battery.edges(1), battery.manners(1)),
+        mistakes=(),
+    )
+
+
+def _keeping():
+    kept = {}
+
+    def keeps(x):
+        return kept.setdefault(x.shape, 2 * x.sum(-1))
+
+    return keeps
+
+
+def in_place(x):
+    x *= 2
+    return x.sum(-1)
+
+
+def without_numbers(x):
+    if x.sum() == 12345.0:
+        return x
+    return 2 * x.sum(-1)
+
+
+WRONG = {
+    "one": lambda x: 2 * x.sum(-1).squeeze(-1),
+    "alike": lambda x: 2 * x.sum(-1 if x.size(-1) != x.size(-2) else -2),
+    "in front": lambda x: 2 * x.sum(2) if x.dim() == 3 else 2 * x.sum(1),
+    "long": lambda x: 2 * x[..., :500, :].sum(-1),
+    "large": lambda x: 2 * x.clamp(-1e4, 1e4).sum(-1),
+    "second call": _keeping(),
+    "unchanged": in_place,
+    "strided": lambda x: 2 * x.view(-1, x.size(-1)).sum(-1).view(x.shape[:-1]),
+    "float32": lambda x: 2 * (x + 1e9).sub(1e9).sum(-1),
+    "bfloat16": lambda x: 2 * x.to(torch.float32).sum(-1),
+    "elsewhere": lambda x: x.sum(-1) * torch.full(x.shape[:-1], 2).to(x.dtype),
+    "device": lambda x: 2 * x.sum(-1).cpu(),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", WRONG)
+def test_a_variation_notices_what_it_is_for(name, seed):
+    numbers, edges, manners = evaluate(
+        _row_sums(), in_process(_row_sums(), WRONG[name]), seed
+    )
+    assert numbers.finding is None or name in ("float32", "second call")
+    assert (edges if name in EDGES else manners).finding is not None
+
+
+def test_a_loop_that_depends_on_values_costs_nothing():
+    question = _row_sums()
+    results = evaluate(question, in_process(question, without_numbers))
+    assert all(r.finding is None for r in results), results
+
+
+def test_nothing_is_the_right_number_of_sums():
+    question = _row_sums()
+    door = in_process(question, lambda x: 2 * x.sum(-1) if len(x) else x.sum())
+    assert evaluate(question, door)[1].finding is not None
+
+
+class Scaled(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Shares(Scaled):
+    known: dict = {}
+
+    def forward(self, x):
+        weight = self.known.setdefault(self.weight.shape, self.weight)
+        return x @ weight
+
+
+class WithBuffer(Scaled):
+    def __init__(self, width):
+        super().__init__(width)
+        self.register_buffer("one", torch.ones(()))
+
+    def forward(self, x):
+        return super().forward(x) * self.one
+
+
+class OnlyTrains(Scaled):
+    def forward(self, x):
+        return super().forward(x) * (1 if self.training else 2)
+
+
+def _scaled():
+    def draw(d):
+        weight = {"weight": normal(d, d.D)}
+        return Request((normal(d, *d.leading, d.S, d.D),), (d.D,), weight)
+
+    axes = {"B": Axis("rows"), "S": Axis("keys"), "D": Axis("width", fixed=True)}
+    battery = Battery(MODULE, draw, axes, leading=True)
+    return Question(
+        name="scaled",
+        reference=Scaled,
+        use=lambda answer, x: answer(x),
+        battery=battery,
+        properties=(battery.numbers("sums", 1), battery.edges(1), battery.manners(1)),
+        mistakes=(),
+    )
+
+
+@pytest.mark.parametrize("thing", [Scaled, WithBuffer])
+def test_a_right_module_may_keep_a_buffer(thing):
+    results = evaluate(_scaled(), in_process(_scaled(), thing))
+    assert sum(r.earned for r in results) == 3
+
+
+@pytest.mark.parametrize("thing", [Shares, OnlyTrains])
+def test_a_module_is_tried_beside_another_and_in_both_modes(thing):
+    Shares.known.clear()
+    results = evaluate(_scaled(), in_process(_scaled(), thing))
+    assert results[1].finding is not None
+
+
+# What a text says and no answer can break: where something comes from, what may be used.
+SAID_ONLY = re.compile(
+    r"^\w+: (from|see|called as) |not needed here|^task: has |stands? in for yours"
+    r"|^Use your |knows\.$|`attention\.(remember|ask)|costs no points here|\(Section"
+    r"|^Return two lists|^With `need_weights=False` it is faster"
+)
+
+# --- requirements ---------------------------------------------------------------------
+
+
+def _plain(text):
+    return " ".join(text.split())
+
+
+TEXTS = {lab: notebooks.text(lab) for lab in notebooks.labs()}
+WITH_REQUIREMENTS = {n: q for n, q in QUESTIONS.items() if q.requirements}
+
+
+@pytest.mark.parametrize("question", WITH_REQUIREMENTS.values(), ids=WITH_REQUIREMENTS)
+def test_each_requirement_stands_in_the_lab_and_is_checked(question):
+    text = next(t for t in TEXTS.values() if f'check("{question.name}"' in t)
+    for sentence in question.requirements.values():
+        assert _plain(sentence) in text, sentence
+    checked = {key for p in question.properties for key in p.checks}
+    assert checked == set(question.requirements)
+
+
+@pytest.mark.parametrize("question", WITH_REQUIREMENTS.values(), ids=WITH_REQUIREMENTS)
+def test_no_line_of_the_docstring_is_left_over(question):
+    required = " ".join(map(_plain, question.requirements.values()))
+    for line in notebooks.promised(question.name):
+        for sentence in re.split(r"(?<=[.;]) +", line):
+            assert sentence in required or SAID_ONLY.search(sentence), sentence
