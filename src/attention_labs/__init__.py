@@ -13,7 +13,8 @@ from attention_labs.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
 from attention_labs.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
 from attention_labs.lab06_transformer import QUESTIONS as LAB06_TRANSFORMER
 from attention_labs.lab07_transfer import QUESTIONS as LAB07_TRANSFER
-from nbjudge import checker
+from attention_labs.pages import TITLES
+from nbjudge import Book, checker
 
 LABS = (
     LAB01_PREPROCESSING,
@@ -26,6 +27,6 @@ LABS = (
 )
 QUESTIONS = {question.name: question for lab in LABS for question in lab}
 # From labs/LAB/ to where `make book` puts the pages.
-BOOK = "../../_build/html/book/"
+BOOK = Book("../../_build/html/book/", TITLES)
 
 check = checker(QUESTIONS, BOOK)

@@ -16,6 +16,7 @@ from answers import core, notebooks
 from answers.mutants import Mutant, mutants
 
 from attention_labs import QUESTIONS
+from nbjudge import Draw
 from nbjudge.evaluation import alike
 from nbjudge.grading.commands import lab_names
 from nbjudge.grading.fidelity import Answer, grade
@@ -55,11 +56,7 @@ def things(question: Question, answers: Iterable[Answer]) -> list[Any]:
 def requests(question: Question, first: bool = False) -> list[Request]:
     """List what a question asks, or its first property alone."""
     properties = question.properties[:1] if first else question.properties
-    return [
-        x
-        for checked in properties
-        for x in checked.requests(torch.Generator().manual_seed(0))
-    ]
+    return [x for checked in properties for x in checked.requests(Draw(0))]
 
 
 # What these are about is strings, lists, names and modes: no operator of torch need be

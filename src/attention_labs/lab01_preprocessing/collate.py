@@ -1,40 +1,43 @@
 """collate: examples become a batch."""
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_course.tasks import core
-from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK
+from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK, Vocabulary
 from attention_course.tasks.sequences import Batch, Example, SequenceTask
 from attention_labs.lab01_preprocessing.shared import (
-    SOURCES,
-    TARGETS,
-    draw_rows,
-    letter_task,
+    WORDS,
+    draw_lengths,
+    draw_words,
+    some_of,
 )
 from attention_labs.pages import FORCING, PADDING
 from nbjudge import (
     ANYWHERE,
+    PLAIN,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     Sign,
     close,
+    each_of,
     edit,
     error_like,
+    left_alone,
     of_outputs,
     same_whole_numbers,
     wrong_in,
 )
-
-# Of batches: tokens in each source, and in each target.
-SIZES = (((5, 2, 4), (3, 6, 1)), ((1, 7), (4, 2)))
 
 
 def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batch:
@@ -44,11 +47,16 @@ def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batc
 
 
 def _use_collate(
-    collate: Callable[..., Any], sources: Any, targets: Any, *device: str
+    collate: Callable[..., Any], words: Any, sources: Any, targets: Any, *device: str
 ) -> Any:
-    """Make a batch of letters; say which tensors went to a device, if there is one."""
-    examples = [Example(tuple(s), tuple(t), ()) for s, t in zip(sources, targets)]
-    batch = collate(letter_task(), examples, *device)
+    """Make a batch; say which tensors went to a device, if there is one."""
+    # Vocabulary, not core.Vocabulary: where answers are graded, a stub stands there.
+    kinds = ("source_vocabulary", "target_vocabulary")
+    task = SimpleNamespace(**dict(zip(kinds, map(Vocabulary, words))))
+    examples = [Example(s, t, ()) for s, t in zip(sources, targets)]
+    batch = collate(task, examples, *device)
+    # A list that has been changed is changed for the caller, too.
+    sources[:], targets[:] = ([x[i] for x in examples] for i in (0, 1))
     if batch is None:
         return None
     if not isinstance(batch, Batch):
@@ -56,24 +64,39 @@ def _use_collate(
     return torch.tensor([x.is_meta for x in batch]) if device else batch
 
 
-def _examples(
-    g: torch.Generator, sources: Sequence[int], targets: Sequence[int], *device: str
-) -> Request:
-    texts = (
+def _examples(d: Draw, *more: str, device: tuple[str, ...] = ()) -> Request:
+    """Draw examples of words that are known; in their places may stand others."""
+    words = [draw_words(d, d.V), draw_words(d, d.V)]
+    sides = (
         [
-            "".join(letters[i - len(SPECIALS)] for i in row)
-            for row in draw_rows(g, *sizes)
+            tuple(some_of(d, [*known, *more], n))
+            for n in draw_lengths(d, d.B, longest, 1)
         ]
-        for letters, sizes in ((SOURCES, sources), (TARGETS, targets))
+        for known, longest in zip(words, (d.S, d.T))
     )
-    return Request((*texts, *device))
+    return Request((words, *sides, *device))
+
+
+def _rare(d: Draw) -> list[Request]:
+    words, sources, targets = _examples(d).inputs
+    (a, b), tokens = words[0][:2], (*SPECIALS, "?", "??")
+    sizes = [draw_lengths(d, d.B, longest) for longest in (d.S, d.T)]
+    return [
+        _examples(d, *tokens),
+        _examples(d, *WORDS[:30]),
+        Request((words, sources, [(), *targets[1:]])),
+        Request((words, sources, [() for _ in targets])),
+        Request((words, [*sources, *sources], [*targets, *targets])),
+        Request((words, [*sources, sources[0]], [*targets, (a, b, a, b)])),
+        Request((words, [(a, "<pad>"), (a,), (b, b, a)], [("<eos>", a), (b,), (a,)])),
+        Request((words, [("?",), (a,)], [(b, "?"), ("<pad>", "<unk>", "<bos>")])),
+        Request((words, [tokens[:n] or (a,) for n in sizes[0]], targets)),
+    ]
 
 
 def _in_place(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.error:
-        return Finding(reply.error, "no error on another device")
     return same_whole_numbers(request, reply, reference) and Finding(
-        "another place", "the ids on the device, the lengths on the CPU"
+        reply.error or "another place", "the ids on the device, the lengths on the CPU"
     )
 
 
@@ -86,37 +109,80 @@ def _targets_alone(test: Callable[[Tensor, Tensor, Batch], bool]) -> Sign:
     )
 
 
+def _times(ids: Tensor, token: int) -> int:
+    return int((ids == token).sum())
+
+
 def _token_missing(ids: Tensor, wanted: Tensor, token: int) -> bool:
     same_rows = ids.dim() == 2 and len(ids) == len(wanted)
     return same_rows and bool((~(ids == token).any(-1)).any())
 
+
+BATTERY = Battery(
+    PLAIN,
+    _examples,
+    {
+        "B": Axis("examples", long=200),
+        "S": Axis("tokens in the longest source", long=300),
+        "T": Axis("tokens in the longest target", long=300),
+        "V": Axis("words in a vocabulary", least=2),
+    },
+    leaves_out={
+        "zero": "there is an example, and no source is empty",
+    },
+)
 
 COLLATE = Question(
     name="collate",
     reference=collate,
     use=_use_collate,
     stand_ins={"pad": core.pad},
+    battery=BATTERY,
+    requirements={
+        "sources": "Sources get neither `BOS` nor `EOS`.",
+        "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
+        " while the ids go to `device`.",
+        "tokens": "A token that the vocabulary does not know counts, and so does one of"
+        " the four special ones, even `<pad>`, if it occurs in a source or target. A"
+        " target may be empty, a source is not.",
+        "batch": "Put a batch together: `Batch(source, lengths, target_in,"
+        " target_out)`, in this order, with an `Example` for each row, which has the"
+        " fields `source` and `target` (tuples of tokens).",
+        "examples": "examples: a list, which stays as it is; each has `source` and"
+        " `target`, tuples of tokens.",
+        "device": "device: where the ids go.",
+        "returns": "A `Batch` of source (B, S), lengths (B,), target_in (B, T) and"
+        " target_out (B, T).",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the sources' ids, and how many tokens each has",
             1,
-            lambda g: [_examples(g, *sizes) for sizes in SIZES],
             of_outputs(0, 2, same_whole_numbers),
+            checks=("sources", "lengths", "batch", "returns"),
+            gradients=False,
         ),
-        Property(
+        BATTERY.line(
             "the target with BOS in front, and with EOS behind",
-            2,
-            lambda g: [
-                _examples(g, *sizes)
-                for sizes in (*SIZES, ((4, 4), (6, 6)), ((3,), (2,)))
-            ],
-            of_outputs(2, 4, same_whole_numbers),
-        ),
-        Property(
-            "ids go to the device, lengths stay on the CPU",
             1,
-            lambda g: [_examples(g, *SIZES[0], "meta")],
-            _in_place,
+            judge=of_outputs(2, 4, same_whole_numbers),
+            checks=("batch", "returns"),
+        ),
+        BATTERY.edges(
+            1,
+            same_whole_numbers,
+            checks=("lengths", "tokens", "batch", "returns"),
+            claim="edges: tokens that are special or unknown, an empty target, one"
+            " example, the same one twice, many; a second call",
+            also=_rare,
+        ),
+        BATTERY.line(
+            "ids go to the device, lengths stay on the CPU, examples as they were",
+            1,
+            lambda d: _examples(d, device=("meta",)),
+            each_of(_in_place, left_alone),
+            checks=("lengths", "device", "examples"),
+            throughout=left_alone,
         ),
     ),
     mistakes=(
@@ -153,9 +219,9 @@ COLLATE = Question(
             edit(SequenceTask.collate, "[BOS, *target]", "[BOS, *target] + [EOS]")
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target, EOS]"),
             _targets_alone(
-                lambda given, said, batch: bool(
-                    ((given == BOS).any() & (given == EOS).any())
-                    | ((said == BOS).any() & (said == EOS).any())
+                lambda given, said, batch: (
+                    _times(given, EOS) > _times(batch.target_in, EOS)
+                    or _times(said, BOS) > _times(batch.target_out, BOS)
                 )
             ),
         ),
@@ -188,8 +254,11 @@ COLLATE = Question(
             ),
             lambda request, reply, reference: (
                 len(reply.outputs) == 4
-                and not reply.error
-                and bool(((reply.outputs[0] == EOS) | (reply.outputs[0] == BOS)).any())
+                and any(
+                    _times(reply.outputs[0], token)
+                    > _times(reference.outputs[0], token)
+                    for token in (BOS, EOS)
+                )
             ),
         ),
         Mistake(
@@ -204,6 +273,32 @@ COLLATE = Question(
             ),
         ),
         Mistake(
+            "the lengths are read off the ids",
+            "A token may have the id of PAD, and counts all the same: count the tokens"
+            " before they are padded.",
+            PADDING,
+            edit(
+                SequenceTask.collate,
+                "lengths=lengths",
+                "lengths=(source != PAD).sum(1).cpu()",
+            ),
+        ),
+        Mistake(
+            "unknown tokens are left out",
+            "A token that the vocabulary does not know is there all the same, as UNK.",
+            PADDING,
+            sign=lambda request, reply, reference: (
+                not reply.error
+                and any(_times(x, UNK) for x in reference.outputs[::2])
+                and not any(_times(x, UNK) for x in reply.outputs[::2])
+            ),
+        ),
+        Mistake(
+            "the examples are changed",
+            "sort, append and remove change the caller's list: build a new one.",
+            sign=lambda request, reply, reference: reply.changed,
+        ),
+        Mistake(
             "the lengths are those of something else",
             "lengths[b] is the number of tokens in source b.",
             PADDING,
@@ -215,8 +310,8 @@ COLLATE = Question(
             " targets by the target's.",
             sign=lambda request, reply, reference: (
                 not reply.error
-                and any(bool((x == UNK).any()) for x in reply.outputs)
-                and not any(bool((x == UNK).any()) for x in reference.outputs)
+                and any(_times(x, UNK) for x in reply.outputs[::2])
+                and not any(_times(x, UNK) for x in reference.outputs[::2])
             ),
         ),
         Mistake(
@@ -240,7 +335,8 @@ COLLATE = Question(
             sign=lambda request, reply, reference: (
                 not reply.error
                 and request.inputs[-1] != "meta"
-                and [len(x) if x.dim() else 0 for x in reply.outputs]
+                and [x.dim() for x in reply.outputs] == [2, 1, 2, 2]
+                and [len(x) for x in reply.outputs]
                 != [len(x) for x in reference.outputs]
             ),
         ),

@@ -4,78 +4,97 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from attention_course.metrics import exact_match
-from attention_labs.lab01_preprocessing.shared import PLAIN
+from attention_labs.lab01_preprocessing.shared import (
+    draw_lengths,
+    draw_words,
+)
 from nbjudge import (
+    PLAIN,
+    PLAIN_SIGNS,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Request,
+    another_kind,
+    each_of,
     edit,
     error_like,
     in_words,
+    left_alone,
+    same_kind,
     same_numbers,
-    wrong_output,
+    with_kind,
 )
 from nbjudge.edits import Edit
 
 ACCURACIES = "02_encoder_decoder.html#encoder-decoder-two"
 
-# Some of them, put together, make another.
-WORDS = ("o", "ne", "one", "neo", "on", "e", "n", "eo")
-Words = list[str]
+Words = tuple[str, ...]
 
 
-def _use_exact_match(exact_match: Callable[..., Any], *sides: Any) -> Tensor | None:
-    share = exact_match(*([tuple(words) for words in side] for side in sides))
-    return None if share is None else torch.tensor(float(share), dtype=torch.float64)
+def _use_exact_match(exact_match: Callable[..., Any], *sides: Any) -> Any:
+    share = exact_match(*sides)
+    if share is None:
+        return None
+    return with_kind(torch.tensor(float(share), dtype=torch.float64), share)
 
 
 def _answers(
-    g: torch.Generator, right: int, wrong: Callable[[Words, int], Words], rows: int = 7
+    d: Draw, change: Callable[[Words], Words], right: int, least: int = 1
 ) -> tuple[list[Words], list[Words]]:
-    """Draw different words per row, and make all rows wrong but some."""
-    drawn = [torch.randperm(len(WORDS), generator=g)[:5].tolist() for _ in range(rows)]
-    references = [[WORDS[i] for i in row] for row in drawn]
-    changed = torch.randperm(rows, generator=g).tolist()[right:]
-    predictions = [
-        wrong(row, n) if n in changed else row for n, row in enumerate(references)
-    ]
+    """Draw different words per row, and change all rows but some."""
+    lengths = draw_lengths(d, d.N, d.T, min(least, d.T))
+    references = [tuple(draw_words(d, n)) for n in lengths]
+    kept = torch.randperm(d.N, generator=d).tolist()[:right]
+    predictions = [r if n in kept else change(r) for n, r in enumerate(references)]
     return predictions, references
 
 
-def _one_wrong(row: Words, number: int) -> Words:
-    place = number % 5
-    return [*row[:place], row[(place + 1) % 5], *row[place + 1 :]]
+def _one_wrong(row: Words) -> Words:
+    """Put another word into a place, or at the end of nothing."""
+    place = sum(map(len, row)) % max(len(row), 1)
+    return (*row[:place], f"{''.join(row)}x", *row[place + 1 :])
 
 
-def _right_and_wrong(g: torch.Generator) -> list[Request]:
-    asked = [
-        _answers(g, 3, _one_wrong),
-        _answers(g, 5, lambda row, _: [*row[-1:], *row[:-1]]),
-        _answers(g, 0, _one_wrong),
-        _answers(g, 4, _one_wrong, rows=4),
-    ]
-    rows, _ = _answers(g, 7, _one_wrong)
-    exchanged = [rows[2], *rows[:2], *rows[3:]]
-    return [Request(sides) for sides in (*asked, (exchanged, rows))]
-
-
-def _too_long_or_short(g: torch.Generator) -> list[Request]:
-    predictions, references = _answers(
-        g, 2, lambda row, n: row[:-1] if n % 2 else _one_wrong(row, n)
+def _right_and_wrong(d: Draw) -> list[Request]:
+    predictions, references = _answers(d, _one_wrong, d.N)
+    asked = (
+        _answers(d, _one_wrong, d.N // 2),
+        _answers(d, lambda row: (f"x{row[0]}", *row[1:]), d.N // 2),
+        _answers(d, lambda row: (*row[:-1], f"{row[-1]}x"), d.N // 2),
+        _answers(d, lambda row: (*row[::-1], "x")[: len(row)], 1),
+        ([*predictions[1:], predictions[0]], references),
     )
-    run_together = ([["one", "e"], ["ne", "neo"]], [["o", "ne", "e"], ["ne", "neo"]])
-    asked = ((predictions, references), (references, predictions), run_together)
     return [Request(sides) for sides in asked]
 
 
-_right_share = in_words(
-    same_numbers, lambda *_: Finding("another share", "the share of right answers")
-)
+def _rare(d: Draw) -> list[Request]:
+    a, b, c = draw_words(d, 3)
+    short = _answers(d, lambda row: row[:-1], d.N // 2)
+    asked = (
+        short,
+        short[::-1],
+        _answers(d, lambda row: row[1:], d.N // 2),
+        ([(a, b), (a,), (b, c)], [(a, b, b), (a,), (b, c)]),
+        ([(a, a, b), (a,), (b, c)], [(a, b), (a,), (b, c)]),
+        ([(a + b, c), (a, b)], [(a, b + c), (a, b)]),
+        ([(a + b,), (a, b)], [(a, b), (a, b)]),
+        ([(a, b), (b, c)], [(b, a), (b, c)]),
+        ([(a.upper(), b), (b, c)], [(a, b), (b, c)]),
+        ([(), (a,)], [(), (b,)]),
+        ([(), (a,)], [(b,), (a,)]),
+        ([(a,), (), (b,)], [(a,), (), (c,)]),
+        ([(a,), (a, b), (a,), ()], [(a,), (a, c), (a,), (a,)]),
+        ([(a,), (a, b), (a, b), (c,)], [(a,), (a, c), (a, c), (c,)]),
+        _answers(d, _one_wrong, d.N),
+        _answers(d, _one_wrong, 0),
+    )
+    return [Request(sides) for sides in asked]
 
 
 def _compared(test: str) -> Edit:
@@ -83,21 +102,50 @@ def _compared(test: str) -> Edit:
     return edit(exact_match, "tuple(p) == tuple(r)", test)
 
 
+_right_share = in_words(
+    same_numbers, lambda *_: Finding("another share", "the share of right answers")
+)
+BATTERY = Battery(
+    PLAIN,
+    lambda d: Request(_answers(d, _one_wrong, d.number(0, d.N), least=0)),
+    {
+        "N": Axis("examples", long=700),
+        "T": Axis("tokens in the longest answer", least=0, long=300),
+    },
+)
+
 EXACT_MATCH = Question(
     name="exact_match",
     reference=exact_match,
     use=_use_exact_match,
-    plain=True,
+    battery=BATTERY,
+    requirements={
+        "all": "*Exact match* is strict: an answer counts if all of its tokens are"
+        " right, in number and in order.",
+        "every": "Count a prediction only if every token is right.",
+        "predictions": "predictions: a list with a tuple of tokens per example, at"
+        " least one; a tuple may be empty.",
+        "references": "references: the right ones, in the same order.",
+        "unchanged": "Both lists stay as they are.",
+        "returns": "The share of examples that are right, a float in [0, 1].",
+    },
     properties=(
-        Property(
+        BATTERY.line(
             "the share of answers that are right in every token",
-            2,
+            1,
             _right_and_wrong,
             _right_share,
+            checks=("all", "every", "references", "returns"),
         ),
-        Property(
-            "a token too many or too few is wrong", 1, _too_long_or_short, _right_share
+        BATTERY.edges(
+            1,
+            each_of(_right_share, same_kind),
+            checks=("all", "every", "predictions", "references", "returns"),
+            claim="edges: a token too many or too few, empty answers, the same answer"
+            " twice, one example, many; a float comes back",
+            also=_rare,
         ),
+        BATTERY.manners(1, left_alone, checks=("unchanged",)),
     ),
     mistakes=(
         Mistake(
@@ -105,26 +153,32 @@ EXACT_MATCH = Question(
             "An answer is right or wrong as a whole: one wrong token is enough.",
             ACCURACIES,
             (
-                edit(exact_match, "tuple(p) == tuple(r)", "a == b")
-                & edit(
-                    exact_match,
-                    "zip(predictions, references)",
-                    "zip(predictions, references) for a, b in zip(p, r)",
-                )
-                & edit(
-                    exact_match,
-                    "        references\n",
-                    "        [1 for p, r in zip(predictions, references)"
-                    " for _ in zip(p, r)]\n",
+                *(
+                    _compared("a == b")
+                    & edit(
+                        exact_match,
+                        "zip(predictions, references)",
+                        "zip(predictions, references) for a, b in zip(p, r)",
+                    )
+                    & edit(exact_match, "        references\n", f"        {tokens}\n")
+                    for tokens in (
+                        "[1 for p in zip(predictions, references) for _ in zip(*p)]",
+                        "sum(map(tuple, references), ())",
+                    )
                 ),
                 _compared("sum(a == b for a, b in zip(p, r)) / max(len(r), 1)"),
+                _compared("sum(a == b for a, b in zip(p, r)) / max(len(r), len(p))"),
             ),
         ),
         Mistake(
             "compared only as far as the shorter one goes",
             "zip stops with the shorter: an answer that breaks off is not right.",
             ACCURACIES,
-            _compared("all(a == b for a, b in zip(p, r))"),
+            (
+                _compared("all(a == b for a, b in zip(p, r))"),
+                _compared("p[: len(r)] == r"),
+                _compared("r[: len(p)] == p"),
+            ),
         ),
         Mistake(
             "the order of the tokens does not count",
@@ -148,7 +202,10 @@ EXACT_MATCH = Question(
             "one right token is enough",
             "All tokens of an answer have to be right: all, not any.",
             ACCURACIES,
-            _compared("any(a == b for a, b in zip(p, r))"),
+            (
+                _compared("any(a == b for a, b in zip(p, r))"),
+                _compared("any(t in r for t in p)"),
+            ),
         ),
         Mistake(
             "wrong answers counted",
@@ -186,16 +243,67 @@ EXACT_MATCH = Question(
                 " convert|unsupported operand"
             ),
         ),
-        *PLAIN,
         Mistake(
             "divided by something else",
             "The share is that of the examples.",
             ACCURACIES,
-            sign=wrong_output(
-                lambda given, wanted: (
-                    given.shape == wanted.shape and bool((given > 0) & (given < wanted))
-                )
+            (
+                edit(exact_match, "        references\n", "        references * 2\n"),
+                edit(exact_match, "    )", "    + [0])"),
+                edit(
+                    exact_match,
+                    "        references\n",
+                    "sum(map(list, references), [])",
+                ),
             ),
         ),
+        Mistake(
+            "equal answers are counted once",
+            "A set or a dictionary keeps one of several equal things: every example"
+            " counts, also one that occurs twice.",
+            ACCURACIES,
+            edit(
+                exact_match,
+                "zip(predictions, references)",
+                "{*zip(predictions, references)}",
+            )
+            & edit(
+                exact_match, "        references\n", "{*zip(predictions, references)}"
+            ),
+        ),
+        Mistake(
+            "an empty answer counts as wrong",
+            "An empty tuple counts as False, and yet it is right where nothing was to"
+            " be said.",
+            ACCURACIES,
+            _compared("bool(p) and tuple(p) == tuple(r)"),
+        ),
+        Mistake(
+            "an empty answer counts as right",
+            "all() of nothing is True: an answer without tokens is right only where"
+            " nothing was to be said.",
+            ACCURACIES,
+            _compared("not p or tuple(p) == tuple(r)"),
+        ),
+        Mistake(
+            "capital letters do not count",
+            "Two tokens are the same if they are equal, letter by letter.",
+            ACCURACIES,
+            _compared("[t.lower() for t in p] == [t.lower() for t in r]"),
+        ),
+        Mistake(
+            "the share is rounded",
+            "Round what you print, not what you compute with.",
+            made_by=tuple(
+                edit(exact_match, "return sum(", "return round(sum(")
+                & edit(exact_match, "    )", f"    ), {digits})")
+                for digits in (1, 2, 3)
+            ),
+        ),
+        another_kind(
+            "another type than a float",
+            "A tensor is no float: .item() makes a number of it.",
+        ),
+        *PLAIN_SIGNS,
     ),
 )

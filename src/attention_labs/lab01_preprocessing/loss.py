@@ -1,30 +1,30 @@
 """loss: the sum of the losses of all tokens, and their number."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_course.tasks.core import BOS, EOS, PAD, pad
+from attention_course.tasks.core import BOS, EOS, PAD, UNK, pad
 from attention_course.tasks.sequences import Batch, SequenceTask
-from attention_labs.lab01_preprocessing.shared import (
-    S,
-    V,
-    draw_ids,
-    draw_rows,
-    letter_task,
-)
+from attention_labs.lab01_preprocessing.shared import draw_lengths
 from attention_labs.pages import FORCING, PADDING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Changed,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Request,
     Sign,
     close,
+    each_of,
     edit,
     error_like,
     good_manners,
@@ -34,13 +34,14 @@ from nbjudge import (
     same_gradients,
     same_numbers,
 )
+from nbjudge.edits import Edit
 
 GENERATOR = "02_encoder_decoder.html#encoder-decoder-generator"
 TOTAL, COUNT = 0, 1
 
 
 class _Table(nn.Module):
-    """A model whose logits depend on the token that goes in, and on the source."""
+    """A model whose logits depend on what goes in, and on the mean of the source."""
 
     def __init__(self, table: Tensor):
         super().__init__()
@@ -49,7 +50,8 @@ class _Table(nn.Module):
     def forward(
         self, source: Tensor, lengths: Tensor, target_in: Tensor
     ) -> tuple[Tensor, None]:
-        return self.table[target_in] + self.table[source].mean(1, keepdim=True), None
+        mean = self.table[source].sum(1) / lengths.to(self.table)[:, None]
+        return self.table[target_in] + mean[:, None], None
 
 
 def _use_loss(
@@ -60,22 +62,53 @@ def _use_loss(
     said: Tensor,
     table: Tensor,
 ) -> Any:
-    result = loss(letter_task(), _Table(table), Batch(source, lengths, given, said))
+    model = _Table(table)
+    result = loss(None, model, Batch(source, lengths, given, said))
     if result is None or isinstance(result, Tensor):
         return result
     total, *counts = result
-    return total, *(torch.tensor(float(n), dtype=torch.float64) for n in counts)
+    told = total, *(torch.tensor(float(n), dtype=torch.float64) for n in counts)
+    return told if model.training else Changed(told)
 
 
-def _taught(g: torch.Generator, *sizes: int, **options: Any) -> Request:
-    rows, source = draw_rows(g, *sizes), draw_ids(g, len(sizes), S)
+def _taught(d: Draw, least: int = 0) -> Request:
+    """Draw a batch; any token may be said, special or not, but for PAD."""
+    sizes = draw_lengths(d, d.B, d.T - 1, min(least, d.T - 1))
+    ids = torch.randint(PAD + 1, d.V, (d.B, d.T + d.S), generator=d)
+    rows = [row[:size] for row, size in zip(ids.tolist(), sizes)]
     given, said = pad([[BOS, *row] for row in rows]), pad([[*row, EOS] for row in rows])
-    lengths = torch.full((len(sizes),), S)
-    return Request((source, lengths, given, said, normal(g, V, V)), **options)
+    lengths = torch.tensor(draw_lengths(d, d.B, d.S, 1))
+    source = ids[:, d.T :] * (torch.arange(d.S) < lengths[:, None])
+    return Request((source, lengths, given, said, normal(d, d.V, d.V)))
 
 
-def _with_padding(g: torch.Generator) -> list[Request]:
-    return [_taught(g, 2, 6, 4, gradients=True), _taught(g, 0, 5, gradients=True)]
+def _rare(d: Draw) -> list[Request]:
+    (source, lengths, given, said, table) = _taught(d).inputs
+    wider = [torch.cat([x, 0 * x], dim=1) for x in (given, said)]
+    tables = (30 * table, -30 * table, table + 1e4, 30 * torch.eye(d.V))
+    return [
+        Request((source, lengths, *wider, table), gradients=True),
+        *(Request((source, lengths, given, said, x.double())) for x in tables),
+    ]
+
+
+def _counted(d: Draw) -> list[Request]:
+    """Ask also where every sentence is empty, and where nothing is said at all."""
+    source, lengths, given, said, table = _taught(d).inputs
+    asked = ((given, said), (given[:, :1], 0 * said[:, :1] + EOS), (given, 0 * said))
+    return [Request((source, lengths, *target, table)) for target in asked]
+
+
+_same_count = of_output(
+    COUNT,
+    in_words(
+        same_numbers,
+        lambda request, reply, reference: Finding(
+            f"{float(reply.outputs[0]):g} tokens",
+            f"{float(reference.outputs[0]):g} tokens",
+        ),
+    ),
+)
 
 
 def _total(test: Callable[[Tensor, Tensor, Tensor], bool]) -> Sign:
@@ -90,47 +123,81 @@ def _total(test: Callable[[Tensor, Tensor, Tensor], bool]) -> Sign:
     )
 
 
+BATTERY = Battery(
+    FUNCTION,
+    _taught,
+    {
+        "B": Axis("sentences", long=200),
+        "S": Axis("source positions"),
+        "T": Axis("target positions", long=300),
+        "V": Axis("tokens in the vocabulary", least=5, most=14, long=300),
+    },
+    leaves_out={
+        "zero": "a batch has a sentence, and a sentence its end",
+        "in front": "a batch has one axis of sentences",
+        "long in bfloat16": "a sum over many tokens is rounded",
+    },
+)
+
+
+def _left_out(token: str) -> Edit:
+    """Leave a token out of the sum and of the number."""
+    return edit(
+        SequenceTask.loss,
+        "target_out.flatten()",
+        f"target_out.masked_fill(batch.target_out == {token}, PAD).flatten()",
+    ) & edit(SequenceTask.loss, "!= PAD", f"* (batch.target_out != {token}) != PAD")
+
+
 LOSS = Question(
     name="loss",
     reference=SequenceTask.loss,
     use=_use_loss,
+    battery=BATTERY,
+    requirements={
+        "each": "The loss of a position is the negative logarithm of the probability"
+        " that the right token gets,",
+        "sum": "Return the *sum* over all positions that hold a token, and how many"
+        " those are.",
+        "end": "`EOS` is a token: where to stop has to be learned. Padding is not.",
+        "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
+        " logits and something else, which is of no use here.",
+        "any": "Logits may be large, and come in any floating-point dtype; the sum has"
+        " the same one. The batch stays as it is.",
+        "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
+        " and the number of tokens.",
+    },
     properties=(
-        Property(
+        BATTERY.line(
             "the sum of the losses, and its gradient",
             1,
-            lambda g: [_taught(g, *n, gradients=True) for n in ((4, 4), (6,))],
+            lambda d: replace(_taught(d, least=d.T), gradients=True),
             of_output(TOTAL, same_gradients),
+            checks=("each", "sum", "call", "returns"),
         ),
-        Property(
+        BATTERY.line(
             "padding adds nothing, nor a gradient",
-            2,
-            _with_padding,
+            1,
+            lambda d: replace(_taught(d), gradients=True),
             of_output(TOTAL, same_gradients),
+            checks=("sum", "end"),
         ),
-        Property(
+        BATTERY.line(
             "how many tokens are in the sum",
             1,
-            _with_padding,
-            of_output(
-                COUNT,
-                in_words(
-                    same_numbers,
-                    lambda request, reply, reference: Finding(
-                        f"{float(reply.outputs[0]):g} tokens",
-                        f"{float(reference.outputs[0]):g} tokens",
-                    ),
-                ),
-            ),
+            _counted,
+            _same_count,
+            checks=("sum", "end", "returns"),
         ),
-        Property(
-            "dtype kept",
+        BATTERY.edges(
             1,
-            lambda g: [
-                _taught(g, 2, 6, 4, dtype=dtype)
-                for dtype in (torch.float32, torch.bfloat16)
-            ],
-            of_output(TOTAL, good_manners),
+            each_of(of_output(TOTAL, same_gradients), _same_count),
+            checks=("each", "sum", "any"),
+            claim="edges: one sentence, one position, many; large logits, a target"
+            " padded wider, a second call",
+            also=_rare,
         ),
+        BATTERY.manners(1, of_output(TOTAL, good_manners), checks=("any",)),
     ),
     mistakes=(
         Mistake(
@@ -151,7 +218,11 @@ LOSS = Question(
             "Positions that only fill up are neither to be punished nor counted: see"
             " `ignore_index`.",
             PADDING,
-            edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100"),
+            (
+                edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100"),
+                edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100")
+                & edit(SequenceTask.loss, "!= PAD", "> -1"),
+            ),
         ),
         Mistake(
             "the end does not count",
@@ -212,13 +283,33 @@ LOSS = Question(
             "EOS is a token like any other in the loss: where to stop has to be"
             " learned.",
             FORCING,
-            edit(
-                SequenceTask.loss,
-                "target_out.flatten()",
-                "target_out.masked_fill(batch.target_out == EOS, PAD).flatten()",
-            )
-            & edit(
-                SequenceTask.loss, "batch.target_out !=", "batch.target_out - EOS >"
+            _left_out("EOS"),
+        ),
+        Mistake(
+            "unknown tokens are left out",
+            "UNK is a token like any other in the loss: what is left out is PAD.",
+            FORCING,
+            _left_out(str(UNK)),
+        ),
+        Mistake(
+            "the loss has a ceiling",
+            "A probability that is held above a small number makes very wrong tokens"
+            " cheap, and lets no gradient through: log_softmax needs no such help.",
+            GENERATOR,
+            tuple(
+                edit(
+                    SequenceTask.loss,
+                    "logits.flatten(0, 1)",
+                    f"logits.softmax(-1).{held}.log().flatten(0, 1)",
+                )
+                & edit(SequenceTask.loss, "F.cross_entropy", "F.nll_loss")
+                & edit(SequenceTask.loss, "label_smoothing=label_smoothing,", "")
+                for held in (
+                    "clamp(min=1e-8)",
+                    "add(1e-8)",
+                    "clamp(min=1e-12)",
+                    "add(1e-10)",
+                )
             ),
         ),
         Mistake(
@@ -285,7 +376,9 @@ LOSS = Question(
             "padding has a say",
             "Positions that only fill up are neither to be punished nor counted.",
             PADDING,
-            sign=_total(lambda given, wanted, said: bool((said == PAD).any())),
+            sign=_total(
+                lambda given, wanted, said: bool((said == PAD).any() & (given > wanted))
+            ),
         ),
         Mistake(
             "another loss",

@@ -3,46 +3,83 @@
 import torch
 
 from attention_course.tasks.core import PAD, pad
-from attention_labs.lab01_preprocessing.shared import draw_rows, lend
+from attention_labs.lab01_preprocessing.shared import OF_ROWS, draw_lengths
 from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
+    PLAIN,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     close,
     comparable,
     edit,
-    error_like,
     same_whole_numbers,
 )
 
 
-def _ragged_rows(g: torch.Generator) -> list[Request]:
-    asked = [draw_rows(g, 4, 7, 2), draw_rows(g, 3, 1, 2, 5, 5)]
-    # the longest is not the largest
-    rows = [[first, *row[1:]] for first, row in zip((5, 4, 10), draw_rows(g, 3, 6, 2))]
-    return [Request((rows,)) for rows in (*asked, rows)]
+def _rows(d: Draw, low: int = 1, high: int = 40, least: int = 1) -> Request:
+    """Draw rows of ids; the longest is seldom the first, nor that of the largest."""
+    ids = torch.randint(low, high, (d.B, d.T), generator=d).tolist()
+    lengths = draw_lengths(d, d.B, d.T, min(least, d.T))
+    return Request(([row[:n] for row, n in zip(ids, lengths)],))
 
+
+def _rare(d: Draw) -> list[Request]:
+    (rows,) = _rows(d).inputs
+    row, *others = rows
+    return [
+        _rows(d, low=PAD, high=PAD + 2, least=0),
+        _rows(d, low=2**24, high=2**31),
+        Request(([row, [], *others, row, []],)),
+        Request(([[], *rows],)),
+        Request(([row, row],)),
+    ]
+
+
+BATTERY = Battery(
+    PLAIN,
+    _rows,
+    {
+        "B": Axis("rows", long=300),
+        "T": Axis("ids in the longest row", least=0, long=1100),
+    },
+)
 
 PAD_QUESTION = Question(
     name="pad",
     reference=pad,
-    use=lambda pad, rows: lend(pad, [list(row) for row in rows]),
+    use=lambda pad, rows: pad(rows),
+    battery=BATTERY,
+    requirements={
+        "filled": "Rows of ids that are shorter than the longest are filled up with"
+        " `PAD`, at the end.",
+        "empty": "There is at least one row. Rows may be empty, and so may all of"
+        " them: then the tensor is (B, 0).",
+        "lists": "The rows that came in are somebody else's: leave them as they are.",
+        "returns": "Fill rows of ids up with PAD to the longest of them: a tensor (B,"
+        " T) of integers (`torch.long`).",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "short rows filled up behind their last id",
-            2,
-            _ragged_rows,
-            same_whole_numbers,
-        ),
-        Property(
-            "rows of one length, a single row, an empty row",
             1,
-            lambda g: [Request((draw_rows(g, *n),)) for n in ((4, 4), (6,), (3, 0))],
             same_whole_numbers,
+            checks=("filled", "returns"),
+            gradients=False,
         ),
+        BATTERY.edges(
+            1,
+            same_whole_numbers,
+            checks=("filled", "empty", "returns"),
+            claim="edges: rows of one length, one row, many; an empty row, all of them;"
+            " large ids, long rows, a second call",
+            also=_rare,
+        ),
+        BATTERY.manners(1, checks=("lists",)),
     ),
     mistakes=(
         Mistake(
@@ -60,8 +97,16 @@ PAD_QUESTION = Question(
             "rows cut off",
             "The longest row says how wide the batch is, not the shortest.",
             made_by=edit(pad, "max(", "min(")
-            & edit(pad, "*row, *[PAD] * (longest - len(row))", "*row[:longest]")
-            & edit(pad, ", dtype=torch.long", ""),
+            & edit(pad, "*row, *[PAD] * (longest - len(row))", "*row[:longest]"),
+            sign=lambda request, reply, reference: (
+                len(reply.outputs) == 1
+                and reply.outputs[0].dim() == 2
+                and reply.outputs[0].size(1) < reference.outputs[0].size(1) - 1
+                and close(
+                    reply.outputs[0],
+                    reference.outputs[0][:, : reply.outputs[0].size(1)],
+                )
+            ),
         ),
         Mistake(
             "one column too many or too few",
@@ -87,9 +132,25 @@ PAD_QUESTION = Question(
                         reply.outputs[0] * (reference.outputs[0] != PAD),
                         reference.outputs[0],
                     )
-                    and not close(reply.outputs[0], reference.outputs[0])
+                    and (
+                        reply.outputs[0][reference.outputs[0] == PAD].unique() != PAD
+                    ).tolist()
+                    == [True]
                 )
             ),
+        ),
+        Mistake(
+            "large ids are rounded",
+            "A float has 24 bits for its digits: an id that passes through one may come"
+            " back as another. Make whole numbers from the start.",
+            made_by=edit(pad, "torch.long\n    )", "torch.float\n    ).long()"),
+        ),
+        Mistake(
+            "empty rows are left out",
+            "A row without ids is a row of padding: every row that came in has its"
+            " place.",
+            PADDING,
+            edit(pad, "in rows]", "in rows if len(row)]"),
         ),
         Mistake(
             "the rows in another order",
@@ -103,38 +164,7 @@ PAD_QUESTION = Question(
                 )
             ),
         ),
-        Mistake(
-            "the caller's rows are changed",
-            "append, extend and += change a list in place, and the caller's list it is:"
-            " build new ones.",
-            sign=error_like("list that came in was changed"),
-        ),
-        Mistake(
-            "rows still of different lengths",
-            "A tensor is a rectangle: torch.tensor wants lists of one length, so fill"
-            " them up before.",
-            sign=error_like(
-                "expected sequence of length|at dim 1|stack expects each"
-                " tensor|inhomogeneous"
-            ),
-        ),
-        Mistake(
-            "lists returned, where a tensor is meant",
-            "Lists of one length become a tensor by torch.tensor.",
-            sign=error_like("wanted tensors"),
-        ),
-        Mistake(
-            "ids are whole numbers",
-            "An embedding looks its row up by a whole number: the dtype is torch.long.",
-            sign=lambda request, reply, reference: (
-                "type 'str'" in reply.error
-                or (
-                    not reply.error
-                    and len(reply.outputs) == 1
-                    and reply.outputs[0].dtype != torch.long
-                )
-            ),
-        ),
+        *OF_ROWS,
         *ANYWHERE,
     ),
 )

@@ -1,64 +1,90 @@
 """padding_mask: which positions hold a token."""
 
 import torch
-from torch import Tensor
 
 from attention_course.masks import padding_mask
-from attention_labs.lab01_preprocessing.shared import B, S
+from attention_labs.lab01_preprocessing.shared import draw_lengths
 from attention_labs.pages import MASK, PADDING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
-    each_of,
     edit,
-    good_manners,
     same_whole_numbers,
 )
 
 
-def _lengths(g: torch.Generator, batch: int, size: int) -> Tensor:
+def _lengths(d: Draw) -> Request:
     """Draw lengths; one sentence is as long as the batch is wide."""
-    lengths = torch.randint(1, size, (batch,), generator=g)
-    return lengths.index_fill(0, torch.randint(batch, (1,), generator=g), size)
+    return Request((torch.tensor(draw_lengths(d, d.B, d.S, least=1)), d.S))
 
 
-def _mask_of(lengths: Tensor, size: int, device: str = "cpu") -> Request:
-    return Request((lengths, size), device=device, dtype=torch.bool)
+def _rare(d: Draw) -> list[Request]:
+    lengths, size = _lengths(d).inputs
+    empty = lengths.index_fill(0, torch.tensor(d.number(0, d.B - 1)), 0)
+    wide = size + d.number(1, 4)
+    asked = ((lengths, wide), (empty, wide), (empty, size), (lengths[:1], wide))
+    return [Request(x) for x in (*asked, (0 * lengths, size), (lengths[:1], 2 * wide))]
 
+
+def _any(d: Draw) -> list[Request]:
+    return [_lengths(d), _rare(d)[1]]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _any,
+    {
+        "B": Axis("sentences", long=300),
+        "S": Axis("positions", long=3000),
+    },
+    leaves_out={
+        "zero": "a batch has a sentence and a position",
+        "in front": "lengths have one axis, the sentences",
+        "large": "lengths are whole numbers",
+        "float32": "lengths are whole numbers",
+        "bfloat16": "lengths are whole numbers",
+        "long in bfloat16": "lengths are whole numbers",
+    },
+)
 
 PADDING_MASK = Question(
     name="padding_mask",
     reference=padding_mask,
     use=lambda mask, lengths, size: mask(lengths, size),
+    battery=BATTERY,
+    requirements={
+        "says": "That is what a mask says: `True` on the tokens of a sentence, `False`"
+        " on its padding.",
+        "lengths": "lengths: (B,), tokens in each sentence; a sentence may have none.",
+        "size": "size: S, the length to which the batch was padded; it may be more than"
+        " the longest sentence has.",
+        "unchanged": "The lengths stay as they are.",
+        "returns": "(B, 1, S), of `torch.bool`, on the device of `lengths`: True = a"
+        " token.",
+    },
     properties=(
-        Property(
-            "True on tokens, False on padding, as (B, 1, S)",
+        BATTERY.line(
+            "True on tokens, False on padding, as (B, 1, S) of dtype bool",
             1,
-            lambda g: [
-                _mask_of(_lengths(g, batch, size), size)
-                for batch, size in ((B, S), (4, 9), (2, 7))
-            ],
-            each_of(good_manners, same_whole_numbers),
+            _lengths,
+            same_whole_numbers,
+            checks=("says", "lengths", "returns"),
         ),
-        Property(
-            "batches padded wider, an empty sentence, a single one",
+        BATTERY.edges(
             1,
-            lambda g: (
-                _mask_of(_lengths(g, B, S), S + 2),
-                _mask_of(torch.tensor([3, 0]), 4),
-                _mask_of(torch.tensor([2]), 2),
-            ),
-            each_of(good_manners, same_whole_numbers),
+            same_whole_numbers,
+            checks=("says", "lengths", "size"),
+            claim="edges: batches padded wider, an empty sentence, a single one, one"
+            " position, many; a second call",
+            also=_rare,
         ),
-        Property(
-            "of dtype bool, on any device",
-            1,
-            lambda g: [_mask_of(_lengths(g, B, S), S, "meta")],
-            good_manners,
-        ),
+        BATTERY.manners(1, checks=("unchanged", "returns")),
     ),
     mistakes=(
         Mistake(
@@ -94,6 +120,12 @@ PADDING_MASK = Question(
             " wide.",
             PADDING,
             edit(padding_mask, "arange(size", "arange(int(lengths.max())"),
+        ),
+        Mistake(
+            "a sentence without tokens gets one",
+            "A length of 0 is no mistake: then every position is padding.",
+            MASK,
+            edit(padding_mask, "lengths[:, None]", "lengths.clamp(min=1)[:, None]"),
         ),
         Mistake(
             "one sentence stands for all",

@@ -1,18 +1,37 @@
 """tokenize: a text is cut into words and signs."""
 
 import re
-
-import torch
+from collections.abc import Callable
+from typing import Any
 
 from attention_labs.lab01_preprocessing.shared import (
+    some_of,
+)
+from nbjudge import (
     ONCE,
     PLAIN,
+    PLAIN_SIGNS,
+    Axis,
+    Battery,
+    Draw,
+    Mistake,
+    Question,
+    Request,
+    another_kind,
     as_letters,
-    draw_words,
+    each_of,
+    edit,
+    error_like,
+    same_kind,
     same_tokens,
     sees,
+    with_kind,
 )
-from nbjudge import Mistake, Property, Question, Request, edit, error_like
+
+SMALL, LARGE = "abcdefghijkmnopqrstuvwxyz", "ÀÉÜÑŒČŽŁÅΑΒΓΔЖШЯ"
+ABROAD = "éèüñößçœčžřłåøαβγδжшя中"
+SIGNS = "-,.!?()'\"&%/:;+=@#$€«»…–—’☃"
+BLANKS = (" ", "   ", "\t", "\n", "\r\n", "\u00a0", "\u2003", " \n\t ")
 
 
 def tokenize(text: str) -> tuple[str, ...]:
@@ -23,46 +42,101 @@ def tokenize(text: str) -> tuple[str, ...]:
 FOUND = r're.findall(r"\w+|[^\w\s]", text.lower())'
 
 
+def _spelled(d: Draw, count: int, letters: str = SMALL) -> list[str]:
+    """Draw words of two to seven letters."""
+    return ["".join(some_of(d, letters, d.number(2, 7))) for _ in range(count)]
+
+
 def _texts(*texts: str) -> list[Request]:
-    return [Request((text,)) for text in texts]
+    return [Request((text,), about=f"the text {text!r:.100}") for text in texts]
 
 
-def _in_words(g: torch.Generator) -> list[Request]:
-    lists = [draw_words(g, count) for count in (3, 1, 5)]
-    a, b = draw_words(g, 2)
-    return _texts(*map(" ".join, lists), f"{a} i {b} {a}")
+def _in_signs(d: Draw) -> list[Request]:
+    a, b, c = _spelled(d, 3)
+    s, t, u = some_of(d, SIGNS, 3)
+    return _texts(
+        f"{a}-{b} {c}",
+        f"{a}, {b}?!",
+        f"{a}{s} {b}{t}{u}",
+        f"({a}) {b} {s} {c}.",
+        f"{a}{s}{s}{b}{t}{c}",
+        f"{a}{SIGNS}{b}",
+        f"{a} {' '.join(SIGNS)} {b}",
+        " ".join(f"{a}{sign}{b}" for sign in SIGNS),
+    )
 
 
-def _in_signs(g: torch.Generator) -> list[Request]:
-    a, b, c = draw_words(g, 3)
-    return _texts(f"{a}-{b} {c}", f"{a}, {b}?!", f"({a}) {b} - {c}.", f"{a}--{b}'{c}")
-
-
-def _in_all_letters(g: torch.Generator) -> list[Request]:
-    a, b, c = draw_words(g, 3)
+def _rare(d: Draw) -> list[Request]:
+    a, b, c = _spelled(d, 3)
     small, large, digits = (
-        draw_words(g, 1, letters)[0] for letters in ("éèüñö", "ÀÉÜÑ", "0123456789")
+        _spelled(d, 1, letters)[0] for letters in (ABROAD, LARGE, "0123456789٣")
     )
     return _texts(
         f"{a.upper()} {b.capitalize()} {c}",
-        f"{small}{a} {large}",
-        f"{a} {digits} {b}7",
+        f"{small}{a} {b} {small}",
+        f"{a} {large} {b}{large}",
+        f"{ABROAD} {LARGE}",
+        f"{a} {digits} {b}{digits} {digits}{c}{digits[0]}",
+        *(f"{a}{blank}{b}" for blank in BLANKS),
         f"  {a}  {b}\t{c}\n",
+        f"\n{a}-{a} {a[0]} {a}",
+        *BLANKS,
+        *SIGNS,
+        f"{SIGNS[0]} {a[0]}",
     )
+
+
+def _use_tokenize(cut: Callable[[str], Any], text: str) -> Any:
+    tokens = cut(text)
+    return None if tokens is None else with_kind(as_letters(tokens), tokens)
+
+
+BATTERY = Battery(
+    PLAIN,
+    lambda d: _texts(" ".join(_spelled(d, d.W))),
+    {"W": Axis("words", least=0, long=600)},
+    leaves_out={"unchanged": "a string cannot be changed"},
+)
 
 
 TOKENIZE = Question(
     name="tokenize",
     reference=tokenize,
-    use=lambda cut, text: as_letters(cut(text)),
+    use=_use_tokenize,
+    battery=BATTERY,
+    requirements={
+        "words": "a word is a run of letters and digits, and letters may have accents;",
+        "signs": "any other sign that is not white space is a token of its own, a"
+        ' hyphen as well as a comma: "ninety-nine" is three tokens (the underscore'
+        " occurs in no text);",
+        "case": "upper and lower case make no difference: all letters become small, as"
+        " `str.lower` makes them;",
+        "space": "white space separates and is no token.",
+        "returns": "Cut a text into words and signs, in small letters: a tuple of"
+        " strings.",
+    },
     properties=(
-        Property("words, cut where a space stands", 1, _in_words, same_tokens),
-        Property("signs are tokens of their own", 1, _in_signs, same_tokens),
-        Property(
-            "capital letters, accents, digits and any white space",
+        BATTERY.numbers(
+            "words, cut where a space stands",
             1,
-            _in_all_letters,
             same_tokens,
+            checks=("words", "space"),
+            gradients=False,
+        ),
+        BATTERY.line(
+            "signs are tokens of their own",
+            1,
+            _in_signs,
+            same_tokens,
+            checks=("signs",),
+        ),
+        BATTERY.edges(
+            1,
+            each_of(same_tokens, same_kind),
+            checks=("words", "signs", "case", "space", "returns"),
+            claim="edges: capital letters, accents, digits and any white space; one"
+            " word, none, many; a tuple comes back, also from a second call",
+            also=_rare,
         ),
     ),
     mistakes=(
@@ -108,13 +182,20 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
+            "letters become others",
+            "str.casefold makes 'ss' of 'ß', which is small already: str.lower leaves"
+            " it.",
+            made_by=edit(tokenize, ".lower()", ".casefold()"),
+        ),
+        Mistake(
             "letters with accents torn off",
             "[a-z] are the letters of English only; \\w and str.isalpha know those of"
             " all languages.",
             sign=sees(
                 lambda given, wanted: (
-                    any(not c.isascii() for c in "".join(wanted))
-                    and [c for c in "".join(given).lower() if c.isascii()]
+                    any(c.isalpha() and not c.isascii() for c in "".join(wanted))
+                    and not {t for t in wanted if t[0].isalpha()} <= {*given}
+                    and [c for c in "".join(given) if c.isascii()]
                     == [c for c in "".join(wanted) if c.isascii()]
                 )
             ),
@@ -122,7 +203,10 @@ TOKENIZE = Question(
         Mistake(
             "digits are no part of a word",
             "A run of letters and digits is one token.",
-            sign=sees(lambda given, wanted: any(c.isdigit() for c in "".join(wanted))),
+            made_by=(
+                edit(tokenize, r"\w+", r"\d+|[^\W\d]+"),
+                edit(tokenize, r"\w+|[^\w\s]", r"[^\W\d_]+|\S"),
+            ),
         ),
         Mistake(
             "white space among the tokens",
@@ -144,7 +228,12 @@ TOKENIZE = Question(
             "What comes back is a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),
-        *PLAIN,
+        another_kind(
+            "another type than a tuple",
+            "A tuple and a list are never equal, so answers would not match: tuple(...)"
+            " makes a tuple of a list.",
+        ),
+        *PLAIN_SIGNS,
         Mistake(
             "signs run together",
             "Each sign is a token by itself: '?!' are two.",

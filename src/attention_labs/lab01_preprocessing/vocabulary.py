@@ -1,86 +1,134 @@
 """vocabulary: a number for every token, and back."""
 
+import operator
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
 from attention_labs.lab01_preprocessing.shared import (
-    ONCE,
-    PLAIN,
-    as_letters,
-    as_list,
+    WORDS,
     draw_words,
-    lend,
-    same_tokens,
-    sees,
+    some_of,
 )
 from attention_labs.pages import FORCING, PADDING
 from nbjudge import (
+    ONCE,
+    PLAIN_SIGNS,
+    STATE,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     Sign,
+    another_kind,
+    as_letters,
+    as_list,
+    each_of,
     edit,
     error_like,
+    left_alone,
+    same_kind,
+    same_tokens,
     same_whole_numbers,
+    sees,
+    with_kind,
 )
 
 INFERENCE = "02_encoder_decoder.html#encoder-decoder-inference"
 
 
-def _use_vocabulary(
-    vocabulary: Any, texts: list[str], method: str, given: list[Any]
-) -> Tensor | None:
-    """Make a vocabulary, and ask it for ids, for tokens, or for all that it knows."""
-    made = lend(vocabulary, texts)
+def _use_vocabulary(vocabulary: Any, method: str, given: list[Any]) -> Any:
+    """Ask a vocabulary for ids, for tokens, or for all that it knows."""
     if method == "tokens":
-        return as_letters([made.tokens[i] for i in range(len(made.tokens))])
-    returned = lend(getattr(made, method), given)
-    if returned is None or method == "decode":
-        return as_letters(returned)
-    return torch.tensor([int(i) for i in as_list(returned)], dtype=torch.long)
+        known = [vocabulary.tokens[i] for i in range(len(vocabulary))]
+        return with_kind(as_letters(known), known)
+    returned = getattr(vocabulary, method)(given)
+    if returned is None:
+        return None
+    if method == "decode":
+        return with_kind(as_letters(returned), returned)
+    ids = [operator.index(i) for i in as_list(returned)]
+    return with_kind(torch.tensor(ids, dtype=torch.long), returned)
 
 
-def _some_words(g: torch.Generator) -> list[str]:
-    words = draw_words(g, 9)
-    return [words[i] for i in torch.randint(9, (20,), generator=g).tolist()]
+def _asked(words: list[str], method: str, given: list[Any]) -> Request:
+    said = f"{method}({given})" if given else f"{method}"
+    return Request((method, given), (words,), about=f"{said:.100} of {words!r:.100}")
 
 
-def _known_tokens(g: torch.Generator) -> list[Request]:
-    words = _some_words(g)
-    others = [*_some_words(g), "<eos>", *_some_words(g), "<unk>"]
-    return [Request((texts, "tokens", [])) for texts in (words, others)]
+def _known(d: Draw) -> tuple[list[str], list[str]]:
+    """Draw what a vocabulary is made of, some of it twice; and what is not in it."""
+    words = draw_words(d, d.N)
+    unknown = [word for word in WORDS[: max(30, 3 * d.N)] if word not in words]
+    return [*words[::2], *words[::-1], *words[:1]], unknown
 
 
-def _encoded_tokens(g: torch.Generator) -> list[Request]:
-    words = _some_words(g)
-    unknown = [words[4], *draw_words(g, 2), words[1]]
-    asked = (words[3:8], unknown, ["<eos>", words[2]])
-    return [Request((words, "encode", tokens)) for tokens in asked]
+def _anything(d: Draw, least: int = PAD) -> list[Request]:
+    """Ask for everything; with ids from `least` on, above 0, of known words alone."""
+    words, unknown = _known(d)
+    ids = torch.randint(least, len(SPECIALS) + d.N, (d.T,), generator=d).tolist()
+    tokens = some_of(d, words if least else [*words, *unknown], d.T)
+    return [
+        _asked(words, "tokens", []),
+        _asked(words, "encode", tokens),
+        _asked(words, "decode", [UNK if i == EOS else i for i in ids]),
+        _asked(words, "decode", ids),
+    ]
 
 
-def _decoded_ids(g: torch.Generator) -> list[Request]:
-    words = _some_words(g)
-    ids = torch.randint(len(SPECIALS), len(set(words)), (9,), generator=g).tolist()
-    rows = (
-        [BOS, *ids[:4], EOS, PAD, PAD],
-        [*ids[:3], EOS, *ids[3:6], EOS, ids[6]],
-        [*ids[:2], UNK, *ids[2:5]],
-        [BOS, PAD, *ids[5:]],
-        [EOS, PAD],
+def _encoded_tokens(d: Draw) -> list[Request]:
+    words, unknown = _known(d)
+    asked = (
+        [words[0], *some_of(d, unknown, 2), words[1]],
+        [*SPECIALS, words[1], *SPECIALS[::-1]],
+        ["", words[0].upper(), f" {words[0]}", "<s>", f"{words[0]}!", "7"],
     )
-    return [Request((words, "decode", row)) for row in rows]
+    return [_asked(words, "encode", tokens) for tokens in asked]
 
 
-def _right_ids(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    finding = same_whole_numbers(request, reply, reference)
-    return (
-        finding if reply.error else finding and Finding("other ids", "the tokens' ids")
+def _decoded_ids(d: Draw) -> list[Request]:
+    words, _ = _known(d)
+    a, b, c, e, f = some_of(d, range(len(SPECIALS), len(SPECIALS) + d.N), 5)
+    rows = (
+        [BOS, a, b, c, e, EOS, PAD, PAD],
+        [a, b, EOS, c, e, EOS, f],
+        [a, UNK, b, b, UNK],
+        [BOS, PAD, a, PAD, b, BOS, c],
+        [PAD, a, EOS, PAD, b],
+        [UNK, EOS],
+        [EOS, a],
+        [EOS, PAD],
+        [BOS, PAD],
+    )
+    return [_asked(words, "decode", row) for row in rows]
+
+
+def _specials_in_texts(d: Draw) -> list[Request]:
+    words, _ = _known(d)
+    others = (
+        [*words, "<eos>", *words[:2], "<unk>"],
+        [*SPECIALS[::-1], *words, *SPECIALS],
+        ["<pad>"],
+    )
+    return [
+        _asked(known, *asked)
+        for known in others
+        for asked in (("tokens", []), ("encode", [*SPECIALS, *known[-2:]]))
+    ]
+
+
+def _right(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """The ids, or the tokens, are the right ones."""
+    if request.inputs[0] != "encode" or reply.error:
+        return same_tokens(request, reply, reference)
+    first = [x._replace(outputs=x.outputs[:1]) for x in (reply, reference)]
+    return same_whole_numbers(request, *first) and Finding(
+        f"ids {_ids_of(reply)}", f"ids {_ids_of(reference)}"
     )
 
 
@@ -92,34 +140,71 @@ def _ids_of(reply: Reply) -> list[int]:
 def _encoding_ends(error: str) -> Sign:
     found = error_like(error)
     return lambda request, *replies: (
-        request.inputs[1] == "encode" and found(request, *replies)
+        request.inputs[0] == "encode" and found(request, *replies)
     )
 
+
+BATTERY = Battery(
+    STATE,
+    _anything,
+    {
+        "N": Axis("different tokens", least=0, long=400, fixed=True),
+        "T": Axis("in a row", least=0, long=300),
+    },
+)
 
 VOCABULARY = Question(
     name="vocabulary",
     reference=Vocabulary,
     use=_use_vocabulary,
-    plain=True,
+    battery=BATTERY,
+    requirements={
+        "tokens": "`tokens[i]` is the token with the id `i`: first the four of"
+        " `SPECIALS`, then all others *once* each, in alphabetical order, so that every"
+        " run gives the same ids. One of the four may occur in the texts, and gets no"
+        " second id.",
+        "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
+        "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
+        " part of the answer, and leaves out `PAD` and `BOS`.",
+        "lists": "The lists that come in are somebody else's, and stay as they are.",
+        "any order": "tokens: a list of the tokens that get an id, in any order,"
+        " repeated or not.",
+        "types": "Tuples and lists are never equal, so the types count, too: `encode`"
+        " gives a list, `decode` a tuple.",
+        "ids": "Map tokens to a list of ids.",
+        "back": "Map a list of ids to a tuple of tokens.",
+    },
     properties=(
-        Property(
-            "the four specials, then every token once, in order",
+        BATTERY.line(
+            "the four specials, then every token once, in order; their ids, and back",
             2,
-            _known_tokens,
-            same_tokens,
+            lambda d: _anything(d, len(SPECIALS)),
+            _right,
+            checks=("tokens", "encode", "decode", "types", "any order"),
         ),
-        Property(
-            "encode: ids of tokens, UNK for unknown ones",
-            2,
+        BATTERY.line(
+            "encode: UNK for unknown tokens, their own ids for the specials",
+            1,
             _encoded_tokens,
-            _right_ids,
+            _right,
+            checks=("encode",),
         ),
-        Property(
+        BATTERY.line(
             "decode: up to the first EOS, without PAD and BOS",
-            2,
+            1,
             _decoded_ids,
-            same_tokens,
+            _right,
+            checks=("decode",),
         ),
+        BATTERY.edges(
+            1,
+            each_of(_right, same_kind),
+            checks=("tokens", "encode", "decode", "ids", "back"),
+            claim="edges: specials in the texts; one token, none, many; a list of ids"
+            " and a tuple of tokens; a second call, two vocabularies",
+            also=_specials_in_texts,
+        ),
+        BATTERY.manners(1, left_alone, checks=("lists",)),
     ),
     mistakes=(
         Mistake(
@@ -141,7 +226,7 @@ VOCABULARY = Question(
             made_by=edit(Vocabulary.__init__, " - set(SPECIALS)", ""),
             sign=sees(
                 lambda given, wanted: (
-                    len(set(given)) < len(given) and set(given) == set(wanted)
+                    wanted[:4] == list(SPECIALS) and len(set(given)) < len(given)
                 )
             ),
         ),
@@ -183,7 +268,7 @@ VOCABULARY = Question(
         Mistake(
             "what is no id is put out",
             "encode gives whole numbers, one per token.",
-            sign=_encoding_ends(r"int\(\) argument|invalid literal|only one element"),
+            sign=_encoding_ends("cannot be interpreted as an integer|only integer"),
         ),
         Mistake(
             "BOS and EOS among the ids",
@@ -198,11 +283,10 @@ VOCABULARY = Question(
             "an unknown token gets an id of its own",
             "A vocabulary is made once, as a model has a number for each of its tokens"
             " and for no others: what is not in it becomes UNK.",
-            sign=sees(
-                lambda given, wanted: (
-                    UNK in wanted and max(given, default=0) > max(wanted)
-                ),
-                _ids_of,
+            sign=lambda request, reply, reference: (
+                UNK in _ids_of(reference)
+                and max(_ids_of(reply), default=0)
+                >= len({*SPECIALS, *(request.init or ((),))[0]})
             ),
         ),
         Mistake(
@@ -214,6 +298,22 @@ VOCABULARY = Question(
                     EOS in wanted and EOS not in given and UNK in given
                 ),
                 _ids_of,
+            ),
+        ),
+        Mistake(
+            "zero is taken for nothing",
+            "PAD has the id 0, and 0 counts as False: ask `in`, or give `get` a second"
+            " argument.",
+            PADDING,
+            edit(Vocabulary.encode, "get(token, UNK)", "get(token) or UNK"),
+        ),
+        Mistake(
+            "two vocabularies share their ids",
+            "What stands in the class belongs to all of its objects: make lists and"
+            " dictionaries in __init__, on self.",
+            made_by=edit(Vocabulary.__init__, "self._ids = {", "type(self)._ids = {"),
+            sign=lambda request, reply, reference: any(
+                earlier.init is not None for earlier in request.before
             ),
         ),
         Mistake(
@@ -250,11 +350,13 @@ VOCABULARY = Question(
             "unknown tokens left out of the answer",
             "UNK is a token that was said, if not a good one: only PAD and BOS are left"
             " out.",
-            sign=sees(
-                lambda given, wanted: (
-                    given == [token for token in wanted if token != "<unk>"] != wanted
-                )
-            ),
+            made_by=edit(Vocabulary.decode, "(PAD, BOS)", "(PAD, BOS, UNK)"),
+        ),
+        Mistake(
+            "padding is taken for the end",
+            "PAD is left out wherever it stands; what ends the answer is EOS.",
+            INFERENCE,
+            edit(Vocabulary.decode, "i == EOS", "i in (EOS, PAD)"),
         ),
         Mistake(
             "tokens of the answer are lost",
@@ -269,7 +371,7 @@ VOCABULARY = Question(
             "a list of the caller's is changed",
             "sort, append, remove and += change a list in place, and the caller's list"
             " it is: sorted(...) and [... for ...] make new ones.",
-            sign=error_like("the list that came in was changed"),
+            sign=lambda request, reply, reference: reply.changed,
         ),
         ONCE,
         Mistake(
@@ -278,11 +380,16 @@ VOCABULARY = Question(
             INFERENCE,
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),
+        another_kind(
+            "another type than is asked for",
+            "encode gives a list, decode a tuple. A tuple and a list are never equal,"
+            " so answers would not match.",
+        ),
         Mistake(
             "no tuple of strings",
             "decode gives a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned"),
         ),
-        *PLAIN,
+        *PLAIN_SIGNS,
     ),
 )

@@ -8,11 +8,13 @@ from attention_labs.lab02_bottleneck.final_state_step import (
 )
 from attention_labs.lab02_bottleneck.remember import REMEMBER
 from attention_labs.lab02_bottleneck.stacked_encoder import STACKED_ENCODER
+from attention_labs.lab02_bottleneck.two_slots import TWO_SLOTS
 
 QUESTIONS = (
     AT_END,
     ENCODER_QUESTION,
     REMEMBER,
+    TWO_SLOTS,
     FINAL_STATE_STEP,
     CONTEXT_STEP,
     STACKED_ENCODER,

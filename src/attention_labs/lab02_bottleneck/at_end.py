@@ -1,73 +1,96 @@
 """at_end: the vector at each sentence's own end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from attention_course.rnn import at_end
-from attention_labs.lab02_bottleneck.shared import RAGGED, D, S, on_the_cpu
+from attention_labs.lab02_bottleneck.shared import (
+    AXES,
+    LENGTHS_ON_THE_CPU,
+    MANNERS,
+    NOT_EMPTY,
+    ONE_BATCH,
+    SORTED,
+    WIDER,
+    lengths_of,
+    on_the_cpu,
+    rare_lengths,
+    with_any_padding,
+)
 from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     edit,
     error_like,
-    good_manners,
-    manners,
     normal,
-    same_gradients,
-    same_numbers,
 )
 
 
 def _use_at_end(at_end: Callable[..., Any], x: Tensor, lengths: Tensor) -> Any:
-    return at_end(x, on_the_cpu(lengths))
+    return at_end(x, on_the_cpu(lengths, x.size(1)))
 
 
-def _vectors(
-    g: torch.Generator, lengths: Sequence[int], size: int = S, gradients: bool = False
-) -> Request:
-    x = normal(g, len(lengths), size, D)
-    return Request((x, torch.tensor(lengths)), gradients=gradients)
+def _vectors(d: Draw) -> Request:
+    return Request((normal(d, d.B, d.S, d.D), lengths_of(d)))
 
 
+def _rare(d: Draw) -> list[Request]:
+    return [
+        Request(inputs)
+        for lengths in rare_lengths(d)
+        for inputs in with_any_padding(normal(d, d.B, d.S, d.D), lengths)
+    ]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _vectors,
+    {**AXES, "D": Axis("width of a vector")},
+    leaves_out={**NOT_EMPTY, **ONE_BATCH, **LENGTHS_ON_THE_CPU},
+    large=(0.0, 1e5),
+)
 PICKED = "x.gather(1, last)[:, 0]"
 
 AT_END = Question(
     name="at_end",
     reference=at_end,
     use=_use_at_end,
+    battery=BATTERY,
+    requirements={
+        "manners": MANNERS,
+        "wider": WIDER,
+        "picks": "For each sentence it picks the vector at position `lengths[b] - 1`.",
+        "padding": "The padding may hold anything, even NaN, and none of it may get"
+        " into the result.",
+        "devices": "The lengths are on the CPU, as always in this course; the vectors"
+        " may be on a GPU.",
+        "x": "x: (B, S, D), a padded batch of vectors.",
+        "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
+        "returns": "(B, D): x[b, lengths[b] - 1].",
+    },
     properties=(
-        Property(
-            "the vector at each sentence's own end",
+        BATTERY.numbers(
+            "the vector at each sentence's own end, and its gradient",
             1,
-            lambda g: [
-                _vectors(g, RAGGED, gradients=True),
-                _vectors(g, (2, S, 6, 4, 5), gradients=True),
-            ],
-            same_gradients,
+            checks=("picks", "x", "lengths", "returns"),
         ),
-        Property(
-            "one sentence, one token, a batch padded wider",
+        BATTERY.edges(
             1,
-            lambda g: [
-                _vectors(g, (4,)),
-                _vectors(g, (1, 1)),
-                _vectors(g, (3, 2, 3), size=9),
-            ],
-            same_numbers,
+            claim="one sentence, one token, long sentences, equal lengths, a batch"
+            " padded wider, NaN on padding, two batches in turn",
+            also=_rare,
+            checks=("picks", "wider", "padding", "lengths", "returns"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(_vectors(g, RAGGED)),
-            good_manners,
-        ),
+        BATTERY.manners(1, checks=("manners", "devices")),
     ),
     mistakes=(
         Mistake(
@@ -110,10 +133,25 @@ AT_END = Question(
             (
                 edit(at_end, "x.gather", "x.cumsum(1).gather"),
                 edit(
-                    at_end, "x.gather", "(x.cumsum(1) / lengths[:, None, None]).gather"
+                    at_end,
+                    "x.gather",
+                    "(x.cumsum(1) / lengths.to(x)[:, None, None]).gather",
                 ),
             ),
         ),
+        Mistake(
+            "zero times what stands on padding",
+            "0 times NaN is NaN: pick the vector by its position, or let torch.where"
+            " put zeros on padding before you add up.",
+            PADDING,
+            edit(
+                at_end,
+                PICKED,
+                "((torch.arange(x.size(1), device=x.device) == lengths.to(x.device)"
+                "[:, None] - 1)[..., None] * x).sum(1)",
+            ),
+        ),
+        SORTED,
         *ANYWHERE,
     ),
 )

@@ -3,13 +3,10 @@
 from attention_course.rnn import FinalStateDecoder
 from attention_labs.lab02_bottleneck.shared import (
     HANDOVER,
-    OF_STEPS,
-    OF_STEPS_LAST,
     STEP,
-    step_properties,
-    use_step,
+    step_question,
 )
-from nbjudge import ANYWHERE, Mistake, Question, edit, error_like
+from nbjudge import Mistake, edit, error_like
 
 
 def _told(
@@ -18,12 +15,10 @@ def _told(
     return FinalStateDecoder(vocabulary, embedding, state, memory, every_step=True)
 
 
-CONTEXT_STEP = Question(
-    name="context_step",
-    reference=_told,
-    use=use_step,
-    properties=step_properties(_told),
-    mistakes=(
+CONTEXT_STEP = step_question(
+    "context_step",
+    _told,
+    (
         Mistake(
             "the source before the token",
             "The order of what is attached decides which weights it meets: the token,"
@@ -48,17 +43,53 @@ CONTEXT_STEP = Question(
             edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),
         ),
         Mistake(
+            "every sentence is told the first one's source",
+            "Each sentence has a source of its own: the axis that is repeated is that"
+            " of the tokens, not that of the batch.",
+            HANDOVER,
+            edit(STEP, "[x, context]", "[x, context[:1].expand_as(context)]"),
+        ),
+        Mistake(
+            "sentences mixed up when the slot is repeated",
+            "Repeat along the second axis, that of the tokens: along the batch the"
+            " sentences come in another order.",
+            HANDOVER,
+            edit(
+                STEP,
+                "[x, context]",
+                "[x, memory.value.repeat(x.size(1), 1, 1).view(*x.shape[:2], -1)]",
+            ),
+        ),
+        Mistake(
+            "told of the source that was remembered last",
+            "A step is handed the memory: keep nothing of the source on self.",
+            HANDOVER,
+            edit(STEP, "[x, context]", "[x, self.told.expand_as(context)]")
+            & edit(
+                FinalStateDecoder.remember,
+                "return one_slot(",
+                "self.told = encoded.final[:, None]; return one_slot(",
+            ),
+        ),
+        Mistake(
             "one source for many tokens",
             "torch.cat does not stretch axes of length one: repeat the slot for each of"
             " the T tokens.",
             HANDOVER,
             sign=lambda request, reply, reference: (
                 request.inputs[0].size(1) > 1
-                and error_like("Sizes of tensors must match")(request, reply, reference)
+                and error_like("must match except in dimension 2")(
+                    request, reply, reference
+                )
             ),
         ),
-        *OF_STEPS,
-        *ANYWHERE,
-        *OF_STEPS_LAST,
     ),
+    {
+        "told": "Now $c$ is attached to every input, behind the embedding of the"
+        " token.",
+        "same": "It is the content of the memory's one slot, `memory.value` (B, 1, E),"
+        " and the same for all T tokens.",
+        "equation": r"h_t = \mathrm{GRU}([y_{t-1};\, c],\, h_{t-1})",
+        "slot": "memory: from `remember`; `memory.value` is (B, 1, E).",
+    },
 )

@@ -1,6 +1,7 @@
 """encoder: a state for every token, and the final one."""
 
-import torch
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from attention_course import rnn
@@ -8,28 +9,35 @@ from attention_course.masks import padding_mask
 from attention_course.seq2seq import Encoded
 from attention_labs.lab02_bottleneck.shared import (
     ALLOWED,
+    AXES,
     ENCODER,
     FINAL,
+    LEFT_OUT,
+    OF_AN_ENCODER,
     OF_ENCODERS,
+    OTHER_MASK,
+    RARE,
     STATES,
-    D,
-    M,
-    V,
-    learns_and_behaves,
-    only,
+    TOLD_BY_IDS,
+    WIDTHS,
+    lengths_of,
+    rare_lengths,
     to_read,
     use_encoder,
 )
-from attention_labs.pages import MASK, PADDING
+from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     close,
     edit,
     of_output,
+    same_gradients,
     same_numbers,
     wrong_in,
 )
@@ -47,13 +55,12 @@ class _Encoder(nn.Module):
         return Encoded(states, rnn.at_end(states, lengths), mask)
 
 
-INIT = (V, M, D)
+def _read(d: Draw, lengths: Tensor | None = None) -> Request:
+    lengths = lengths_of(d) if lengths is None else lengths
+    return to_read(d, _Encoder, (d.V, d.M, d.D), lengths)
 
 
-def _sources(g: torch.Generator) -> list[Request]:
-    return [to_read(g, _Encoder, INIT), to_read(g, _Encoder, INIT, (2, 5))]
-
-
+BATTERY = Battery(MODULE, _read, {**AXES, **WIDTHS}, leaves_out=LEFT_OUT)
 FORWARD, END = _Encoder.forward, "rnn.at_end(states, lengths)"
 READ = "self.rnn(self.embedding(source))"
 
@@ -62,32 +69,49 @@ ENCODER_QUESTION = Question(
     reference=_Encoder,
     use=use_encoder,
     stand_ins={"at_end": rnn.at_end},
+    battery=BATTERY,
+    requirements={
+        **OF_AN_ENCODER,
+        "states": "`states` (B, S, E), the state at every position; nobody looks at"
+        " those on padding;",
+        "final": "`final` (B, E), the state at each sentence's own end;",
+        "mask": "`mask` (B, 1, S), True on tokens: `padding_mask(lengths, size)` makes"
+        " it, on the device of the `lengths` that it is given.",
+        "devices": "Give it lengths that are where `source` is: there `states` and"
+        " `final` are, too.",
+        "reads": "Read a source with one recurrent layer, from left to right.",
+        "returns": "`Encoded`.",
+    },
     properties=(
-        Property(
-            "the state at every token", 1, _sources, of_output(STATES, same_numbers)
+        BATTERY.numbers(
+            "the state at every token",
+            1,
+            of_output(STATES, same_numbers),
+            ("states", "reads", "source", "returns"),
+            gradients=False,
         ),
-        Property(
+        BATTERY.line(
             "the final state at each sentence's own end",
-            2,
-            _sources,
-            of_output(FINAL, same_numbers),
+            1,
+            judge=of_output(FINAL, same_numbers),
+            checks=("final", "lengths"),
         ),
-        Property(
+        BATTERY.line(
             "a mask that is True on tokens",
             1,
-            _sources,
-            of_output(ALLOWED, same_numbers),
+            judge=of_output(ALLOWED, same_numbers),
+            checks=("mask",),
         ),
-        Property(
-            "all gradients, and dtype kept",
+        BATTERY.edges(
             1,
-            lambda g: [
-                to_read(g, _Encoder, INIT, gradients=True),
-                to_read(g, _Encoder, INIT, dtype=torch.float32),
-                to_read(g, _Encoder, INIT, dtype=torch.bfloat16),
+            same_gradients,
+            claim=RARE,
+            also=lambda d: [
+                replace(_read(d, x), gradients=True) for x in rare_lengths(d)
             ],
-            learns_and_behaves,
+            checks=("wider", "ids", "states", "final", "mask"),
         ),
+        BATTERY.manners(1, checks=("manners", "devices", "mask")),
     ),
     mistakes=(
         Mistake(
@@ -107,7 +131,10 @@ ENCODER_QUESTION = Question(
             "the final state is one position too early",
             "`at_end` takes the lengths as they are.",
             PADDING,
-            edit(FORWARD, END, "rnn.at_end(states, (lengths - 1).clamp(min=1))"),
+            (
+                edit(FORWARD, END, "rnn.at_end(states, (lengths - 1).clamp(min=1))"),
+                edit(FORWARD, END, "rnn.at_end(states, lengths - 1)"),
+            ),
         ),
         Mistake(
             "embeddings returned as states",
@@ -137,6 +164,14 @@ ENCODER_QUESTION = Question(
                 and reply.outputs[FINAL].dim() == 3
             ),
         ),
+        replace(
+            TOLD_BY_IDS,
+            made_by=edit(
+                FORWARD,
+                "padding_mask(lengths.to(source.device), source.size(1))",
+                "(source != 0)[:, None]",
+            ),
+        ),
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
@@ -146,12 +181,7 @@ ENCODER_QUESTION = Question(
             PADDING,
             sign=wrong_in(FINAL, STATES),
         ),
-        Mistake(
-            "another mask",
-            "States and final state are right. The mask is (B, 1, S), True on tokens.",
-            MASK,
-            sign=only(ALLOWED),
-        ),
+        OTHER_MASK,
         Mistake(
             "other states",
             "The states are what the GRU returns first, when it reads the embedded"

@@ -1,18 +1,15 @@
 """final_state_step: a decoder that is told of the source once."""
 
 from attention_course.rnn import FinalStateDecoder
-from attention_labs.lab02_bottleneck.shared import (
-    OF_STEPS,
-    OF_STEPS_LAST,
-    step_properties,
-    use_step,
-)
-from nbjudge import ANYWHERE, Question
+from attention_labs.lab02_bottleneck.shared import step_question
 
-FINAL_STATE_STEP = Question(
-    name="final_state_step",
-    reference=FinalStateDecoder,
-    use=use_step,
-    properties=step_properties(FinalStateDecoder),
-    mistakes=(*OF_STEPS, *ANYWHERE, *OF_STEPS_LAST),
+FINAL_STATE_STEP = step_question(
+    "final_state_step",
+    FinalStateDecoder,
+    (),
+    {
+        "equation": r"h_t = \mathrm{GRU}(y_{t-1},\, h_{t-1})",
+        "once": "The source is in $h_0$ and nowhere else.",
+        "slot": "memory: from `remember`.",
+    },
 )

@@ -1,9 +1,7 @@
 """remember: the memory of one slot that a decoder starts from."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from attention_course.masks import padding_mask
@@ -11,33 +9,33 @@ from attention_course.rnn import FinalStateDecoder
 from attention_course.rnn.decoders import first_state, one_slot
 from attention_course.seq2seq import Encoded, Memory
 from attention_labs.lab02_bottleneck.shared import (
+    AXES,
     DECODERS,
     HANDOVER,
+    MANNERS,
+    MEMORY,
     NOT_BOOL,
-    RAGGED,
-    SIZES,
-    E,
-    S,
+    NOT_EMPTY,
+    ONE_BATCH,
+    WIDTHS,
     as_numbers,
-    learns_and_behaves,
+    lengths_of,
 )
 from attention_labs.pages import MASK, PADDING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     close,
     edit,
     error_like,
-    manners,
     normal,
-    of_output,
-    of_outputs,
     parameters,
     right_in,
-    same_numbers,
     wrong_in,
 )
 
@@ -51,47 +49,58 @@ def _decoder(
     return decoder
 
 
-def _use_remember(decoder: Any, states: Tensor, final: Tensor, lengths: Tensor) -> Any:
-    encoded = Encoded(states, final, padding_mask(lengths, states.size(1)))
-    return as_numbers(decoder.remember(encoded), Memory, "a Memory")
+def _use_remember(decoder: Any, states: Tensor, final: Tensor, mask: Tensor) -> Any:
+    memory = decoder.remember(Encoded(states, final, mask))
+    return as_numbers(memory, Memory, "a Memory")
 
 
-def _encoded(
-    g: torch.Generator, lengths: Sequence[int] = RAGGED, gradients: bool = False
-) -> Request:
-    inputs = (
-        normal(g, len(lengths), max(lengths), E),
-        normal(g, len(lengths), E),
-        torch.tensor(lengths),
-    )
-    return Request(inputs, SIZES, parameters(g, lambda: _decoder(*SIZES)), gradients)
+def _encoded(d: Draw) -> Request:
+    init = (d.V, d.M, d.D, d.E)
+    mask = padding_mask(lengths_of(d), d.S)
+    inputs = (normal(d, d.B, d.S, d.E), normal(d, d.B, d.E), mask)
+    return Request(inputs, init, parameters(d, lambda: _decoder(*init)))
 
 
+BATTERY = Battery(
+    MODULE,
+    _encoded,
+    {**AXES, **WIDTHS, **MEMORY},
+    leaves_out={**NOT_EMPTY, **ONE_BATCH},
+    large=(0.0, 1e5),
+)
 SLOT, FIRST = "encoded.final[:, None]", "torch.tanh(bridge(encoded.final))"
 
 REMEMBER = Question(
     name="remember",
     reference=_decoder,
     use=_use_remember,
+    battery=BATTERY,
+    requirements={
+        "manners": MANNERS,
+        "called": "`remember` is called once per source and keeps what will be needed.",
+        "value": "`value` (B, slots, E): what can be looked up. The decoders of this"
+        " lab keep *one* slot, and in it the final state $c$ of the source: (B, 1, E);",
+        "key": "`key`: what one would compare a question with. With one slot there is"
+        " nothing to choose: the same as `value`;",
+        "mask": "`mask` (B, 1, slots): True, as the one slot may be looked at;",
+        "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c)$.",
+        "bridge": "$W$ is `bridge`, as encoder and decoder need not be equally wide.",
+        "forgets": "Keep the final state, and nothing else of the source: a `Memory`.",
+    },
     properties=(
-        Property(
-            "one slot, which holds the final state and may be looked at",
+        BATTERY.numbers(
+            "one slot with the final state, which may be looked at; the first state;"
+            " all gradients",
             1,
-            lambda g: [_encoded(g), _encoded(g, (4,))],
-            of_outputs(0, 3, same_numbers),
+            checks=("value", "key", "mask", "state", "bridge", "forgets"),
         ),
-        Property(
-            "the decoder's first state",
+        BATTERY.edges(
             1,
-            lambda g: [_encoded(g), _encoded(g, (4,))],
-            of_output(3, same_numbers),
+            claim="one sentence, one token, equal widths, a final"
+            " state of zeros, large numbers, eval mode, two sources in turn",
+            checks=("called", "bridge", "mask", "state"),
         ),
-        Property(
-            "gradients, dtype kept, works on any device",
-            1,
-            lambda g: [_encoded(g, gradients=True), *manners(_encoded(g))],
-            learns_and_behaves,
-        ),
+        BATTERY.manners(1, checks=("manners", "mask")),
     ),
     mistakes=(
         Mistake(
@@ -102,7 +111,8 @@ REMEMBER = Question(
             sign=lambda request, reply, reference: (
                 not reply.error
                 and len(reply.outputs) == 4
-                and reply.outputs[1].shape[1:2] == torch.Size([S])
+                and reply.outputs[1].shape[:2] == request.inputs[0].shape[:2]
+                and request.inputs[0].size(1) > 1
             ),
         ),
         Mistake(
@@ -128,6 +138,13 @@ REMEMBER = Question(
             edit(one_slot, "[..., :1]", ""),
         ),
         Mistake(
+            "one mask for all sentences",
+            "Every tensor of a memory has an axis for the batch, so that sentences can"
+            " be picked from it: (B, 1, 1).",
+            MASK,
+            edit(one_slot, "encoded.mask[", "encoded.mask[:1, "),
+        ),
+        Mistake(
             "the axis of the slots is missing",
             "One slot is an axis of length one: (B, 1, E).",
             DECODERS,
@@ -144,7 +161,10 @@ REMEMBER = Question(
             "Encoder and decoder need not be equally wide: `bridge` maps E numbers"
             " to D.",
             HANDOVER,
-            edit(first_state, FIRST, "encoded.final"),
+            (
+                edit(first_state, FIRST, "encoded.final"),
+                edit(first_state, FIRST, "torch.tanh(encoded.final)"),
+            ),
         ),
         Mistake(
             "no Memory is returned",

@@ -1,19 +1,25 @@
-"""What questions of this lab share: sizes, sentences of several lengths, and signs."""
+"""What questions of this lab share: axes, sentences of several lengths, and signs."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nan
 
 from attention_course.masks import padding_mask
 from attention_course.rnn import FinalStateDecoder
 from attention_course.seq2seq import Encoded, Memory
 from attention_labs.pages import FORCING, MASK, PADDING
 from nbjudge import (
-    Finding,
+    ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
+    Question,
     Reply,
     Request,
     Sign,
@@ -21,19 +27,36 @@ from nbjudge import (
     comparable,
     edit,
     error_like,
-    good_manners,
-    manners,
     normal,
     of_output,
     parameters,
     same_gradients,
     same_numbers,
     wrong_in,
+    wrong_output,
 )
 
-B, T, S, D, E, M, V = 3, 5, 7, 4, 6, 2, 11
-RAGGED = (S, 3, 5)
-SIZES = (V, M, D, E)  # of a decoder
+AXES = {
+    "B": Axis("sentences"),
+    "S": Axis("source positions", long=300),
+}
+WIDTHS = {
+    "V": Axis("tokens in the vocabulary", fixed=True),
+    "M": Axis("width of an embedding", fixed=True),
+    "D": Axis("width of a state", fixed=True),
+}
+MEMORY = {"E": Axis("width of the final state", fixed=True)}
+# What the batteries of this lab leave out, and why.
+NOT_EMPTY = {"zero": "a batch holds a sentence, and a sentence a token"}
+ONE_BATCH = {"in front": "a batch has one axis"}
+LENGTHS_ON_THE_CPU = {
+    "elsewhere": "lengths are on the CPU, where tensors are made without device="
+}
+MANNERS = (
+    "Leave what you are handed unchanged. What you return has the dtype of the vectors"
+    " or parameters that it is made from, and is on their device."
+)
+WIDER = "A batch may be padded to more positions than its longest sentence has tokens."
 
 ENCODER = "02_encoder_decoder.html#encoder-decoder-encoder"
 HANDOVER = "02_encoder_decoder.html#encoder-decoder-handover"
@@ -43,9 +66,28 @@ STATES, FINAL, ALLOWED = 0, 1, 2  # what an encoder returns
 LOGITS, WEIGHTS, STATE = 0, 1, 2  # what a decoder returns
 
 
-def on_the_cpu(lengths: Tensor) -> Tensor:
+def lengths_of(d: Draw) -> Tensor:
+    """Draw how many tokens each sentence has: one fills the batch, the others not."""
+    others = torch.randint(1, max(2, d.S), (d.B,), generator=d)
+    return others.where(torch.randperm(d.B, generator=d) > 0, d.S)
+
+
+def rare_lengths(d: Draw) -> list[Tensor]:
+    """Draw a batch that is padded wider, and batches of equal lengths."""
+    equal = torch.ones_like(lengths_of(d))
+    wider = [lengths_of(d), equal * d.S, equal * d.number(1, d.S)]
+    return [*((x - 1).clamp(min=1) for x in wider), equal * d.S]
+
+
+def with_any_padding(x: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Let vectors stand on padding as they are, and NaN and zeros in their place."""
+    tokens = padding_mask(lengths, x.size(1)).mT
+    return [(x.where(tokens, padding), lengths) for padding in (x, nan, 0.0)]
+
+
+def on_the_cpu(lengths: Tensor, size: int) -> Tensor:
     """Let lengths be where encoders expect them, also if all else is on meta."""
-    return torch.ones_like(lengths, device="cpu") if lengths.is_meta else lengths.cpu()
+    return torch.full(lengths.shape, size) if lengths.is_meta else lengths.cpu()
 
 
 def as_numbers(returned: Any, kind: Any, wanted: str) -> Any:
@@ -59,12 +101,10 @@ def as_numbers(returned: Any, kind: Any, wanted: str) -> Any:
     return returned._replace(mask=returned.mask.to(returned[0].dtype))
 
 
-def learns_and_behaves(
-    request: Request, reply: Reply, reference: Reply
-) -> Finding | None:
-    """Compare gradients where they are asked for; elsewhere look at manners."""
-    judge = same_gradients if request.gradients else good_manners
-    return judge(request, reply, reference)
+def _sentences_exchanged(given: Tensor, wanted: Tensor) -> bool:
+    """Whether the rows are the right ones, in another order."""
+    sums, right = (x.flatten(1).sum(1) for x in (given, wanted))
+    return not close(sums, right) and close(sums.sort()[0], right.sort()[0])
 
 
 def only(output: int) -> Sign:
@@ -83,7 +123,7 @@ def only(output: int) -> Sign:
 
 def use_encoder(encoder: Any, source: Tensor, lengths: Tensor) -> Any:
     """Encode; states on padding are nobody's business."""
-    returned = encoder(source, on_the_cpu(lengths))
+    returned = encoder(source, on_the_cpu(lengths, source.size(1)))
     encoded = as_numbers(returned, Encoded, "an Encoded")
     tokens = padding_mask(lengths, source.size(1)).mT
     if encoded and encoded.states.shape[:-1] == source.shape:
@@ -91,29 +131,57 @@ def use_encoder(encoder: Any, source: Tensor, lengths: Tensor) -> Any:
     return encoded
 
 
-def to_read(
-    g: torch.Generator,
-    reference: Any,
-    init: tuple[int, ...],
-    sizes: Sequence[int] = RAGGED,
-    gradients: bool = False,
-    dtype: torch.dtype = torch.float64,
-) -> Request:
-    """Draw sentences of these lengths, and parameters of an encoder."""
-    lengths = torch.tensor(sizes)
-    ids = torch.randint(1, V, (len(sizes), max(sizes)), generator=g)
-    inputs = (ids * padding_mask(lengths, max(sizes))[:, 0], lengths)
-    drawn = parameters(g, lambda: reference(*init))
-    return Request(inputs, init, drawn, gradients, dtype)
+def to_read(d: Draw, reference: Any, init: tuple[int, ...], lengths: Tensor) -> Request:
+    """Draw ids, also where padding is, and parameters of an encoder."""
+    source = torch.randint(d.V, (d.B, d.S), generator=d)
+    return Request((source, lengths), init, parameters(d, lambda: reference(*init)))
 
 
+# What every encoder is asked.
+LEFT_OUT = {
+    **NOT_EMPTY,
+    **ONE_BATCH,
+    **LENGTHS_ON_THE_CPU,
+    "large": "ids and lengths are counted, not measured",
+}
+OF_AN_ENCODER = {
+    "manners": MANNERS,
+    "wider": WIDER,
+    "ids": "The lengths alone say what is a token and what is padding: any id may stand"
+    " in either place.",
+    "source": "source: (B, S), ids.",
+    "lengths": "lengths: (B,), tokens in each source; on the CPU.",
+}
+RARE = (
+    "all gradients; one sentence, one token, long sentences, equal lengths, a batch"
+    " padded wider, eval mode, two batches in turn, two encoders"
+)
+SORTED = Mistake(
+    "the sentences in another order",
+    "The order of the batch is the caller's: what is sorted to be packed is put back"
+    " afterwards, or packed with `enforce_sorted=False`.",
+    sign=wrong_output(_sentences_exchanged),
+)
 NOT_BOOL = Mistake(
     "numbers, where True and False are meant",
     "A mask is of dtype torch.bool.",
     MASK,
     sign=error_like("wanted torch.bool"),
 )
+TOLD_BY_IDS = Mistake(
+    "the ids are asked what is padding",
+    "An id of 0 may stand in a sentence, and any id behind it: the lengths say how many"
+    " tokens there are.",
+    MASK,
+)
+OTHER_MASK = Mistake(
+    "another mask",
+    "States and final state are right. The mask is (B, 1, S), True on tokens.",
+    MASK,
+    sign=only(ALLOWED),
+)
 OF_ENCODERS = (
+    SORTED,
     Mistake(
         "mask the wrong way around",
         "True means a token. `padding_mask` gives the mask as it should be.",
@@ -152,59 +220,101 @@ OF_ENCODERS = (
 def use_step(
     decoder: Any, token: Tensor, state: Tensor, slot: Tensor, first: Tensor
 ) -> Any:
-    """Make a step with a memory of one slot."""
+    """Make a step with a memory of one slot, after another source and another step."""
     mask = torch.ones(slot.size(0), 1, 1, dtype=torch.bool, device=slot.device)
-    return decoder.step(token, Memory(slot, slot, mask, first), state)
+    # A mistake in `remember` costs nothing here.
+    with contextlib.suppress(Exception):
+        decoder.remember(Encoded(-slot, -slot[:, 0], mask.clone()))
+    memory = Memory(slot, slot, mask, first)
+    decoder.step(token, memory, -state)
+    return decoder.step(token, memory, state)
 
 
-def a_step(
-    g: torch.Generator,
+def step_question(
+    name: str,
     reference: Any,
-    tokens: int = 1,
-    gradients: bool = False,
-    batch: int = B,
-) -> Request:
-    """Draw tokens, a state, a slot, the first state, and parameters of a decoder."""
-    inputs = (
-        torch.randint(V, (batch, tokens), generator=g),
-        normal(g, batch, D).tanh(),
-        normal(g, batch, 1, E),
-        normal(g, batch, D).tanh(),
+    mistakes: tuple[Mistake, ...],
+    requirements: Mapping[str, str],
+) -> Question:
+    """Declare a decoder's step: all have the same properties.
+
+    Args:
+        name: of the question.
+        reference: the right class.
+        mistakes: those of this decoder alone.
+        requirements: the sentences of the lab that are about this decoder alone.
+    """
+
+    def a_step(d: Draw) -> Request:
+        init = (d.V, d.M, d.D, d.E)
+        inputs = (
+            torch.randint(d.V, (d.B, d.T), generator=d),
+            normal(d, d.B, d.D).tanh(),
+            normal(d, d.B, 1, d.E),
+            normal(d, d.B, d.D).tanh(),
+        )
+        return Request(inputs, init, parameters(d, lambda: reference(*init)))
+
+    battery = Battery(
+        MODULE,
+        a_step,
+        {
+            "B": AXES["B"],
+            "T": Axis("target positions", long=300),
+            **WIDTHS,
+            **MEMORY,
+        },
+        leaves_out={**NOT_EMPTY, **ONE_BATCH},
+        large=(0.0, 1e5),
     )
-    return Request(inputs, SIZES, parameters(g, lambda: reference(*SIZES)), gradients)
+    return Question(
+        name=name,
+        reference=reference,
+        use=use_step,
+        battery=battery,
+        requirements={**OF_A_STEP, **requirements},
+        properties=(
+            battery.numbers(
+                "the logits after each of T tokens",
+                2,
+                of_output(LOGITS, same_numbers),
+                ("token", "logits", *requirements),
+                gradients=False,
+            ),
+            battery.line(
+                "weights of one, the state after the last token, and all gradients",
+                1,
+                lambda d: replace(a_step(d), gradients=True),
+                same_gradients,
+                ("one", "handed", "cache", "returns"),
+            ),
+            battery.edges(
+                1,
+                claim="one token, many tokens, a state or a source of zeros, large"
+                " numbers, eval mode, two sources in turn, two decoders",
+                checks=("one token", "handed", "memory", *requirements),
+            ),
+            battery.manners(1, checks=("manners", "one")),
+        ),
+        mistakes=(*mistakes, *OF_STEPS, *ANYWHERE, *OF_STEPS_LAST),
+    )
 
 
-def step_properties(reference: Any) -> tuple[Property, ...]:
-    """List what every decoder is checked for."""
-    return (
-        Property(
-            "the logits of one token",
-            2,
-            lambda g: [a_step(g, reference)],
-            of_output(LOGITS, same_numbers),
-        ),
-        Property(
-            "many tokens at once, weights of one, and the last state handed on",
-            1,
-            lambda g: [
-                a_step(g, reference, tokens=T),
-                a_step(g, reference, tokens=2, batch=1),
-            ],
-            same_numbers,
-        ),
-        Property(
-            "gradients of everything that was read",
-            1,
-            lambda g: [a_step(g, reference, tokens=T, gradients=True)],
-            same_gradients,
-        ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(a_step(g, reference, tokens=T)),
-            good_manners,
-        ),
-    )
+# The sentences of the lab that are about every decoder.
+OF_A_STEP = {
+    "manners": MANNERS,
+    "handed": "What `step` is handed as `cache` is the state before the first of its"
+    " tokens, and the last that it returns is the state after the last of them.",
+    "one token": "It takes T tokens at once; when the model answers by itself, T is 1.",
+    "one": "Its weight is one, in the dtype and on the device of the states.",
+    "memory": "A step depends only on what it is handed: the decoder may have"
+    " remembered other sources in between.",
+    "token": "token: (B, T), ids.",
+    "cache": "cache: (B, D), the state before the first of the tokens.",
+    "returns": "Logits (B, T, V), weights (B, T, 1), and the state after the last token"
+    " (B, D).",
+    "logits": r"\mathrm{logits}_t = \mathrm{head}(h_t)",
+}
 
 
 def _logits_of_one_token(request: Request, reply: Reply, reference: Reply) -> bool:

@@ -1,26 +1,36 @@
 """stacked_encoder: several layers, each of which reads in both directions."""
 
-import torch
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from attention_course.rnn import RNNStack, at_end, reverse_padded
 from attention_course.seq2seq import Encoded
 from attention_labs.lab02_bottleneck.shared import (
+    AXES,
     ENCODER,
     FINAL,
+    LEFT_OUT,
+    OF_AN_ENCODER,
     OF_ENCODERS,
+    OTHER_MASK,
+    RARE,
     STATES,
-    D,
-    M,
-    V,
+    TOLD_BY_IDS,
+    WIDTHS,
+    lengths_of,
+    rare_lengths,
     to_read,
     use_encoder,
 )
 from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     Sign,
@@ -28,7 +38,6 @@ from nbjudge import (
     comparable,
     edit,
     error_like,
-    good_manners,
     of_output,
     right_in,
     same_gradients,
@@ -50,8 +59,17 @@ class _Stacked(RNNStack):
         return super().forward(self.embedding(source), lengths)
 
 
-def _one_layer(g: torch.Generator) -> list[Request]:
-    return [to_read(g, _Stacked, (V, M, D, 1))]
+def _read(d: Draw, layers: int, lengths: Tensor | None = None) -> Request:
+    lengths = lengths_of(d) if lengths is None else lengths
+    return to_read(d, _Stacked, (d.V, d.M, d.D, layers), lengths)
+
+
+BATTERY = Battery(
+    MODULE,
+    lambda d: _read(d, d.L),
+    {**AXES, **WIDTHS, "L": Axis("layers", most=4, fixed=True)},
+    leaves_out=LEFT_OUT,
+)
 
 
 def _many(request: Request) -> bool:
@@ -82,37 +100,49 @@ STACKED_ENCODER = Question(
     reference=_Stacked,
     use=use_encoder,
     stand_ins={"at_end": at_end},
+    battery=BATTERY,
+    requirements={
+        **OF_AN_ENCODER,
+        "layers": "Each layer reads the states of the one below it (the lowest reads"
+        " embeddings), once forwards and once backwards, and sets the two states of a"
+        " position end to end:",
+        "turned": "Each sentence has to be turned around *within its own length*:",
+        "back": "So the backward layer reads a turned batch, and its states have to be"
+        " turned back before they are set beside the forward ones.",
+        "final": "The forward one at each sentence's last token, and the backward one"
+        " where *it* has read everything, end to end. Both of the top layer.",
+        "as before": "`states` and `mask` are as before.",
+        "returns": "`Encoded`, of the top layer.",
+    },
     properties=(
-        Property(
+        BATTERY.line(
             "one layer: the states of both directions",
             2,
-            _one_layer,
+            lambda d: _read(d, 1),
             of_output(STATES, same_numbers),
+            ("layers", "turned", "back", "source", "lengths"),
         ),
-        Property(
+        BATTERY.line(
             "one layer: where each direction has read everything",
-            2,
-            _one_layer,
+            1,
+            lambda d: _read(d, 1),
             of_output(FINAL, same_numbers),
+            ("final",),
         ),
-        Property(
+        BATTERY.line(
             "more layers, the mask, and all gradients",
             1,
-            lambda g: [
-                to_read(g, _Stacked, (V, M, D, 2), gradients=True),
-                to_read(g, _Stacked, (V, M, D, 3), (4, 2, 6, 5)),
-            ],
+            lambda d: replace(_read(d, d.L), gradients=True),
             same_gradients,
+            ("layers", "turned", "back", "final", "as before", "returns"),
         ),
-        Property(
-            "dtype kept",
+        BATTERY.edges(
             1,
-            lambda g: [
-                to_read(g, _Stacked, (V, M, D, 2), dtype=torch.float32),
-                to_read(g, _Stacked, (V, M, D, 2), dtype=torch.bfloat16),
-            ],
-            good_manners,
+            claim=RARE.removeprefix("all gradients; "),
+            also=lambda d: [_read(d, d.L, x) for x in rare_lengths(d)],
+            checks=("wider", "ids", "layers", "turned", "final", "as before"),
         ),
+        BATTERY.manners(1, checks=("manners", "as before")),
     ),
     mistakes=(
         Mistake(
@@ -120,7 +150,11 @@ STACKED_ENCODER = Question(
             "flip(1) puts a short sentence's padding in front of it: each sentence is"
             " turned within its own length.",
             ENCODER,
-            edit(reverse_padded, ALONG, "x.flip(1)"),
+            (
+                edit(reverse_padded, ALONG, "x.flip(1)"),
+                edit(reverse_padded, ALONG, "x.flip(1)")
+                & edit(FORWARD, "at_end(turned, lengths)", "turned[:, -1]"),
+            ),
         ),
         Mistake(
             "backward states not turned back",
@@ -163,14 +197,21 @@ STACKED_ENCODER = Question(
             " turned one.",
             ENCODER,
             edit(FORWARD, "at_end(turned, lengths)", "turned[:, 0]"),
-            sign=_half_right(FINAL, True, False),
+            sign=comparable(
+                lambda request, reply, reference: close(
+                    reply.outputs[FINAL],
+                    at_end(reply.outputs[STATES], request.inputs[1]),
+                )
+            ),
         ),
         Mistake(
             "the last column is taken for the final state",
             "Behind a short sentence both layers have gone on reading padding.",
             PADDING,
-            edit(at_end, "x.gather(1, last)[:, 0]", "x[:, -1]"),
-            sign=_half_right(FINAL, False, True),
+            (
+                edit(at_end, "x.gather(1, last)[:, 0]", "x[:, -1]"),
+                edit(FORWARD, "at_end(states, lengths)", "states[:, -1]"),
+            ),
         ),
         Mistake(
             "the forward layer is wrong",
@@ -198,6 +239,14 @@ STACKED_ENCODER = Question(
                 )
             ),
         ),
+        replace(
+            TOLD_BY_IDS,
+            made_by=edit(
+                _Stacked.forward,
+                "self.embedding(source), lengths",
+                "self.embedding(source), (source != 0).sum(1).clamp(min=1).cpu()",
+            ),
+        ),
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
@@ -207,12 +256,17 @@ STACKED_ENCODER = Question(
             ENCODER,
             sign=wrong_in(FINAL, STATES),
         ),
+        OTHER_MASK,
         Mistake(
             "one layer is right, more are not",
             "Each layer reads the states of the one below it, of both directions; the"
             " top one's are returned.",
             ENCODER,
-            sign=lambda request, reply, reference: _many(request),
+            sign=lambda request, reply, reference: (
+                _many(request)
+                and not reply.error
+                and not close(reply.outputs[STATES], reference.outputs[STATES])
+            ),
         ),
         Mistake(
             "the directions are joined in another way",

@@ -1,16 +1,16 @@
 """additive: a small network compares a query and a key."""
 
 from attention_course.scores import AdditiveScore
-from attention_labs.lab03_scoring.shared import DK, A, D, score_question
+from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, edit
+from nbjudge import Axis, Mistake, edit
 
 FORWARD = AdditiveScore.forward
 
 ADDITIVE = score_question(
     "additive",
     AdditiveScore,
-    (D, DK, A),
+    lambda d: (d.D, d.DK, d.A),
     (2, 1, 1),
     (
         Mistake(
@@ -83,11 +83,33 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
+            "the map U applied in forward",
+            "U k depends on the source alone: `project_keys` computes it once per"
+            " sentence, `forward` finds it done.",
+            SCORING + "additive",
+            edit(AdditiveScore.project_keys, "self.key_proj(key)", "key")
+            & edit(
+                FORWARD,
+                "check_width(projected, self.query_proj.out_features, _HINT)",
+                "projected = self.key_proj(projected)",
+            ),
+            keys_as_they_came,
+        ),
+        Mistake(
             "keys projected twice",
             "`forward` is handed keys that `project_keys` has already mapped.",
             SCORING + "additive",
             edit(FORWARD, "projected.unsqueeze", "self.key_proj(projected).unsqueeze"),
         ),
     ),
-    key_dim=DK,
+    {
+        "scores": "Score every query (..., T, query_dim) against every projected key"
+        " (..., S, A): (..., T, S).",
+        "maps": "Compute U k for every key (..., S, key_dim): (..., S, A).",
+    },
+    {
+        "DK": Axis("width of a key", fixed=True),
+        "A": Axis("hidden width", fixed=True),
+    },
+    projects=True,
 )

@@ -8,30 +8,30 @@ from torch import Tensor, nn
 
 from attention_course.attention import attend, masked_softmax
 from attention_labs.lab03_scoring.shared import (
-    DV,
-    WEIGHT_WHERE_FORBIDDEN,
-    B,
-    H,
-    S,
-    T,
+    IN_FRONT,
+    KEYS,
+    NO_NOTHING,
+    QUERIES,
+    SENTENCES,
+    weight_where_forbidden,
     with_an_empty_row,
 )
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     close,
     comparable,
     edit,
-    good_manners,
-    manners,
     normal,
     right_in,
     same_gradients,
-    same_numbers,
     some_allowed,
 )
 
@@ -40,7 +40,7 @@ KEPT = "(weights if dropout is None else dropout(weights))"
 
 
 class _FixedDropout(nn.Dropout):
-    """A dropout that keeps the same weights each time."""
+    """A dropout that keeps the same weights each time, and in either mode."""
 
     def __init__(self, keep: Tensor):
         super().__init__()
@@ -59,50 +59,83 @@ def _use_attend(
 ) -> Any:
     if keep is None:
         return attend(scores, value) if mask is None else attend(scores, value, mask)
-    return attend(scores, value, mask, dropout=_FixedDropout(keep))
+    return attend(scores, value, mask, dropout=_FixedDropout(keep).eval())
 
 
-def _memory(g: torch.Generator, *heads: int) -> tuple[Tensor, Tensor]:
-    return normal(g, B, *heads, T, S), normal(g, B, *heads, S, DV)
+def _memory(d: Draw) -> tuple[Tensor, Tensor]:
+    return normal(d, *d.leading, d.T, d.S), normal(d, *d.leading, d.S, d.V)
 
 
-def _dropped(g: torch.Generator) -> list[Request]:
-    empty = with_an_empty_row(g)
-    scores, value = _memory(g)
-    keep = 2.0 * (torch.rand(B, T, S, generator=g) < 0.5)
-    thinned = Request((*_memory(g), some_allowed(g, B, 1, S), keep))
-    return [Request((scores, value, empty, None)), thinned]
+def _look_ups(d: Draw) -> list[Request]:
+    masks = (
+        None,
+        some_allowed(d, *d.leading, 1, d.S),
+        some_allowed(d, *d.leading, d.T, d.S),
+    )
+    return [Request((*_memory(d), mask, None)) for mask in masks]
 
+
+def _dropped(d: Draw) -> list[Request]:
+    empty = with_an_empty_row(d, *d.leading)
+    keep = 2.0 * (torch.rand(*d.leading, d.T, d.S, generator=d) < 0.5)
+    mask = some_allowed(d, *d.leading, 1, d.S)
+    return [
+        Request((*_memory(d), empty, None), gradients=True),
+        Request((*_memory(d), mask, keep)),
+        Request((*_memory(d), None, keep)),
+        Request((*_memory(d), empty, keep)),
+    ]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _look_ups,
+    {
+        "B": SENTENCES,
+        "T": QUERIES,
+        "S": KEYS,
+        "V": Axis("width of a value"),
+    },
+    leading=True,
+    leaves_out=NO_NOTHING,
+)
 
 ATTEND = Question(
     name="attend",
     reference=attend,
     use=_use_attend,
     stand_ins={"masked_softmax": masked_softmax},
+    battery=BATTERY,
+    requirements={
+        "in front": IN_FRONT,
+        "dropout": "`dropout`, where it is given, is a module to be called on the"
+        " weights that make the context.",
+        "returned": "The weights that you *return* are those before it: somebody wants"
+        " to look at them.",
+        "scores": "scores: (..., T, S), how alike each query is to each key.",
+        "value": "value: (..., S, Dv), what is looked up.",
+        "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
+        " everything.",
+        "drops": "dropout: called on the weights that form the context, if it is not"
+        " None.",
+        "returns": "The context (..., T, Dv), and the weights (..., T, S) before"
+        " dropout; both are zero for a query that may attend to nothing.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "context and weights, in this order, and their gradients",
             2,
-            lambda g: (
-                Request((*_memory(g), None, None)),
-                Request((*_memory(g), some_allowed(g, B, 1, S), None), gradients=True),
-                Request((*_memory(g, H), some_allowed(g, B, 1, T, S), None)),
-            ),
-            same_gradients,
+            checks=("scores", "value", "mask", "returns"),
         ),
-        Property(
-            "a row that may attend to nothing; dropout thins the context, not the"
-            " weights returned",
+        BATTERY.edges(
             1,
-            _dropped,
-            same_numbers,
+            judge=same_gradients,
+            also=_dropped,
+            claim="a row that may attend to nothing; dropout thins the context, not the"
+            " weights returned; edges",
+            checks=("in front", "dropout", "returned", "drops", "returns"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(Request((*_memory(g), some_allowed(g, B, 1, S), None))),
-            good_manners,
-        ),
+        BATTERY.manners(1),
     ),
     mistakes=(
         Mistake(
@@ -160,13 +193,22 @@ ATTEND = Question(
             SCORING + "context",
             edit(attend, KEPT, "weights"),
         ),
+        Mistake(
+            "dropout on the context",
+            "What is dropped is weights, before they make the context.",
+            SCORING + "context",
+            edit(attend, f"{KEPT} @ value", "dropped(weights @ value)")
+            & edit(
+                attend, "context =", "dropped = dropout or (lambda x: x)\n    context ="
+            ),
+        ),
         *ANYWHERE,
         Mistake(
             "a forbidden position has weight",
             "The mask has to reach the softmax, and nothing may be added to the weights"
             " after it.",
             SCORING + "mask",
-            sign=WEIGHT_WHERE_FORBIDDEN,
+            sign=weight_where_forbidden(2),
         ),
         Mistake(
             "the context is no weighted sum of the values",

@@ -1,7 +1,7 @@
 """dot: the product of a query and a key."""
 
 from attention_course.scores import CosineScore, DotScore, ScaledDotScore
-from attention_labs.lab03_scoring.shared import score_question
+from attention_labs.lab03_scoring.shared import COMPARES, score_question
 from attention_labs.pages import SCORING
 from nbjudge import Mistake, edit
 
@@ -22,7 +22,7 @@ KEYS_ASK = Mistake(
 DOT = score_question(
     "dot",
     DotScore,
-    (),
+    lambda d: (),
     (1, 1, 1),
     (
         NOT_TRANSPOSED,
@@ -41,4 +41,5 @@ DOT = score_question(
             CosineScore,
         ),
     ),
+    {"scores": COMPARES},
 )

@@ -1,8 +1,8 @@
 """gaussian: the nearer, the more alike."""
 
 from attention_course.scores import GaussianScore
-from attention_labs.lab03_scoring.shared import score_question
-from nbjudge import Mistake, edit
+from attention_labs.lab03_scoring.shared import COMPARES, score_question
+from nbjudge import Axis, Mistake, edit
 from nbjudge.edits import Edit
 
 NEAREST = "04_soft_lookup.html#soft-lookup-1964"
@@ -16,7 +16,7 @@ def _made_of_the_score(step: str) -> Edit:
 GAUSSIAN = score_question(
     "gaussian",
     GaussianScore,
-    (3,),
+    lambda d: (d.b**2 / 40,),
     (1, 1, 1),
     (
         Mistake(
@@ -60,5 +60,6 @@ GAUSSIAN = score_question(
             _made_of_the_score(".mul(self.bandwidth**2)"),
         ),
     ),
-    make=lambda score, bandwidth: score(float(bandwidth)),
+    {"scores": COMPARES},
+    {"b": Axis("root of 40 bandwidths", fixed=True)},
 )

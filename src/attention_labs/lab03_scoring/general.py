@@ -1,14 +1,14 @@
 """general: a learned map between queries and keys."""
 
 from attention_course.scores import DotScore, GeneralScore
-from attention_labs.lab03_scoring.shared import DK, D, score_question
+from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, edit
+from nbjudge import Axis, Mistake, edit
 
 GENERAL = score_question(
     "general",
     GeneralScore,
-    (D, DK),
+    lambda d: (d.D, d.DK),
     (2, 1, 1),
     (
         Mistake(
@@ -25,11 +25,27 @@ GENERAL = score_question(
             edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
         ),
         Mistake(
+            "the map applied in forward",
+            "The map depends on the source alone: `project_keys` applies it once per"
+            " sentence, `forward` finds it done.",
+            SCORING + "general",
+            edit(GeneralScore.project_keys, "self.key_proj(key)", "key")
+            & edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
+            keys_as_they_came,
+        ),
+        Mistake(
             "scaled, where the plain product is meant",
             "The general score is a dot product after the map W, without a scale.",
             SCORING + "general",
             edit(DotScore.forward, "query @", "query / query.size(-1) ** 0.5 @"),
         ),
     ),
-    key_dim=DK,
+    {
+        "scores": "Score every query (..., T, query_dim) against every projected key:"
+        " (..., T, S).",
+        "maps": "Map every key (..., S, key_dim) into the space of the queries: (...,"
+        " S, query_dim).",
+    },
+    {"DK": Axis("width of a key", fixed=True)},
+    projects=True,
 )

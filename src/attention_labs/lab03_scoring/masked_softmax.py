@@ -4,30 +4,30 @@ import torch
 
 from attention_course.attention import masked_softmax
 from attention_labs.lab03_scoring.shared import (
-    WEIGHT_WHERE_FORBIDDEN,
-    B,
-    H,
-    S,
-    T,
+    IN_FRONT,
+    KEYS,
+    NO_NOTHING,
+    QUERIES,
+    SENTENCES,
     sums_to_one_over,
+    weight_where_forbidden,
     with_an_empty_row,
 )
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     close,
     comparable,
     edit,
-    good_manners,
-    manners,
     normal,
     same_gradients,
-    same_numbers,
     some_allowed,
     somewhere,
     wrong_output,
@@ -35,19 +35,41 @@ from nbjudge import (
 from nbjudge.edits import Edit
 
 
-def _large_scores(g: torch.Generator) -> list[Request]:
-    asked = [
-        Request((1000 * normal(g, B, T, S), None)),
-        Request((1000 + normal(g, B, T, S), some_allowed(g, B, T, S))),
-        Request((-1000 + normal(g, B, T, S), some_allowed(g, B, T, S))),
+def _weights(d: Draw) -> list[Request]:
+    full, in_front = (*d.leading, d.T, d.S), (1,) * len(d.leading)
+    masks = (
+        None,
+        some_allowed(d, *full),
+        some_allowed(d, *d.leading, 1, d.S),
+        some_allowed(d, d.T, d.S),
+        some_allowed(d, *in_front, 1, d.S),
+    )
+    return [Request((normal(d, *full), mask)) for mask in masks]
+
+
+def _large_scores(d: Draw) -> list[Request]:
+    shape = (*d.leading, d.T, d.S)
+    mask = some_allowed(d, *shape)
+    low = torch.rand(shape, generator=d, dtype=torch.float64)
+    shifted = [x + normal(d, *shape) for x in (1e3, -1e3, -1e5)]
+    return [
+        Request((1000 * normal(d, *shape), None)),
+        *(Request((scores, mask)) for scores in shifted),
+        Request((1000 * ~mask + normal(d, *shape), mask)),
+        Request((-1e29 * (1 + 3 * low), mask)),
+        Request((-1e29 * (1 + 3 * low), mask), dtype=torch.float32),
     ]
-    mask = some_allowed(g, B, T, S)
-    return [*asked, Request((1000 * ~mask + normal(g, B, T, S), mask))]
 
 
-def _empty_row(g: torch.Generator) -> list[Request]:
-    mask = with_an_empty_row(g)
-    return [Request((normal(g, B, T, S), mask), gradients=True)]
+def _empty_row(d: Draw) -> list[Request]:
+    shape = (*d.leading, d.T, d.S)
+    mask = with_an_empty_row(d, *d.leading)
+    nothing = torch.zeros(*shape[:-2], 1, d.S, dtype=torch.bool)
+    return [
+        Request((normal(d, *shape), mask), gradients=True),
+        Request((normal(d, *shape), mask), dtype=torch.float32),
+        Request((1e5 * normal(d, *shape), nothing), gradients=True),
+    ]
 
 
 def _over(axis: int) -> Edit:
@@ -70,8 +92,18 @@ def _shares_of_less(request: Request, reply: Reply, reference: Reply) -> bool:
     given, wanted = reply.outputs[0], reference.outputs[0]
     sums = given.sum(-1, keepdim=True)
     less = bool((sums < 1 + 1e-6).all()) and not close(given, wanted)
-    return request.inputs[1] is not None and less and close(given, sums * wanted)
+    ordinary = request.inputs[1] is not None and request.inputs[0].abs().max() < 50
+    return bool(ordinary) and less and close(given, sums * wanted)
 
+
+BATTERY = Battery(
+    FUNCTION,
+    _weights,
+    {"B": SENTENCES, "T": QUERIES, "S": KEYS},
+    leading=True,
+    leaves_out=NO_NOTHING,
+    large=(0.0, 1e5, 1e29),
+)
 
 MASKED_SOFTMAX = Question(
     name="masked_softmax",
@@ -79,38 +111,37 @@ MASKED_SOFTMAX = Question(
     use=lambda softmax, scores, mask: (
         softmax(scores) if mask is None else softmax(scores, mask)
     ),
+    battery=BATTERY,
+    requirements={
+        "in front": IN_FRONT,
+        "exact": "a forbidden position has weight exactly 0, and the allowed ones of"
+        " its row still sum to one;",
+        "empty": "a row in which *nothing* is allowed has weight 0 everywhere, not"
+        " `nan`, and so has its gradient;",
+        "broadcast": "`mask` may have fewer axes than `scores`, or axes of length one:"
+        " (B, 1, S) is common;",
+        "unchanged": "the scores that came in are unchanged afterwards.",
+        "scores": "scores: (..., T, S), any real numbers.",
+        "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
+        " everything.",
+        "returns": "Weights (..., T, S): each row sums to one; a row that may attend to"
+        " nothing is zero.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the weights, with and without a mask, and their gradients",
             2,
-            lambda g: (
-                Request((normal(g, B, T, S), None)),
-                Request((normal(g, B, T, S), some_allowed(g, B, T, S)), gradients=True),
-                Request((normal(g, B, T, S), some_allowed(g, B, 1, S))),
-                Request((normal(g, B, T, S), some_allowed(g, T, S))),
-                Request((normal(g, B, H, T, S), some_allowed(g, B, 1, 1, S))),
-                Request((normal(g, T, S), some_allowed(g, T, S))),
-            ),
-            same_gradients,
+            checks=("exact", "broadcast", "mask", "returns"),
         ),
-        Property(
-            "the weights stay right when scores are large",
-            1,
-            _large_scores,
-            same_numbers,
-        ),
-        Property(
-            "a row that may attend to nothing has weight 0 and a finite gradient",
+        BATTERY.line(
+            "a row that may attend to nothing has weight 0 and a gradient of 0",
             1,
             _empty_row,
             same_gradients,
+            checks=("empty", "returns"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(Request((normal(g, B, T, S), some_allowed(g, B, 1, S)))),
-            good_manners,
-        ),
+        BATTERY.edges(1, also=_large_scores, checks=("in front", "exact", "scores")),
+        BATTERY.manners(1, checks=("unchanged",)),
     ),
     mistakes=(
         Mistake(
@@ -205,7 +236,7 @@ MASKED_SOFTMAX = Question(
             "Its score has to be so low that nothing is left of it, whatever the other"
             " scores of the row are.",
             SCORING + "mask",
-            sign=WEIGHT_WHERE_FORBIDDEN,
+            sign=weight_where_forbidden(1),
         ),
         *ANYWHERE,
         Mistake(

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 from attention_course.scores import DotScore, ScaledDotScore
 from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
-from attention_labs.lab03_scoring.shared import D, score_question
+from attention_labs.lab03_scoring.shared import COMPARES, score_question
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, edit, scaled_by, wrong_output
+from nbjudge import Mistake, comparable, edit, scaled_by
 
 FORWARD = ScaledDotScore.forward
 
 SCALED_DOT = score_question(
     "scaled_dot",
     ScaledDotScore,
-    (),
+    lambda d: (),
     (1, 1, 1),
     (
         replace(NOT_TRANSPOSED, made_by=edit(FORWARD, "projected.mT", "projected")),
@@ -29,9 +29,11 @@ SCALED_DOT = score_question(
             " no gradient to learn from.",
             SCORING + "scale",
             DotScore,
-            wrong_output(
-                lambda given, wanted: math.isclose(
-                    scaled_by(given, wanted) or 0.0, math.sqrt(D), rel_tol=1e-3
+            comparable(
+                lambda request, reply, reference: math.isclose(
+                    scaled_by(reply.outputs[0], reference.outputs[0]) or 0.0,
+                    math.sqrt(request.inputs[0].size(-1)),
+                    rel_tol=1e-3,
                 )
             ),
         ),
@@ -63,4 +65,5 @@ SCALED_DOT = score_question(
             edit(FORWARD, "sqrt(query.size(-1))", "sqrt(query.size(-2))"),
         ),
     ),
+    {"scores": COMPARES},
 )

@@ -1,6 +1,6 @@
 """What the questions of this lab share, and what is asked of every score."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -9,31 +9,38 @@ from torch import Tensor, nn
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
+    Reply,
     Request,
     Sign,
     close,
-    construct,
-    good_manners,
-    manners,
+    comparable,
     normal,
     parameters,
-    same_gradients,
-    same_numbers,
     some_allowed,
-    somewhere,
     wrong_output,
 )
 
-B, H, T, S, D, A, DK, DV = 2, 6, 3, 5, 7, 11, 13, 4
+IN_FRONT = (
+    "The axes in front of the last two may be `(B,)` or `(B, H)`, or missing: write"
+    " code that does not care."
+)
+COMPARES = "Score every query (..., T, D) against every key (..., S, D): (..., T, S)."
+NO_NOTHING = {"zero": "the text speaks of sentences, queries and keys that are there"}
+# The axes of the letters in the lab. D and DK are the widths of queries and keys.
+SENTENCES, QUERIES = Axis("sentences"), Axis("queries")
+KEYS = Axis("keys", long=1100)
 
 
-def with_an_empty_row(g: torch.Generator) -> Tensor:
-    """Draw a mask; the first sentence's second query may attend to nothing."""
-    mask = some_allowed(g, B, T, S)
-    mask[0, 1] = False
+def with_an_empty_row(d: Draw, *in_front: int) -> Tensor:
+    """Draw a mask; the last query may attend to nothing."""
+    mask = some_allowed(d, *in_front, d.T, d.S)
+    mask[..., -1, :] = False
     return mask
 
 
@@ -57,59 +64,86 @@ def _same_along(axis: int) -> Sign:
     )
 
 
-# What the weights of positions that the mask forbids look like.
-WEIGHT_WHERE_FORBIDDEN = somewhere(
-    -1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)
-)
+def weight_where_forbidden(mask: int) -> Sign:
+    """Look for weights, the last output, where the mask, an input, forbids them."""
+    return comparable(
+        lambda request, reply, reference: (
+            request.inputs[mask] is not None
+            and bool((reply.outputs[-1].abs() * ~request.inputs[mask] > 1e-6).any())
+        )
+    )
+
+
+def keys_as_they_came(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether `project_keys` has handed the keys on as they are."""
+    return len(reply.outputs) == 2 and close(reply.outputs[1], request.inputs[1])
 
 
 def score_question(
     name: str,
     reference: type[nn.Module],
-    init: tuple[int, ...],
+    init: Callable[[Draw], tuple[Any, ...]],
     points: tuple[int, int, int],
     mistakes: tuple[Mistake, ...],
-    key_dim: int = D,
-    make: Callable[..., Any] = construct,
+    requirements: Mapping[str, str],
+    axes: Mapping[str, Axis] = {},
+    projects: bool = False,
 ) -> Question:
-    """Declare a score: all have the same properties, and invite some mistakes alike."""
+    """Declare a score: all have the same properties, and invite some mistakes alike.
+
+    Args:
+        name: of the question.
+        reference: the right class.
+        init: what it is constructed with.
+        points: of numbers, edges and manners.
+        mistakes: those of this score alone.
+        requirements: the sentences of the lab.
+        axes: what it is constructed with, beside the width of a query; with DK if keys
+            have a width of their own.
+        projects: whether `project_keys` does something, which is then looked at, too.
+    """
     section = mistakes[-1].section
 
-    def request(
-        g: torch.Generator, *leading: int, length: int = T, gradients: bool = False
-    ) -> Request:
-        inputs = (normal(g, *leading, length, D), normal(g, *leading, S, key_dim))
-        weights = parameters(g, lambda: make(reference, *init))
-        return Request(inputs, init, weights, gradients)
+    def request(d: Draw) -> Request:
+        width = d.DK if "DK" in axes else d.D
+        inputs = (normal(d, *d.leading, d.T, d.D), normal(d, *d.leading, d.S, width))
+        weights = parameters(d, lambda: reference(*init(d)))
+        return Request(inputs, init(d), weights)
 
+    def use(score: Any, query: Tensor, key: Tensor) -> Any:
+        projected = score.project_keys(key)
+        score.project_keys(key.flip(-2))  # the next source, before the first is asked
+        scores = score(query, projected)
+        return (scores, projected) if projects else scores
+
+    battery = Battery(
+        MODULE,
+        request,
+        {
+            "B": SENTENCES,
+            "T": QUERIES,
+            "S": KEYS,
+            "D": Axis("width of a query", fixed="DK" in axes),
+            **axes,
+        },
+        leading=True,
+        leaves_out=NO_NOTHING,
+    )
     return Question(
         name=name,
         reference=reference,
-        use=lambda score, query, key: score(query, score.project_keys(key)),
-        make=make,
+        use=use,
+        battery=battery,
+        requirements={
+            "in front": IN_FRONT,
+            **requirements,
+        },
         properties=(
-            Property(
-                "the scores and their gradients",
-                points[0],
-                lambda g: (request(g, B), request(g, B, gradients=True)),
-                same_gradients,
+            battery.numbers(
+                "the scores and their gradients", points[0], checks=tuple(requirements)
             ),
-            Property(
-                "one query, one sentence, an axis of heads",
-                points[1],
-                lambda g: (
-                    request(g, B, length=1),
-                    request(g, 1, length=S),
-                    request(g, B, H),
-                ),
-                same_numbers,
-            ),
-            Property(
-                "inputs unchanged, dtype kept, works on any device",
-                points[2],
-                lambda g: manners(request(g, B)),
-                good_manners,
-            ),
+            battery.edges(points[1], checks=("in front", *requirements)),
+            battery.manners(points[2]),
         ),
         mistakes=(
             *mistakes,

@@ -1,26 +1,28 @@
 """alignment_hit_rate: does the largest weight lie where it should?"""
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import fmean
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_course import metrics
 from attention_course.metrics import alignment_hit_rate
-from attention_labs.lab04_alignment.shared import S
+from attention_labs.lab04_alignment.shared import EVERYWHERE
 from nbjudge import (
     ANYWHERE,
+    PLAIN,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     edit,
     error_like,
-    normal,
     same_numbers,
     some_allowed,
 )
@@ -30,34 +32,51 @@ MAPS = "06_bahdanau.html#bahdanau-maps"
 
 def _use_hit_rate(
     hit_rate: Callable[..., float],
-    weights: Tensor,
-    gold: Sequence[Sequence[Sequence[int]]],
+    weights: list[list[list[float]]],
+    gold: list[list[list[int]]],
 ) -> Tensor | None:
-    """Hand over lists and sets, and look whether they have stayed the same."""
-    lists = weights.tolist(), [[set(places) for places in rows] for rows in gold]
-    before = copy.deepcopy(lists)
-    share = hit_rate(*lists)
-    if lists != before:
-        raise ValueError("the lists that came in were changed")
+    """Hand over sets, which the judge sends as lists, and note what becomes of them."""
+    sets = [[set(places) for places in rows] for rows in gold]
+    share = hit_rate(weights, sets)
+    gold[:] = [[sorted(places) for places in rows] for rows in sets]
     return None if share is None else torch.tensor(float(share), dtype=torch.float64)
 
 
 def _maps(
-    g: torch.Generator, sizes: Sequence[int], hyphens: bool = False, zeros: bool = False
+    d: Draw,
+    beyond: int = 0,
+    empty: bool = False,
+    other: float = 1.0,
+    about: str = "",
 ) -> Request:
-    """Draw weights, and the gold positions of as many rows as a target has tokens."""
-    weights = (3 * normal(g, len(sizes), max(sizes), S)).softmax(-1)
-    gold = some_allowed(g, len(sizes), max(sizes), S)
-    if hyphens:
-        gold[:, 1] = False  # it came from nowhere
-    if zeros:
-        weights[:, ::2] = 0.0
-        gold[:, ::2, 0] = True
-    places = [
-        [row.nonzero().flatten().tolist() for row in rows[:size]]
-        for rows, size in zip(gold, sizes)
-    ]
-    return Request((weights, places))
+    """Draw weights and gold positions of examples with several lengths.
+
+    Args:
+        d: the lengths.
+        beyond: rows that no gold set belongs to.
+        empty: whether every other gold set is empty.
+        other: what every other row of weights is multiplied by.
+        about: what is rare about it.
+    """
+    weights, gold = [], []
+    counted = [d.T, *(d.number(1, d.T) for _ in range(d.N - 1)), *[0] * bool(beyond)]
+    for t in counted:
+        size = max(1, d.S - d.number(0, 2))
+        # not d's whole numbers, of which two may be equal
+        scores = 3 * torch.randn(t + beyond, size, generator=d, dtype=torch.float64)
+        odd = torch.arange(t + beyond)[:, None] % 2 == 1
+        weights.append((scores.softmax(-1) * torch.where(odd, other, 1.0)).tolist())
+        places = some_allowed(d, t, size) & ~(odd[:t] & empty)
+        gold.append([row.nonzero().flatten().tolist() for row in places])
+    return Request((weights, gold), about=about)
+
+
+RARE: dict[str, dict[str, Any]] = {
+    (EMPTY := "some gold sets are empty"): {"empty": True},
+    (BEYOND := "more rows than gold sets"): {"beyond": 2},
+    (SMALL := "some rows have small weights"): {"other": 1e-12},
+    "some rows are zero": {"other": 0.0},
+}
 
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -67,30 +86,60 @@ def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | 
     return finding
 
 
+BATTERY = Battery(
+    PLAIN,
+    _maps,
+    {
+        "N": Axis("examples", most=5, long=40),
+        "T": Axis("target positions", long=90),
+        "S": Axis("source positions", long=300),
+    },
+    leaves_out={"zero": "a share of nothing is no number"},
+)
+
 HIT_RATE = Question(
     name="alignment_hit_rate",
     reference=alignment_hit_rate,
     use=_use_hit_rate,
     plain=True,
+    battery=BATTERY,
+    requirements={
+        "lengths": EVERYWHERE["lengths"],
+        "share": "Write it: the **hit rate**, the share of target positions whose"
+        " largest weight is on one of their gold positions, over all examples"
+        " together.",
+        "empty": "A position with an empty gold set (a hyphen came from nowhere) does"
+        " not count at all.",
+        "beyond": "An example may have more rows of weights than gold sets (the row of"
+        " the end marker is the last): the rows beyond do not count.",
+        "zeros": "A row in which all weights are zero points nowhere. That is no hit.",
+        "unchanged": "The lists that come in are drawn later: leave them as they are.",
+        "weights": "weights: per example a list of rows, each a list of S numbers.",
+        "gold": "gold: per example and target position, the set of source positions"
+        " that it came from.",
+        "returns": "The share of hits, a float in [0, 1].",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the share of rows whose largest weight is on a gold position",
             1,
-            lambda g: [_maps(g, (7, 7, 7)) for _ in range(4)],
             _right_share,
+            ("share", "weights", "gold", "returns"),
+            gradients=False,
         ),
-        Property(
-            "rows without a gold position do not count, every other row counts alike",
+        BATTERY.edges(
             1,
-            lambda g: [_maps(g, (2, 7, 5), hyphens=True) for _ in range(4)],
             _right_share,
+            ("lengths", "empty", "beyond", "zeros"),
+            "rows without a gold position, rows beyond the gold sets, rows of zeros;"
+            " edges: length one, very long, a second call",
+            lambda d: [
+                _maps(d, **how, about=about)
+                for about, how in RARE.items()
+                for _ in range(3)
+            ],
         ),
-        Property(
-            "a row of zeros points nowhere",
-            1,
-            lambda g: [_maps(g, (7, 7), zeros=True) for _ in range(4)],
-            _right_share,
-        ),
+        BATTERY.manners(1, checks=("unchanged",)),
     ),
     mistakes=(
         Mistake(
@@ -122,20 +171,45 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
+            "more than half of the weight, where the largest weight is meant",
+            "A row's largest weight may be less than half, and one that holds more than"
+            " half beside it none: find the position of the largest.",
+            MAPS,
+            edit(metrics._links, "_largest(row)", "row")
+            & edit(
+                alignment_hit_rate,
+                "link in positions",
+                "sum(link[s] for s in positions) > 0.5",
+            ),
+        ),
+        Mistake(
             "a row of zeros points to the first token",
             "The largest of equal numbers is found first, but a query that attends to"
             " nothing hits nothing.",
             MAPS,
             edit(metrics._largest, " if row[largest] > 0 else None", ""),
-            sign=lambda request, reply, reference: bool(
-                (request.inputs[0] == 0).all(-1).any()
-            ),
+        ),
+        Mistake(
+            "a row of zeros is left out",
+            "It points nowhere, which is no hit, but its position counts.",
+            MAPS,
+            edit(metrics._links, "positions) if p", "positions) if p and max(row) > 0"),
         ),
         Mistake(
             "hits counted, not their share",
             "Divide by the number of target positions that count.",
             MAPS,
             edit(alignment_hit_rate, " / len(hits)", ""),
+        ),
+        Mistake(
+            "the share is rounded",
+            "Return the quotient as it is: whoever prints it may round it.",
+            MAPS,
+            edit(
+                alignment_hit_rate,
+                "sum(hits) / len(hits)",
+                "round(sum(hits) / len(hits), 2)",
+            ),
         ),
         Mistake(
             "one gold position looked at",
@@ -162,17 +236,26 @@ HIT_RATE = Question(
             "the caller's lists are changed",
             "pop, remove, sort and del change a list in place, and the caller's list it"
             " is: the map is drawn later.",
-            sign=error_like("lists that came in were changed"),
+            sign=lambda request, reply, reference: reply.changed,
         ),
         *ANYWHERE,
         Mistake(
             "a position that came from nowhere is counted",
-            "It is neither a hit nor a miss: leave it out of both numbers. Rows beyond"
-            " the gold sets are no positions.",
+            "It is neither a hit nor a miss: leave it out of both numbers.",
             MAPS,
-            sign=lambda request, reply, reference: (
-                not all(places for rows in request.inputs[1] for places in rows)
-            ),
+            sign=lambda request, reply, reference: request.about == EMPTY,
+        ),
+        Mistake(
+            "a row beyond the gold sets is counted",
+            "Go through rows and gold sets together, and stop with the shorter.",
+            MAPS,
+            sign=lambda request, reply, reference: request.about == BEYOND,
+        ),
+        Mistake(
+            "a small weight is taken for none",
+            "A row points nowhere only if all its weights are zero.",
+            MAPS,
+            sign=lambda request, reply, reference: request.about == SMALL,
         ),
     ),
 )

@@ -3,28 +3,27 @@
 from attention_course.rnn import BahdanauDecoder
 from attention_labs.lab04_alignment.shared import (
     BAHDANAU,
+    EVERYWHERE,
     LOGITS,
     MASK_LEFT_OUT,
+    MEMORY,
     STATE,
     WEIGHTS,
-    a_step,
+    steps,
     use_step,
     with_score,
 )
 from nbjudge import (
     ANYWHERE,
     Mistake,
-    Property,
     Question,
     edit,
-    good_manners,
-    manners,
     of_output,
-    same_gradients,
     same_numbers,
     wrong_in,
 )
 
+BATTERY = steps(BahdanauDecoder)
 STEP, ADVANCE = BahdanauDecoder.step, BahdanauDecoder._advance
 FIRST_ASKS = edit(ADVANCE, "query = state[", "query = memory.state[")
 FIRST_UPDATED = edit(ADVANCE, "[:, 0], state)", "[:, 0], memory.state)")
@@ -34,34 +33,38 @@ BAHDANAU_STEP = Question(
     reference=BahdanauDecoder,
     use=use_step,
     make=with_score,
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        **MEMORY,
+        "asks": "Ask, then update: the state before the update looks for what the"
+        " update will need.",
+        "logits": "Logits leave the step as they are: the loss takes their softmax.",
+        "token": "token: (B, 1), ids.",
+        "cache": "cache: (B, D), the state before this step.",
+        "returns": "Logits (B, 1, V), weights (B, 1, S), and the state after this step"
+        " (B, D).",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the state before the update asks",
             2,
-            lambda g: [a_step(g, BahdanauDecoder)],
             of_output(WEIGHTS, same_numbers),
+            ("memory", "asks", "cache"),
         ),
-        Property(
+        BATTERY.line(
             "the context enters the update",
-            2,
-            lambda g: [a_step(g, BahdanauDecoder)],
-            of_output(STATE, same_numbers),
+            1,
+            judge=of_output(STATE, same_numbers),
+            checks=("attached", "token", "returns"),
         ),
-        Property(
+        BATTERY.numbers(
             "the logits, and the gradients of everything",
             1,
-            lambda g: [
-                a_step(g, BahdanauDecoder, gradients=True),
-                a_step(g, BahdanauDecoder, batch=1),
-            ],
-            same_gradients,
+            checks=("attached", "logits", "returns"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(a_step(g, BahdanauDecoder)),
-            good_manners,
-        ),
+        BATTERY.edges(1, checks=("lengths", "memory", "cache", "returns")),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(

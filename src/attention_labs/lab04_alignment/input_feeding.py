@@ -1,5 +1,6 @@
 """input_feeding: every step is told what the step before it looked at."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,26 +10,25 @@ from attention_course.rnn import LuongDecoder
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Memory
 from attention_labs.lab04_alignment.shared import (
+    EVERYWHERE,
+    LOGITS,
+    MEMORY,
     WEIGHTS,
-    T,
     a_step,
+    steps,
     weight_off_mask,
     with_score,
 )
 from nbjudge import (
     ANYWHERE,
+    Axis,
+    Draw,
     Mistake,
-    Property,
     Question,
-    Reply,
     Request,
-    close,
-    comparable,
     edit,
-    good_manners,
-    manners,
+    of_outputs,
     right_in,
-    same_gradients,
     same_numbers,
 )
 
@@ -48,29 +48,31 @@ def _use_feeding(
     value: Tensor,
     mask: Tensor,
     first: Tensor,
+    others: Tensor | None = None,
 ) -> Any:
-    """Go through all tokens; what the cache holds is the decoder's own affair."""
+    """Go through all tokens; what the cache holds is the decoder's own affair.
+
+    The first step's logits and weights come before those of all steps.
+    Before each token, another one may be tried after the same cache, as a search does.
+    """
     memory = Memory(key, value, mask, first)
     cache, logits, weights = decoder.start(memory), [], []
-    for token in tokens.split(1, dim=1):
+    for t, token in enumerate(tokens.split(1, dim=1)):
+        if others is not None:
+            decoder.step(others[:, t : t + 1], memory, cache)
         step_logits, step_weights, cache = decoder.step(token, memory, cache)
         logits.append(step_logits)
         weights.append(step_weights)
-    return torch.cat(logits, dim=1), torch.cat(weights, dim=1)
+    return logits[0], weights[0], torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
 
-def _fed(g: torch.Generator, tokens: int, **how: Any) -> Request:
-    return a_step(g, _feeding, tokens, states=0, **how)
+def _searched(d: Draw) -> list[Request]:
+    fed, others = a_step(d, _feeding, 0), torch.randint(d.V, (d.B, d.T), generator=d)
+    note = "after each cache two tokens are tried, one after the other"
+    return [fed, replace(fed, inputs=(*fed.inputs, others), about=note)]
 
 
-@comparable
-def _only_later_steps(request: Request, reply: Reply, reference: Reply) -> bool:
-    return request.inputs[0].size(1) > 1 and all(
-        close(given[:, :1], wanted[:, :1])
-        for given, wanted in zip(reply.outputs, reference.outputs)
-    )
-
-
+BATTERY = steps(_feeding, {"T": Axis("tokens", long=50)}, states=0)
 STEP, HANDED_ON = LuongDecoder.step, "state[0], attentional[:, -1:]"
 
 INPUT_FEEDING = Question(
@@ -78,25 +80,41 @@ INPUT_FEEDING = Question(
     reference=_feeding,
     use=_use_feeding,
     make=with_score,
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "memory": MEMORY["memory"],
+        "fed": "The remedy: attach the last attentional vector to the next input,",
+        "zeros": "the attentional vector before the first step is zeros, like the state"
+        " in width, dtype and device.",
+        "cache": "You are free in what the cache is, as long as `step` finds in it what"
+        " it needs: what are the two things?",
+        "twice": "A search tries several tokens after the same cache, so `step` leaves"
+        " the cache that it is handed as it is, and keeps nothing on `self`.",
+        "token": "token: (B, 1), ids.",
+        "handed": "cache: from `start`, then from the step before.",
+        "returns": "Logits (B, 1, V), weights (B, 1, S), and the next cache.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the first step, into which zeros are fed",
             1,
-            lambda g: [_fed(g, 1)],
-            same_numbers,
+            of_outputs(0, 2, same_numbers),
+            ("memory", "zeros", "token"),
         ),
-        Property(
+        BATTERY.numbers(
             "every later step knows the attentional vector before it",
-            2,
-            lambda g: [_fed(g, 2), _fed(g, 4, gradients=True), _fed(g, 2, batch=1)],
-            same_gradients,
-        ),
-        Property(
-            "dtype kept, works on any device",
             1,
-            lambda g: manners(_fed(g, T)),
-            good_manners,
+            checks=("fed", "handed", "returns"),
         ),
+        BATTERY.edges(
+            1,
+            claim="two tokens tried after the same cache; edges: length one, equal and"
+            " great lengths, large numbers, eval mode, a second call, two instances",
+            checks=("lengths", "memory", "cache", "twice"),
+            also=_searched,
+        ),
+        BATTERY.manners(1, checks=("zeros", "manners")),
     ),
     mistakes=(
         Mistake(
@@ -142,13 +160,20 @@ INPUT_FEEDING = Question(
             FEEDING,
             sign=weight_off_mask,
         ),
+        Mistake(
+            "something is kept outside the cache, or written into it",
+            "Both things that the next step needs are in a new cache, and nothing is on"
+            " self: then two tokens can be tried after the same cache.",
+            FEEDING,
+            sign=lambda request, reply, reference: len(request.inputs) > 5,
+        ),
         *ANYWHERE,
         Mistake(
             "something else is handed on",
             "The first step is right. The next one needs its recurrent state and its"
             " attentional vector.",
             FEEDING,
-            sign=_only_later_steps,
+            sign=right_in(LOGITS, WEIGHTS),
         ),
         Mistake(
             "the weights are right, the logits are not",

@@ -1,66 +1,87 @@
 """local_p: look around a predicted position alone."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_course.masks import padding_mask
 from attention_course.rnn import LocalP
+from attention_course.rnn.windows import _distance
 from attention_course.seq2seq import Memory
-from attention_labs.lab04_alignment.shared import WEIGHTS, A, D, E, T, weight_off_mask
+from attention_labs.lab04_alignment.shared import (
+    EVERYWHERE,
+    LEAVES_OUT,
+    WEIGHTS,
+    WIDTHS,
+    B,
+    weight_off_mask,
+)
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     comparable,
     edit,
-    good_manners,
-    manners,
     normal,
     of_output,
     parameters,
     right_in,
-    same_gradients,
     same_numbers,
 )
 
 LOCAL = "07_luong.html#luong-local"
 
-LONG, HALF_WIDTH = 17, 3
-
 
 def _use_window(
-    window: Any, scores: Tensor, query: Tensor, value: Tensor, mask: Tensor
+    window: Any,
+    scores: Tensor,
+    query: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    position: Tensor,
 ) -> Any:
-    position = torch.zeros(scores.size(0), dtype=torch.long, device=scores.device)
-    return window(scores, query, position, Memory(value, value, mask, query[:, 0]))
+    return window(scores, query, position, Memory(-value, value, mask, query[:, 0]))
 
 
-def _window(
-    g: torch.Generator,
-    lengths: Sequence[int],
-    gradients: bool = False,
-    queries: int = T,
-) -> Request:
+def _window(d: Draw, lengths: Tensor | None = None, strength: float = 1.0) -> Request:
+    """Draw a window; without lengths, for sentences of one length, unpadded."""
+    padding = 0 if lengths is None else d.number(0, 3)
+    lengths = torch.full((d.B,), d.S) if lengths is None else lengths
+    size = int(lengths.max()) + padding
     inputs = (
-        normal(g, len(lengths), queries, LONG),
-        normal(g, len(lengths), queries, D),
-        normal(g, len(lengths), LONG, E),
-        padding_mask(torch.tensor(lengths), LONG),
+        normal(d, d.B, d.T, size),
+        normal(d, d.B, d.T, d.D) * strength,
+        normal(d, d.B, size, d.E),
+        torch.arange(size) < lengths[:, None, None],
+        torch.randint(d.S, (d.B,), generator=d),
     )
-    init = (D, A, HALF_WIDTH)
-    return Request(inputs, init, parameters(g, lambda: LocalP(*init)), gradients)
+    init = (d.D, d.A, d.W)
+    return Request(inputs, init, parameters(d, lambda: LocalP(*init)))
 
 
 def _looks_at(reply: Reply) -> Tensor:
     return reply.outputs[WEIGHTS].abs() > 1e-9
 
 
+BATTERY = Battery(
+    MODULE,
+    lambda d: _window(d, torch.randint(1, d.S + 1, (d.B,), generator=d)),
+    {
+        "B": B,
+        "T": Axis("queries"),
+        "S": Axis("source positions", most=20, long=600),
+        "W": Axis("half-width", most=4, fixed=True),
+        **{name: WIDTHS[name] for name in ("D", "E")},
+        "A": Axis("hidden width", fixed=True),
+    },
+    leaves_out=LEAVES_OUT,
+)
 FORWARD = LocalP.forward
 EXPONENT = "-((distance / (self.half_width / 2)) ** 2) / 2"
 FLAT = edit(FORWARD, EXPONENT, "torch.zeros_like(distance)")
@@ -69,35 +90,49 @@ LOCAL_P = Question(
     name="local_p",
     reference=LocalP,
     use=_use_window,
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "tokens": "$S$ is the number of tokens of the sentence itself; padding is no"
+        " part of it.",
+        "window": "The softmax runs over the window only: a window is a mask, and two"
+        " masks are combined with `&`.",
+        "Gaussian": "The Gaussian multiplies the weights *after* the softmax. They need"
+        " not sum to one; it is through the Gaussian that $p_t$ gets a gradient.",
+        "names": "Positions count from 0. $W$ is `hidden_proj`, $v$ is"
+        " `position_proj`.",
+        "all": "The window is handed the scores of all T queries.",
+        "scores": "scores: (B, T, S), how alike each query is to each key.",
+        "query": "query: (B, T, D).",
+        "position": "position: not needed here.",
+        "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
+        "returns": "Context (B, T, E) and weights (B, T, S), zero outside the window.",
+    },
     properties=(
-        Property(
+        BATTERY.line(
             "the weights around the predicted position",
             2,
-            lambda g: [_window(g, (LONG, LONG))],
+            _window,
             of_output(WEIGHTS, same_numbers),
+            ("window", "names", "all", "scores", "query", "position", "returns"),
         ),
-        Property(
-            "each sentence counts its own tokens, not the padding",
+        BATTERY.numbers(
+            "each sentence counts its own tokens, not the padding; the context, and"
+            " gradients through the position",
             1,
-            lambda g: [_window(g, (LONG, 9)), _window(g, (1, 13))],
-            same_numbers,
+            checks=("tokens", "window", "Gaussian", "memory", "returns"),
         ),
-        Property(
-            "the context, and gradients through the position",
+        BATTERY.edges(
             1,
-            lambda g: [
-                _window(g, (LONG, 11), gradients=True),
-                _window(g, (LONG, 8, 13), queries=1),
-                _window(g, (11,)),
-            ],
-            same_gradients,
+            claim="positions exactly w away; edges: length one, equal and great"
+            " lengths, large numbers, eval mode, a second call, two instances",
+            checks=("lengths", "window", "returns"),
+            # the middle of sentences that have a position w away from it
+            also=lambda d: _window(
+                d, 2 * (d.W + torch.randint(4, (d.B,), generator=d)), strength=0.0
+            ),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(_window(g, (LONG, 11))),
-            good_manners,
-        ),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
@@ -136,7 +171,7 @@ LOCAL_P = Question(
             edit(FORWARD, "memory.mask & (distance <= self.half_width)", "memory.mask"),
             sign=comparable(
                 lambda request, reply, reference: bool(
-                    (_looks_at(reply).sum(-1) > 2 * HALF_WIDTH + 1).any()
+                    (_looks_at(reply).sum(-1) > 2 * (request.init or ())[2] + 1).any()
                 )
             ),
         ),
@@ -147,8 +182,9 @@ LOCAL_P = Question(
             FLAT & edit(FORWARD, "x(scores,", f"x(scores * torch.exp({EXPONENT}),"),
         ),
         Mistake(
-            "the weights are normalised again",
-            "They are left as the Gaussian makes them, and need not sum to one.",
+            "the weights sum to one again",
+            "The Gaussian multiplies the weights after the softmax, and they are left"
+            " as it makes them.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores + {EXPONENT},"),
         ),
@@ -157,6 +193,32 @@ LOCAL_P = Question(
             "Its standard deviation is half of w.",
             LOCAL,
             edit(FORWARD, "self.half_width / 2", "self.half_width"),
+        ),
+        Mistake(
+            "positions count from 1",
+            "The first token of the source stands at position 0.",
+            LOCAL,
+            edit(
+                _distance,
+                "torch.arange(scores.size(2)",
+                "torch.arange(1, 1 + scores.size(2)",
+            ),
+        ),
+        Mistake(
+            "the predicted position is rounded",
+            "It is a number like 3.7, and the distance is measured from there.",
+            LOCAL,
+            edit(
+                FORWARD,
+                "(lengths * share, scores",
+                "((lengths * share).round(), scores",
+            ),
+        ),
+        Mistake(
+            "positions exactly w away are left out",
+            "The window is |s - p| <= w: its two ends belong to it.",
+            LOCAL,
+            edit(FORWARD, "distance <= self", "distance < self"),
         ),
         Mistake(
             "tanh missing",

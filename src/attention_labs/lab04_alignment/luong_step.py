@@ -7,25 +7,23 @@ from torch import Tensor
 from attention_course.rnn import LuongDecoder
 from attention_course.seq2seq import Memory
 from attention_labs.lab04_alignment.shared import (
+    EVERYWHERE,
     LOGITS,
     MASK_LEFT_OUT,
+    MEMORY,
     STATE,
     WEIGHTS,
-    T,
-    a_step,
+    steps,
     use_step,
     with_score,
 )
 from nbjudge import (
     ANYWHERE,
+    Axis,
     Mistake,
-    Property,
     Question,
     edit,
-    good_manners,
-    manners,
     of_output,
-    same_gradients,
     same_numbers,
     wrong_in,
 )
@@ -44,6 +42,7 @@ class _Luong(LuongDecoder):
         return logits, weights, cache.state
 
 
+BATTERY = steps(_Luong, {"T": Axis("tokens", long=200)})
 STEP = LuongDecoder.step
 
 LUONG_STEP = Question(
@@ -51,31 +50,35 @@ LUONG_STEP = Question(
     reference=_Luong,
     use=use_step,
     make=with_score,
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        **MEMORY,
+        "asks": "Update, then ask: the state after the update looks for what the"
+        " prediction needs.",
+        "many": "No state depends on a context, so nothing has to wait: `step` takes T"
+        " tokens at once, (B, T), and asks T queries at once.",
+        "attentional": "$W_c$ is `attentional_proj`.",
+        "token": "token: (B, T), ids.",
+        "cache": "cache: (B, D), the state before the first of the tokens.",
+        "returns": "Logits (B, T, V), weights (B, T, S), and the state after the last"
+        " token (B, D).",
+    },
     properties=(
-        Property(
-            "the state after the update asks",
+        BATTERY.numbers(
+            "the states after the update ask, one for each token",
             2,
-            lambda g: [a_step(g, _Luong)],
             of_output(WEIGHTS, same_numbers),
+            ("memory", "asks", "many", "token", "cache"),
         ),
-        Property(
-            "the attentional vector predicts, and the gradients of everything",
+        BATTERY.numbers(
+            "the attentional vectors predict, the last state is handed on, and the"
+            " gradients of everything",
             1,
-            lambda g: [a_step(g, _Luong, gradients=True), a_step(g, _Luong, batch=1)],
-            same_gradients,
+            checks=("attached", "many", "attentional", "returns"),
         ),
-        Property(
-            "many tokens at once, and the last state handed on",
-            1,
-            lambda g: [a_step(g, _Luong, tokens=T)],
-            same_numbers,
-        ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(a_step(g, _Luong, tokens=T)),
-            good_manners,
-        ),
+        BATTERY.edges(1, checks=("lengths", "memory", "cache", "returns")),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(

@@ -1,5 +1,6 @@
-"""What questions of this lab share: sizes, steps of a decoder, and signs in these."""
+"""What questions of this lab share: steps of a decoder, their battery, and signs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -8,6 +9,10 @@ from torch import Tensor
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Memory
 from nbjudge import (
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
     Reply,
     Request,
@@ -17,11 +22,40 @@ from nbjudge import (
     some_allowed,
 )
 
-B, T, S, D, E, A, M, V = 2, 3, 5, 7, 13, 4, 6, 11
-SIZES = (V, M, D, E, A)
 BAHDANAU = "06_bahdanau.html#bahdanau-step"
-
 LOGITS, WEIGHTS, STATE = 0, 1, 2
+
+# The axes of the letters in the lab. M is the width of an embedding, A that of a key.
+B, T, S = (
+    Axis("sentences"),
+    Axis("tokens", long=200),
+    Axis("source positions", long=600),
+)
+WIDTHS = {
+    "V": Axis("words", fixed=True),
+    "M": Axis("width of an embedding", fixed=True),
+    # Of width one, torch's GRUCell crashes where an axis of the input is missing.
+    "D": Axis("width of a state", least=2, fixed=True),
+    "E": Axis("width of a value", fixed=True),
+    "A": Axis("width of a key", fixed=True),
+}
+LEAVES_OUT = {
+    "zero": "a batch has a sentence, and a sentence a token",
+    "in front": "the lab's shapes have the axes that they have",
+}
+EVERYWHERE = {
+    "lengths": "Your code works for every length from one on, for large numbers as for"
+    " small ones, in train mode and in eval mode.",
+    "manners": "What comes in stays as it is, and what goes out has its dtype and its"
+    " device.",
+}
+MEMORY = {
+    "memory": "A memory has the fields `key` (B, S, A), already projected, `value` (B,"
+    " S, E), `mask` (B, 1, S), where True = may attend, and `state` (B, D), the first"
+    " state.",
+    "attached": "`[a; b]` means: attached one behind the other, in this order, with the"
+    " embedding of the token for $y_{t-1}$.",
+}
 
 
 def with_score(
@@ -46,32 +80,36 @@ def use_step(
     return decoder.step(token, Memory(key, value, mask, first), state)
 
 
-def a_step(
-    g: torch.Generator,
-    reference: Any,
-    tokens: int = 1,
-    batch: int = B,
-    gradients: bool = False,
-    states: int = 1,
-) -> Request:
+def a_step(d: Draw, reference: Any, states: int = 1) -> Request:
     """Draw tokens, the state (or none), a memory and parameters for one step."""
+    sizes = (d.V, d.M, d.D, d.E, d.A)
     inputs = (
-        torch.randint(V, (batch, tokens), generator=g),
-        *(normal(g, batch, D).tanh() for _ in range(states)),
-        normal(g, batch, S, A),
-        normal(g, batch, S, E),
-        some_allowed(g, batch, 1, S),
-        normal(g, batch, D).tanh(),
+        torch.randint(d.V, (d.B, d.sizes.get("T", 1)), generator=d),
+        *(normal(d, d.B, d.D).tanh() for _ in range(states)),
+        normal(d, d.B, d.S, d.A),
+        normal(d, d.B, d.S, d.E),
+        some_allowed(d, d.B, 1, d.S),
+        normal(d, d.B, d.D).tanh(),
     )
-    drawn = parameters(g, lambda: with_score(reference, *SIZES))
-    return Request(inputs, SIZES, drawn, gradients)
+    return Request(inputs, sizes, parameters(d, lambda: with_score(reference, *sizes)))
+
+
+def steps(reference: Any, axes: Mapping[str, Axis] = {}, states: int = 1) -> Battery:
+    """Make the battery of a decoder's step, with more axes than one token has."""
+    return Battery(
+        MODULE,
+        lambda d: a_step(d, reference, states),
+        {"B": B, "S": S, **axes, **WIDTHS},
+        leaves_out=LEAVES_OUT,
+    )
 
 
 @comparable
 def weight_off_mask(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether a position that the mask forbids has weight."""
-    mask = next(x for x in request.inputs if x.dtype == torch.bool)
-    return bool((reply.outputs[WEIGHTS].abs() * ~mask > 1e-6).any())
+    mask = next(x for x in request.inputs if getattr(x, "dtype", None) == torch.bool)
+    off = reply.outputs[WEIGHTS].abs() * ~mask > 1e-6
+    return bool(off.any()) and not request.before
 
 
 MASK_LEFT_OUT = Mistake(

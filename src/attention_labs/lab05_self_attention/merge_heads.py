@@ -1,28 +1,26 @@
 """merge_heads: the pieces of a vector are put side by side again."""
 
-import torch
 from torch import Tensor
 
 from attention_labs.lab05_self_attention.shared import (
     BACK,
-    DH,
     ELSEWHERE,
+    EVERYWHERE,
     HEADS,
+    LEAVES_OUT,
     B,
-    H,
     T,
 )
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
     Mistake,
-    Property,
     Question,
     Request,
     edit,
-    good_manners,
-    manners,
     normal,
-    same_gradients,
 )
 
 
@@ -31,27 +29,29 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-def _pieces(g: torch.Generator, heads: int, gradients: bool = False) -> Request:
-    return Request((normal(g, B, heads, T, DH),), gradients=gradients)
-
+BATTERY = Battery(
+    FUNCTION,
+    lambda d: Request((normal(d, d.B, d.H, d.T, d.W),)),
+    {"B": B, "T": T, "H": Axis("heads"), "W": Axis("width of a head")},
+    leaves_out=LEAVES_OUT,
+)
 
 MERGE_HEADS = Question(
     name="merge_heads",
     reference=merge_heads,
     use=lambda merge, x: merge(x),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "row": "The way back: (B, H, T, Dh) becomes (B, T, D), all pieces of a token in"
+        " a row.",
+        "returns": "Put the pieces back in a row: (B, H, T, Dh) -> (B, T, D).",
+    },
     properties=(
-        Property(
-            "each token gets its pieces back, in a row",
-            1,
-            lambda g: (_pieces(g, H, gradients=True), _pieces(g, 1), _pieces(g, T)),
-            same_gradients,
+        BATTERY.numbers(
+            "each token gets its pieces back, in a row", 1, checks=("row", "returns")
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(_pieces(g, H)),
-            good_manners,
-        ),
+        BATTERY.rest(1, checks=("lengths", "manners", "returns")),
     ),
     mistakes=(
         Mistake(

@@ -6,42 +6,40 @@ import torch
 from torch import Tensor
 
 from attention_course.attention import MultiHeadAttention
-from attention_course.masks import padding_mask
 from attention_course.scores import ScaledDotScore
 from attention_labs.lab05_self_attention.merge_heads import merge_heads
 from attention_labs.lab05_self_attention.shared import (
     BACK,
-    DH,
+    EVERYWHERE,
     HEADS,
+    LEAVES_OUT,
     MIXED,
     SCALE,
     TWICE,
     WEIGHT,
     B,
-    H,
-    S,
     T,
 )
 from attention_labs.lab05_self_attention.split_heads import split_heads
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     close,
     each_of,
     edit,
-    good_manners,
-    manners,
     normal,
     of_output,
     parameters,
     right_in,
-    same_gradients,
     same_numbers,
     some_allowed,
 )
@@ -49,18 +47,42 @@ from nbjudge import (
 ASK = MultiHeadAttention.ask
 
 
-def _looking(
-    g: torch.Generator, mask: Tensor | None, heads: int = H, gradients: bool = False
-) -> Request:
-    dim = heads * DH
-    inputs = (normal(g, B, T, dim), normal(g, B, S, dim), normal(g, B, S, dim), mask)
-    weights = parameters(g, lambda: MultiHeadAttention(dim, heads))
-    return Request(inputs, (dim, heads), weights, gradients)
+def _looking(d: Draw, *masks: Tensor | None) -> list[Request]:
+    dim = d.H * d.W
+    weights = parameters(d, lambda: MultiHeadAttention(dim, d.H))
+    inputs = [normal(d, d.B, size, dim) for size in (d.T, d.S, d.S)]
+    return [Request((*inputs, mask), (dim, d.H), weights) for mask in masks]
 
 
-def _unmasked_heads(g: torch.Generator) -> list[Request]:
-    plain, differentiated = _looking(g, None), _looking(g, None, gradients=True)
-    return [plain, differentiated, _looking(g, None, heads=1)]
+def _empty_rows(d: Draw) -> list[Request]:
+    few = some_allowed(d, d.B, d.T, d.S) & (torch.arange(d.T)[:, None] % 2 == 1)
+    return _looking(d, few, few[0], few[:1], few[0, 1:2])
+
+
+def _many_heads(d: Draw) -> list[Request]:
+    """Draw many heads, and so little else that another loop is short."""
+    d.sizes.update(B=1, T=2, S=2, H=d.number(24, 32))
+    return [replace(request, traced=True) for request in _looking(d, None)]
+
+
+BATTERY = Battery(
+    MODULE,
+    lambda d: _looking(
+        d,
+        None,
+        some_allowed(d, d.B, d.T, d.S),
+        some_allowed(d, d.B, 1, d.S),
+        some_allowed(d, d.T, d.S),
+    ),
+    {
+        "B": B,
+        "T": T,
+        "S": Axis("keys", long=300),
+        "H": Axis("heads", fixed=True),
+        "W": Axis("width of a head", fixed=True),
+    },
+    leaves_out=LEAVES_OUT,
+)
 
 
 def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -77,33 +99,55 @@ MULTI_HEAD_ATTENTION = Question(
         module(query, key, value) if mask is None else module(query, key, value, mask)
     ),
     stand_ins={"split_heads": split_heads, "merge_heads": merge_heads},
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "projected": "$Q_h$, $K_h$ and $V_h$ are the pieces of the projected queries,"
+        " keys and values.",
+        "two": "Queries and keys may come from two sequences, (B, T, D) and (B, S, D);"
+        " then it is cross-attention.",
+        "names": "The three projections are named as in section 1, and $W^O$ is"
+        " `output_proj`.",
+        "no loop": "All heads at once: no loop over them.",
+        "scale": "The scale is the root of the width that is multiplied, Dh.",
+        "axes": "A mask (B, T, S) or (B, 1, S) needs an axis for the heads; one without"
+        " an axis for sentences, (T, S), does not.",
+        "empty": "A query that may attend to nothing has weights of 0.",
+        "query": "query: (B, T, D).",
+        "key": "key: (B, S, D).",
+        "value": "value: (B, S, D).",
+        "mask": "mask: True = may attend, (T, S) or broadcastable to (B, T, S); None"
+        " allows everything.",
+        "returns": "Contexts (B, T, D), and the weights of every head (B, H, T, S).",
+    },
     properties=(
-        Property(
-            "the weights of every head", 1, _unmasked_heads, of_output(1, same_numbers)
-        ),
-        Property("the contexts, and all gradients", 2, _unmasked_heads, same_gradients),
-        Property(
-            "masks with and without an axis for sentences",
+        BATTERY.numbers(
+            "the weights of every head, without a mask and with masks of all kinds",
             1,
-            lambda g: (
-                _looking(g, some_allowed(g, B, T, S), gradients=True),
-                _looking(g, padding_mask(torch.tensor([S, S - 3]), S)),
-                _looking(g, some_allowed(g, T, S)),
-            ),
-            same_gradients,
+            of_output(1, same_numbers),
+            ("projected", "two", "scale", "axes", "query", "key", "mask", "returns"),
         ),
-        Property(
+        BATTERY.numbers(
+            "the contexts, and all gradients",
+            2,
+            checks=("projected", "names", "value", "returns"),
+        ),
+        BATTERY.line(
             "all heads at once, without a loop",
             1,
-            lambda g: [replace(_looking(g, None, heads=24), traced=True)],
+            _many_heads,
             each_of(same_numbers, _no_loop),
+            ("no loop",),
+            times=1,
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
+        BATTERY.edges(
             1,
-            lambda g: manners(_looking(g, some_allowed(g, B, 1, S))),
-            good_manners,
+            claim="queries that may attend to nothing; edges: length one, equal and"
+            " great lengths, large numbers, eval mode, a second call, two instances",
+            checks=("lengths", "empty", "mask", "returns"),
+            also=_empty_rows,
         ),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
@@ -135,6 +179,12 @@ MULTI_HEAD_ATTENTION = Question(
                 "sqrt(query.size(-1))",
                 "sqrt(query.size(-1) * query.size(1))",
             ),
+        ),
+        Mistake(
+            "scaled by the number of heads",
+            SCALE + " Within a head that is Dh.",
+            SCORING + "scale",
+            edit(ScaledDotScore.forward, "sqrt(query.size(-1))", "sqrt(query.size(1))"),
         ),
         Mistake(
             "scale missing",
@@ -180,7 +230,14 @@ MULTI_HEAD_ATTENTION = Question(
             "the mean over the heads is returned",
             "Each head has weights of its own: (B, H, T, S).",
             HEADS + "equation",
-            edit(ASK, "return output, weights", "return output, weights.mean(1)"),
+            (
+                edit(ASK, "return output, weights", "return output, weights.mean(1)"),
+                edit(
+                    ASK,
+                    "return output, weights",
+                    "return output, weights.mean(1, keepdim=True)",
+                ),
+            ),
         ),
         WEIGHT,
         *ANYWHERE,

@@ -7,25 +7,31 @@ from torch import Tensor, nn
 
 from attention_course.attention import attend
 from attention_course.masks import causal_mask, padding_mask
-from attention_labs.lab05_self_attention.shared import SCALE, TWICE, WEIGHT, B, T
+from attention_labs.lab05_self_attention.shared import (
+    EVERYWHERE,
+    LEAVES_OUT,
+    SCALE,
+    TWICE,
+    WEIGHT,
+    B,
+    T,
+)
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     edit,
-    good_manners,
-    manners,
     normal,
     parameters,
     right_in,
-    same_gradients,
     some_allowed,
 )
-
-ALONE = 11  # the width where there is one head
 
 
 class _SelfAttention(nn.Module):
@@ -45,40 +51,66 @@ class _SelfAttention(nn.Module):
 FORWARD, SCORES = _SelfAttention.forward, "q @ k.mT / math.sqrt(q.size(-1))"
 
 
-def _sequence(
-    g: torch.Generator, mask: Tensor | None, gradients: bool = False
-) -> Request:
-    weights = parameters(g, lambda: _SelfAttention(ALONE))
-    return Request((normal(g, B, T, ALONE), mask), (ALONE,), weights, gradients)
+def _sequence(d: Draw, *masks: Tensor | None) -> list[Request]:
+    weights = parameters(d, lambda: _SelfAttention(d.D))
+    x = normal(d, d.B, d.T, d.D)
+    return [Request((x, mask), (d.D,), weights) for mask in masks]
 
 
-def _masked_sequences(g: torch.Generator) -> list[Request]:
-    padding = padding_mask(torch.tensor([T, T - 2]), T)
-    return [
-        _sequence(g, padding, gradients=True),
-        _sequence(g, causal_mask(T), gradients=True),
-        _sequence(g, padding & causal_mask(T)),
-    ]
+def _padding(d: Draw) -> Tensor:
+    return padding_mask(torch.randint(1, d.T + 1, (d.B,), generator=d), d.T)
 
+
+BATTERY = Battery(
+    MODULE,
+    lambda d: _sequence(
+        d,
+        None,
+        _padding(d),
+        causal_mask(d.T),
+        _padding(d) & causal_mask(d.T),
+        some_allowed(d, d.B, d.T, d.T),
+    ),
+    {"B": B, "T": T, "D": Axis("width", fixed=True)},
+    leaves_out=LEAVES_OUT,
+)
 
 SELF_ATTENTION = Question(
     name="self_attention",
     reference=_SelfAttention,
     use=lambda module, x, mask: module(x) if mask is None else module(x, mask),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "maps": "Each part has a learned map of its own:",
+        "names": "The maps are `query_proj`, `key_proj` and `value_proj`.",
+        "asked": "The mask says which positions may be asked: padding may not, and"
+        " where a sequence is written from left to right, no later position may"
+        " (`causal_mask`).",
+        "empty": "A position that may ask none has weights of 0.",
+        "every": "Every position asks all positions of the same sequence.",
+        "x": "x: (B, T, D).",
+        "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"
+        " everything.",
+        "returns": "Contexts (B, T, D) and weights (B, T, T).",
+    },
     properties=(
-        Property(
-            "contexts, weights and all gradients, without a mask",
+        BATTERY.numbers(
+            "contexts, weights and all gradients, without a mask and with masks of all"
+            " kinds",
             2,
-            lambda g: [_sequence(g, None, gradients=True)],
-            same_gradients,
+            checks=("maps", "names", "asked", "every", "x", "mask", "returns"),
         ),
-        Property("padding and causal masks", 1, _masked_sequences, same_gradients),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
+        BATTERY.edges(
             1,
-            lambda g: manners(_sequence(g, some_allowed(g, B, 1, T))),
-            good_manners,
+            claim="positions that may ask none; edges: length one, equal and great"
+            " lengths, large numbers, eval mode, a second call, two instances",
+            checks=("lengths", "empty", "mask", "returns"),
+            also=lambda d: _sequence(
+                d, _padding(d).mT & causal_mask(d.T), some_allowed(d, d.T)
+            ),
         ),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
@@ -123,6 +155,16 @@ SELF_ATTENTION = Question(
             "Row t holds the scores of query t: queries first, keys turned.",
             SCORING + "dot",
             edit(FORWARD, "q @ k.mT", "k @ q.mT"),
+        ),
+        Mistake(
+            "causal where no mask is given",
+            "Without a mask every position asks all positions, the later ones, too.",
+            SCORING + "mask",
+            edit(
+                FORWARD,
+                "v, mask)",
+                "v, causal_mask(x.size(1)) if mask is None else mask)",
+            ),
         ),
         WEIGHT,
         *ANYWHERE,

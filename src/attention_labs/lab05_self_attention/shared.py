@@ -1,17 +1,24 @@
-"""What several questions of this lab share: sizes, where to read, hints and signs."""
+"""What several questions of this lab share: axes, where to read, hints and signs."""
 
+from attention_labs.lab04_alignment.shared import EVERYWHERE as EVERYWHERE
+from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, close, somewhere, wrong_output
+from nbjudge import Axis, Mistake, close, somewhere, wrong_output
 
-B, H, T, S, DH = 2, 3, 5, 7, 4
+B, T = Axis("sentences"), Axis("tokens", long=300)
 HEADS = "12_many_heads.html#many-heads-"
 
 
+_WEIGHT_OFF_MASK = somewhere(
+    1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)
+)
 WEIGHT = Mistake(
     "a forbidden position has weight",
     "The mask has to reach `attend`, with True = may attend.",
     SCORING + "mask",
-    sign=somewhere(1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)),
+    sign=lambda request, reply, reference: (
+        not request.before and _WEIGHT_OFF_MASK(request, reply, reference)
+    ),
 )
 TWICE = "`attend` takes the softmax itself: it is handed scores."
 SCALE = (

@@ -1,26 +1,26 @@
 """sinusoidal_positions: every position gets waves of its own."""
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
 from attention_course.transformer import SinusoidalPositions
-from attention_labs.lab05_self_attention.shared import B
+from attention_labs.lab05_self_attention.shared import EVERYWHERE, LEAVES_OUT, B, T
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     close,
+    comparable,
     edit,
-    good_manners,
-    manners,
     normal,
-    same_gradients,
     same_numbers,
     wrong_output,
 )
@@ -28,58 +28,78 @@ from nbjudge import (
 ORDER = "11_self_attention.html#self-attention-order"
 FORWARD = SinusoidalPositions.forward
 
-WIDTH, LONG, PAST = 10, 17, 6
+
+def _placed(d: Draw) -> list[Request]:
+    x = normal(d, d.B, d.T, 2 * d.C)
+    return [Request((x, past), (2 * d.C,)) for past in (None, d.P)]
 
 
-def _placed(
-    g: torch.Generator, past: int | None = None, length: int = LONG, **options: Any
-) -> Request:
-    return Request((normal(g, B, length, WIDTH), past), (WIDTH,), **options)
+def _far(d: Draw) -> Request:
+    """Place small vectors where half precision knows even positions only."""
+    small = normal(d, d.B, d.T, 2 * d.C) / 10
+    past = d.number(260, 500)
+    about = f"past: {past}, in bfloat16, which knows no odd number beyond 256"
+    return Request((small, past), (2 * d.C,), dtype=torch.bfloat16, about=about)
 
 
-def _positions_manners(g: torch.Generator) -> list[Request]:
-    near, far = _placed(g), _placed(g, 40 * PAST, dtype=torch.bfloat16)
-    small = (far.inputs[0] / 10, 40 * PAST)
-    return [*manners(near), replace(far, inputs=small)]
-
-
-def _far_and_polite(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Have good manners, and keep count where the input's dtype cannot."""
-    finding = good_manners(request, reply, reference)
-    if finding or request.inputs[1] is None:
-        return finding
+def _but_for_rounding(
+    request: Request, reply: Reply, reference: Reply
+) -> Finding | None:
+    """Have the reference's numbers; in half precision, but for its rounding."""
+    if reply.error or request.dtype != torch.bfloat16:
+        return same_numbers(request, reply, reference)
     given, wanted = reply.outputs[0].double(), reference.outputs[0]
     if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.05):
         return None
-    return Finding(
-        f"other positions in {request.dtype}",
-        "those of float32, but for the rounding of the result",
-    )
+    seen = f"other positions in {request.dtype}"
+    return Finding(seen, "those of float32, but for the rounding of the result")
 
+
+BATTERY = Battery(
+    MODULE,
+    _placed,
+    {
+        "B": B,
+        "T": replace(T, long=600),
+        "C": Axis("clocks", fixed=True),
+        "P": Axis("tokens before", least=0, long=1100),
+    },
+    leaves_out={"in front": LEAVES_OUT["in front"]},
+)
 
 POSITIONS = Question(
     name="sinusoidal_positions",
     reference=SinusoidalPositions,
     use=lambda positions, x, past: positions(x) if past is None else positions(x, past),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "clocks": "A position is told by D/2 clocks, each slower than the one before;"
+        " of each clock the vector shows sine and cosine, side by side:",
+        "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` tokens have come"
+        " before and t counts from 0.",
+        "float32": "Count in float32 also if x has another dtype: a half-precision"
+        " number cannot tell 256 from 257.",
+        "even": "dim: D, width of a position; even.",
+        "x": "x: (B, T, D).",
+        "before": "past: how many tokens came before.",
+        "returns": "(B, T, D), of the dtype of x.",
+    },
     properties=(
-        Property(
-            "positions from 0, added to the vectors",
+        BATTERY.numbers(
+            "positions from 0, or from where the past ends, added to the vectors",
             2,
-            lambda g: [_placed(g, gradients=True)],
-            same_gradients,
+            checks=("clocks", "past", "even", "x", "before", "returns"),
         ),
-        Property(
-            "positions that continue where the past ends",
+        BATTERY.edges(
             1,
-            lambda g: (_placed(g, PAST), _placed(g, 40 * PAST, length=1)),
-            same_numbers,
+            _but_for_rounding,
+            ("lengths", "past", "float32"),
+            "positions far on, in half precision; edges: length one, no past, equal and"
+            " great lengths, eval mode, a second call, two instances",
+            _far,
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            _positions_manners,
-            _far_and_polite,
-        ),
+        BATTERY.manners(1, checks=("manners", "returns")),
     ),
     mistakes=(
         Mistake(
@@ -111,6 +131,12 @@ POSITIONS = Question(
             "The first token stands at position 0.",
             ORDER,
             edit(FORWARD, "_places(x, past)", "_places(x, past + 1)"),
+            comparable(
+                lambda request, reply, reference: close(
+                    (reply.outputs[0] - request.inputs[0])[:, :-1],
+                    (reference.outputs[0] - request.inputs[0])[:, 1:],
+                )
+            ),
         ),
         Mistake(
             "the past is ignored",
@@ -144,9 +170,25 @@ POSITIONS = Question(
             "right at the first position alone",
             "At position 0 every sine is 0 and every cosine 1. What grows with the"
             " position is the angle, by clock.",
+            ORDER,
             sign=wrong_output(
                 lambda given, wanted: (
-                    given.shape == wanted.shape and close(given[:, 0], wanted[:, 0])
+                    given.shape == wanted.shape
+                    and close(given[:, 0], wanted[:, 0])
+                    and not close(given[:, 1:2], wanted[:, 1:2])
+                )
+            ),
+        ),
+        Mistake(
+            "right only for the first positions",
+            "There is no last position: compute the waves of those that are asked for,"
+            " or let a table grow.",
+            ORDER,
+            sign=wrong_output(
+                lambda given, wanted: (
+                    given.shape == wanted.shape
+                    and given.size(1) > 2
+                    and close(given[:, :2], wanted[:, :2])
                 )
             ),
         ),

@@ -1,28 +1,26 @@
 """split_heads: every vector is cut into a piece per head."""
 
-import torch
 from torch import Tensor
 
 from attention_labs.lab05_self_attention.shared import (
-    DH,
     ELSEWHERE,
+    EVERYWHERE,
     HEADS,
+    LEAVES_OUT,
     MIXED,
     B,
-    H,
     T,
 )
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
     Mistake,
-    Property,
     Question,
     Request,
     edit,
-    good_manners,
-    manners,
     normal,
-    same_gradients,
 )
 
 
@@ -31,29 +29,43 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
-def _whole(g: torch.Generator, heads: int, gradients: bool = False) -> Request:
-    return Request((normal(g, B, T, heads * DH), heads), gradients=gradients)
-
+BATTERY = Battery(
+    FUNCTION,
+    lambda d: Request((normal(d, d.B, d.T, d.H * d.W), d.H)),
+    {"B": B, "T": T, "H": Axis("heads"), "W": Axis("width of a head")},
+    leaves_out=LEAVES_OUT,
+)
 
 SPLIT_HEADS = Question(
     name="split_heads",
     reference=split_heads,
     use=lambda split, x, num_heads: split(x, num_heads),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "pieces": "(B, T, D) becomes (B, H, T, Dh): the first Dh entries of *each"
+        " token's* vector are the first head's.",
+        "before": "Heads come before positions, so that the last two axes are those"
+        " that `@` multiplies.",
+        "returns": "Cut every vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "each head gets its piece of every vector",
-            2,
-            lambda g: (_whole(g, H, gradients=True), _whole(g, 1), _whole(g, DH)),
-            same_gradients,
-        ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
             1,
-            lambda g: manners(_whole(g, H)),
-            good_manners,
+            checks=("pieces", "before", "returns"),
         ),
+        BATTERY.edges(1, checks=("lengths", "before", "returns")),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
+        Mistake(
+            "transpose missing",
+            "After the cut the axes are (B, T, H, Dh); attention wants heads before"
+            " positions.",
+            HEADS + "split",
+            edit(split_heads, ".transpose(1, 2)", ""),
+        ),
         Mistake(
             "heads split by view, without transpose",
             MIXED + " First cut the last axis in two, then exchange axes.",
@@ -74,13 +86,6 @@ SPLIT_HEADS = Question(
                 "(num_heads, -1)).transpose(1, 2)",
                 "(-1, num_heads)).permute(0, 3, 1, 2)",
             ),
-        ),
-        Mistake(
-            "transpose missing",
-            "After the cut the axes are (B, T, H, Dh); attention wants heads before"
-            " positions.",
-            HEADS + "split",
-            edit(split_heads, ".transpose(1, 2)", ""),
         ),
         *ANYWHERE,
         Mistake(

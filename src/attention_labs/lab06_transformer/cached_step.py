@@ -1,6 +1,7 @@
 """cached_step: what came before is kept, and not computed again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,16 +18,14 @@ from attention_course.transformer import TransformerDecoder as CourseDecoder
 from attention_labs.lab06_transformer.shared import (
     BLOCK,
     CACHE,
-    DH,
-    HIDDEN,
+    LENGTHS,
+    NO_NOTHING,
+    SENTENCES,
+    SIZES,
+    SOURCE,
     STATES,
-    B,
-    D,
+    TARGET,
     DecoderBlock,
-    H,
-    S,
-    T,
-    V,
     flattened,
     tensors_of,
 )
@@ -34,9 +33,12 @@ from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
     ATTENTION,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
@@ -46,7 +48,6 @@ from nbjudge import (
     edit,
     error_like,
     good_manners,
-    manners,
     normal,
     of_output,
     of_outputs,
@@ -56,7 +57,8 @@ from nbjudge import (
     some_allowed,
 )
 
-LAYERS = 2
+# A step: so many tokens after so many steps, in a tree that begins with nothing.
+Steps = Sequence[tuple[int, int]]
 
 
 class TransformerDecoder(CourseDecoder):
@@ -89,44 +91,86 @@ def _use_steps(
     key: Tensor,
     value: Tensor,
     mask: Tensor,
-    pieces: Sequence[int],
+    steps: Steps,
+    rows: Sequence[int],
 ) -> Any:
-    """Go over the target in pieces, and count what goes through the first block."""
+    """Step over a target; each step goes on from an earlier one, its rows reordered.
+
+    Count what goes through the blocks, and caches that are no tuples.
+    """
     memory = TransformerMemory(tuple(map(KeyValue, key, value)), mask)
-    counted: list[int] = []
-    decoder.blocks[0].register_forward_hook(
-        lambda module, inputs, output: counted.append(inputs[0].size(1))
-    )
-    cache, logits = decoder.start(memory), []
-    for tokens in target.split(list(pieces), dim=1):
+    counted = [0]
+    for block in decoder.blocks:
+        block.register_forward_hook(
+            lambda module, inputs, output: counted.append(output[0].size(1))
+        )
+    caches, logits, others = [decoder.start(memory)], [], 0
+    pieces = target.split([tokens for tokens, _ in steps], dim=1)
+    for tokens, (_, after) in zip(pieces, steps):
+        cache = caches[after]
+        if after and rows:
+            cache = tuple(KeyValue(*(x[rows] for x in layer)) for layer in cache)
         out = decoder.step(tokens, memory, cache)
         if not isinstance(out, tuple) or len(out) != 3:
             return flattened(out)
-        said, _, cache = out
-        logits.append(said)
-    work = said.new_full((1,), sum(counted))
-    return torch.cat(logits, dim=1), *tensors_of(cache), work
+        logits.append(out[0])
+        caches.append(out[2])
+        others += not isinstance(out[2], tuple)
+    work = logits[0].new_tensor([sum(counted), others])
+    return torch.cat(logits, dim=1), *tensors_of(caches[-1]), work
 
 
-def _stepwise(
-    g: torch.Generator, *pieces: int, gradients: bool = False, layers: int = LAYERS
-) -> Request:
-    tokens, init = sum(pieces), (V, D, H, HIDDEN, layers)
-    memory = (normal(g, layers, B, H, S, DH), normal(g, layers, B, H, S, DH))
-    weights = parameters(g, lambda: _with_positions(TransformerDecoder, *init))
-    target = torch.randint(V, (B, tokens), generator=g)
-    inputs = (target, *memory, some_allowed(g, B, 1, S), list(pieces))
-    return Request(inputs, init, weights, gradients)
+def _stepwise(d: Draw, steps: Steps, rows: Sequence[int] = ()) -> Request:
+    dim, shape = 2 * d.H * d.DH, (d.L, d.B, d.H, d.S, 2 * d.DH)
+    init = d.V, dim, d.H, d.HIDDEN, d.L
+    weights = parameters(d, lambda: _with_positions(TransformerDecoder, *init))
+    target = torch.randint(d.V, (d.B, sum(n for n, _ in steps)), generator=d)
+    memory = normal(d, *shape), normal(d, *shape), some_allowed(d, d.B, 1, d.S)
+    return Request((target, *memory, list(steps), list(rows)), init, weights)
+
+
+def _at_once(d: Draw) -> Request:
+    return _stepwise(d, [(d.T, 0)])
+
+
+def _one_by_one(d: Draw) -> Request:
+    return _stepwise(d, [(1, t) for t in range(d.number(3, 6))])
+
+
+def _in_pieces(d: Draw) -> Request:
+    return _stepwise(d, [(d.number(2, 3), 0), (d.T, 1), (1, 2)])
+
+
+def _like_beams(d: Draw) -> list[Request]:
+    """Write two beginnings in turns, and go on from one of them twice."""
+    turns = [(2, 0), (d.T, 0), (1, 1), (2, 2), (1, 1), (3, 3)]
+    order = torch.randint(d.B, (d.B,), generator=d).tolist()
+    return [_stepwise(d, turns), _stepwise(d, turns, order)]
+
+
+BATTERY = Battery(
+    MODULE,
+    _in_pieces,
+    {
+        "B": SENTENCES,
+        "T": TARGET,
+        "S": SOURCE,
+        "V": Axis("tokens in the vocabulary", long=300, fixed=True),
+        "L": Axis("blocks", most=2, fixed=True),
+        **SIZES,
+    },
+    leaves_out={"in front": "the text says (B, T)", **NO_NOTHING},
+)
 
 
 def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.error or len(reply.outputs) != len(reference.outputs):
-        seen = reply.error or f"{len(reply.outputs)} tensors returned"
-        return Finding(seen, "no error")
-    counted, few = (float(x.outputs[-1].sum()) for x in (reply, reference))
-    if counted <= few:
-        return None
-    return Finding(f"{counted:.0f} positions through the first block", f"{few:.0f}")
+    if reply.error or reply.outputs[-1].shape != (2,):
+        return Finding(reply.error or "no counts of calls", "no error")
+    counted, others = reply.outputs[-1].tolist()
+    few = reference.outputs[-1][0].item()
+    if counted > few:
+        return Finding(f"{counted:.0f} positions through the blocks", f"{few:.0f}")
+    return Finding("a cache that is no tuple", "a tuple") if others else None
 
 
 def _other_cache(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -146,16 +190,23 @@ def _right_at(tokens: slice) -> Sign:
 
 
 def _same_logits(request: Request, reply: Reply, reference: Reply) -> bool:
-    cut = len(request.inputs[-1]) > 1
-    return cut and _right_at(slice(None))(request, reply, reference)
+    """Whether what is said is right, and too much is computed for it."""
+    right = _right_at(slice(None))(request, reply, reference)
+    return right and bool(reply.outputs[-1][0] > reference.outputs[-1][0])
+
+
+def _in_turns(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether some step does not go on from the one before it."""
+    return any(after != i for i, (_, after) in enumerate(request.inputs[4]))
 
 
 def _only_later_pieces(request: Request, reply: Reply, reference: Reply) -> bool:
-    first, *later = request.inputs[-1]
+    (first, _), *later = request.inputs[4]
     fails = error_like("broadcast")(request, reply, reference)
-    same = _same_logits(request, reply, reference)
+    same = _right_at(slice(None))(request, reply, reference)
     right = _right_at(slice(first))(request, reply, reference)
-    return bool(later) and (fails or right) and not same
+    in_turns = _in_turns(request, reply, reference) or request.before
+    return bool(later) and not in_turns and (fails or right) and not same
 
 
 STEP = TransformerDecoder.step
@@ -180,40 +231,64 @@ CACHED_STEP = Question(
         "attention_course.models.transformer_decoder",
     ),
     stand_ins={"causal_mask": causal_mask, "DecoderBlock": DecoderBlock},
+    battery=BATTERY,
+    requirements={
+        "lengths": LENGTHS,
+        "stack": "The last piece is that stack: embed, go through all blocks, norm,"
+        " head.",
+        "one and many": "It has to do for one token and for many, at the beginning and"
+        " later: `step` takes T tokens that come after P others.",
+        "cache": "These are the **cache**: a tuple with one entry per block, None at"
+        " the start, and then what the block returned. A step computes the new"
+        " positions alone.",
+        "past": "How many tokens came before? The keys in the cache know: (B, H, P,"
+        " Dh).",
+        "embedding": "`self.embedding(token, past)` embeds tokens and adds the"
+        " positions from `past` on.",
+        "rows": "The new positions are the last T of P + T: which rows of the causal"
+        " mask are theirs? (T, P + T)",
+        "sources": "`memory.layers` has a source for each block, `memory.mask` is the"
+        " source's mask.",
+        "predicts": "Predict the token after each of T tokens.",
+        "token": "token: (B, T), ids.",
+        "memory": "memory: has `layers`, a `KeyValue` of the source for each block, and"
+        " `mask` (B, 1, S).",
+        "of cache": "cache: a tuple with one entry per block: None, or what it"
+        " remembered of the P positions before.",
+        "returns": "Logits (B, T, V), None, and the next cache.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "all tokens at once",
             2,
-            lambda g: [_stepwise(g, T)],
             of_output(STATES, same_numbers),
+            checks=("stack", "sources", "predicts", "token", "memory"),
+            gradients=False,
+            requests=_at_once,
         ),
-        Property(
+        BATTERY.line(
             "one token after the other: the same logits",
             2,
-            lambda g: [_stepwise(g, *(1,) * T)],
+            _one_by_one,
             of_outputs(0, -1, same_numbers),
+            checks=("one and many", "past", "embedding", "cache", "of cache"),
         ),
-        Property(
-            "pieces of several tokens: the same logits",
+        BATTERY.line(
+            "each position goes through the blocks once; the cache is a tuple",
             1,
-            lambda g: [
-                _stepwise(g, 2, 3, gradients=True),
-                _stepwise(g, 3, 1, 2, layers=1),
-            ],
-            of_outputs(0, -1, same_gradients),
-        ),
-        Property(
-            "each position goes through the blocks once",
-            1,
-            lambda g: [_stepwise(g, *(1,) * T)],
+            lambda d: [_one_by_one(d), _in_pieces(d)],
             _each_once,
+            checks=("cache",),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
+        BATTERY.edges(
             1,
-            lambda g: manners(_stepwise(g, 2, 3)),
-            good_manners,
+            of_outputs(0, -1, same_gradients),
+            claim="pieces of several tokens; sentences in turns; rows of the cache"
+            " reordered; edges",
+            also=lambda d: [replace(_in_pieces(d), gradients=True), *_like_beams(d)],
+            checks=("lengths", "one and many", "past", "rows", "returns"),
         ),
+        BATTERY.manners(1, of_outputs(0, -1, good_manners)),
     ),
     mistakes=(
         Mistake(
@@ -283,6 +358,20 @@ CACHED_STEP = Question(
             sign=_other_cache,
         ),
         Mistake(
+            "the cache is no tuple",
+            "The next cache is a tuple with one entry per block, as the one at the"
+            " start: `tuple(...)` makes one of a list.",
+            CACHE,
+            sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
+        ),
+        Mistake(
+            "something is kept between steps",
+            "All that a step knows of the past is in the cache that it is handed: the"
+            " step before may have been another sentence's.",
+            CACHE,
+            sign=comparable(_in_turns),
+        ),
+        Mistake(
             "wrong from the second piece on",
             "What is new has a past: its positions count on, its mask is wider, and"
             " each block gets its own past.",
@@ -308,7 +397,7 @@ CACHED_STEP = Question(
             "Embed, then every block with its own source, mask, source mask and past;"
             " then the norm, then the head.",
             BLOCK,
-            sign=comparable(lambda request, reply, reference: True),
+            sign=comparable(lambda *asked: len(asked[0].inputs[4]) == 1),
         ),
         Mistake(
             "not as many logits as tokens",

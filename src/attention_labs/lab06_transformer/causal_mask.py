@@ -6,69 +6,80 @@ import torch
 from torch import Tensor
 
 from attention_course.masks import causal_mask
-from attention_labs.lab06_transformer.shared import T
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
+    Axis,
+    Battery,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
-    each_of,
     edit,
-    in_words,
-    same_numbers,
     wrong_output,
 )
 
 
 def _use_mask(mask: Callable[..., Tensor], size: int, device: str | None) -> Tensor:
-    return mask(size) if device is None else mask(size, torch.device(device))
+    def made() -> Tensor:
+        return mask(size) if device is None else mask(size, torch.device(device))
+
+    if isinstance(earlier := made(), Tensor) and earlier.dim():
+        earlier[:1].logical_not_()  # whoever gets a mask may change it
+    return made()
 
 
-def _of_bools(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if not reply.outputs or reply.outputs[0].dtype == torch.bool:
-        return None
-    return Finding(f"{reply.outputs[0].dtype}", f"{torch.bool}")
-
-
-def _same_places(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    numbers = tuple(x.double() for x in reference.outputs)
-    return same_numbers(request, reply, reference._replace(outputs=numbers))
-
-
-def _how_many(request: Request, reply: Reply, reference: Reply) -> Finding:
-    wrong = int((reply.outputs[0] != reference.outputs[0]).sum())
-    return Finding(f"{wrong} entries wrong", "none")
-
-
-def _on_its_device(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+def _same_mask(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if reply.error:
-        return Finding(reply.error, f"no error on device {request.device}")
-    devices = [output.device.type for output in reply.outputs]
-    if devices == [request.device]:
-        return None
-    return Finding(f"device {', '.join(devices)}", request.device)
+        return Finding(reply.error, "no error")
+    given, wanted = reply.outputs[0], reference.outputs[0]
+    for seen, right in (
+        (f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}"),
+        (f"{given.dtype}", f"{wanted.dtype}"),
+        (f"device {given.device.type}", f"device {wanted.device.type}"),
+    ):
+        if seen != right:
+            return Finding(seen, right)
+    wrong = 0 if given.is_meta else int((given != wanted).sum())
+    return Finding(f"{wrong} entries wrong", "none") if wrong else None
 
+
+BATTERY = Battery(
+    ("one", "zero", "long", "second call"),
+    lambda d: Request((d.T, None)),
+    {"T": Axis("positions", least=0, long=1200)},
+)
 
 CAUSAL_MASK = Question(
     name="causal_mask",
     reference=causal_mask,
     use=_use_mask,
+    battery=BATTERY,
+    requirements={
+        "sees": "So position t may look at itself and at what came before it, and at"
+        " nothing after it.",
+        "True": "Rows ask, columns are asked, and True means: may attend.",
+        "allows": "Allow position t to attend to the positions up to and including t.",
+        "size": "size: T, in tokens; it may be 0.",
+        "device": "device: where the mask is made.",
+        "returns": "A new mask (T, T), of dtype bool.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "each position sees itself and what came before",
             1,
-            lambda g: [Request((T, None)), Request((1, None))],
-            each_of(_of_bools, in_words(_same_places, _how_many)),
+            judge=_same_mask,
+            checks=("sees", "True", "allows", "returns"),
+            gradients=False,
         ),
-        Property(
-            "made on the device that is asked for",
+        BATTERY.edges(
             1,
-            lambda g: [Request((T, "meta"), device="meta")],
-            _on_its_device,
+            judge=_same_mask,
+            claim="made on the device that is asked for; of one, none and many"
+            " positions",
+            also=lambda d: Request((d.T, "meta"), device="meta"),
+            checks=("size", "device", "returns"),
         ),
     ),
     mistakes=(
@@ -120,6 +131,18 @@ CAUSAL_MASK = Question(
             ),
         ),
         Mistake(
+            "the same mask for everybody",
+            "Whoever gets a mask may change it: make a new one at each call, and keep"
+            " none.",
+            sign=wrong_output(
+                lambda given, wanted: (
+                    given.shape == wanted.shape
+                    and bool((given[1:] == wanted[1:]).all())
+                    and bool((given[:1] != wanted[:1]).all())
+                )
+            ),
+        ),
+        Mistake(
             "another triangle",
             "Write the 3 x 3 mask down by hand: one True in the first row, three in the"
             " last.",
@@ -127,5 +150,11 @@ CAUSAL_MASK = Question(
             sign=wrong_output(lambda given, wanted: given.shape == wanted.shape),
         ),
         *ANYWHERE,
+        Mistake(
+            "not as many rows and columns as positions",
+            "There are T of both, whatever T is: none, one and thousands.",
+            MASK,
+            sign=wrong_output(lambda given, wanted: given.shape != wanted.shape),
+        ),
     ),
 )

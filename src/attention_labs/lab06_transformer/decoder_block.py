@@ -1,50 +1,49 @@
 """decoder_block: a sequence asks itself, then the source, then each position thinks."""
 
+from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from attention_course.attention import KeyValue
-from attention_course.masks import causal_mask, padding_mask
+from attention_course.masks import causal_mask
 from attention_course.transformer.blocks import look_around
 from attention_labs.lab06_transformer.shared import (
-    ALL_DROPPED,
     BLOCK,
     CACHE,
-    DH,
     ELSEWHERE,
+    LENGTHS,
     NORM_PLACE,
-    POST_NORM,
-    PRE_NORM,
+    SENTENCES,
+    SIZES,
+    SOURCE,
     STATES,
+    TARGET,
     WAY_AROUND,
-    B,
-    D,
     DecoderBlock,
-    H,
-    P,
-    S,
-    T,
     flattened,
     has_mask,
+    init,
+    is_ordinary,
     other_memory,
-    with_switches,
+    same_but_for_chance,
+    with_dropout,
 )
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
     ATTENTION,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     close,
     comparable,
     edit,
-    good_manners,
-    manners,
     normal,
     of_output,
     parameters,
@@ -53,7 +52,7 @@ from nbjudge import (
     some_allowed,
 )
 
-SOURCE = "13_transformer.html#transformer-decoder"
+LOOKED_UP = "13_transformer.html#transformer-decoder"
 
 
 def _use_decoder(
@@ -64,47 +63,83 @@ def _use_decoder(
     mask: Tensor | None,
     source_mask: Tensor | None,
     past_key: Tensor | None,
-    past_value: Tensor | None,
+    past_value: Any,
     need_weights: bool,
 ) -> Any:
-    source = KeyValue(source_key, source_value)
-    past = None
-    if past_key is not None and past_value is not None:
-        past = KeyValue(past_key, past_value)
-    out = block(x, source, mask, source_mask, past, need_weights)
+    past = None if past_key is None else KeyValue(past_key, past_value)
+    rest = (mask, source_mask, past, need_weights)
+    given = () if all(x is None or x is False for x in rest) else rest
+    out = block(x, KeyValue(source_key, source_value), *given)
     if isinstance(out, tuple) and len(out) == 3 and not need_weights:
         out = out[0], out[2]
     return flattened(out)
 
 
-def _heads(g: torch.Generator, positions: int) -> tuple[Tensor, Tensor]:
-    return normal(g, B, H, positions, DH), normal(g, B, H, positions, DH)
-
-
 def _writing(
-    g: torch.Generator,
+    d: Draw,
     mask: Tensor | None = None,
     source_mask: Tensor | None = None,
-    past: int = 0,
-    tokens: int = T,
-    init: tuple[int, ...] = PRE_NORM,
-    gradients: bool = False,
+    past: bool = False,
     need_weights: bool = False,
+    pre_norm: bool = True,
 ) -> Request:
-    weights = parameters(g, lambda: with_switches(DecoderBlock, *init))
-    pasts = _heads(g, past) if past else (None, None)
-    states = (normal(g, B, tokens, D), *_heads(g, S))
-    inputs = (*states, mask, source_mask, *pasts, need_weights)
-    return Request(inputs, init, weights, gradients)
+    how = init(d, pre_norm=pre_norm)
+    source, old = (d.B, d.H, d.S, d.DH), (d.B, d.H, d.P, d.DH)
+    pasts = (normal(d, *old), normal(d, *old)) if past else (None, None)
+    states = (normal(d, d.B, d.T, how[0]), normal(d, *source), normal(d, *source))
+    weights = parameters(d, lambda: DecoderBlock(*how))
+    return Request((*states, mask, source_mask, *pasts, need_weights), how, weights)
 
 
-def _masked_writing(g: torch.Generator) -> list[Request]:
-    masks = causal_mask(T), padding_mask(torch.tensor([S, S - 3]), S)
-    return [
-        _writing(g, *masks, gradients=True),
-        _writing(g, *masks, init=POST_NORM, gradients=True),
-        _writing(g, *masks, init=ALL_DROPPED),
+def _masked(d: Draw) -> list[Request]:
+    look, padding = some_allowed(d, d.B, d.T, d.T), some_allowed(d, d.B, 1, d.S)
+    asked = [
+        _writing(d, need_weights=True),
+        _writing(d, None, padding, need_weights=True),
+        _writing(d, causal_mask(d.T), some_allowed(d, d.T, d.S)),
+        _writing(d, look, some_allowed(d, d.B, d.T, d.S), need_weights=True),
     ]
+    return [replace(x, gradients=True) for x in asked]
+
+
+def _later(d: Draw) -> Request:
+    mask = causal_mask(d.P + d.T)[d.P :]
+    return _writing(d, mask, some_allowed(d, d.B, 1, d.S), True, True)
+
+
+def _rare(d: Draw) -> list[Request]:
+    post_norm = replace(_writing(d, pre_norm=False), gradients=True)
+    as_long = _writing(BATTERY.sized(d, **{**d.sizes, "T": d.P}))
+    beginning = replace(as_long, init=None, parameters={})
+    return [
+        post_norm,
+        replace(_later(d), before=(beginning,), about="after another beginning"),
+        *with_dropout(d, _writing(d)),
+        replace(_later(d), training=False),
+    ]
+
+
+BATTERY = Battery(
+    MODULE,
+    lambda d: [
+        _later(d),
+        _writing(
+            d,
+            some_allowed(d, d.B, d.T, d.P + d.T),
+            some_allowed(d, d.B, d.T, d.S),
+            past=True,
+            pre_norm=False,
+        ),
+    ],
+    {
+        "B": SENTENCES,
+        "T": TARGET,
+        "S": SOURCE,
+        "P": Axis("positions before", least=0, long=300),
+        **SIZES,
+    },
+    leaves_out={"in front": "the text says (B, T, D)"},
+)
 
 
 @comparable
@@ -115,7 +150,7 @@ def _weight_on_padding(request: Request, reply: Reply, reference: Reply) -> bool
 
 
 def _has_past(request: Request, reply: Reply, reference: Reply) -> bool:
-    return request.inputs[5] is not None
+    return request.inputs[5] is not None and not has_mask(request, reply, reference)
 
 
 FORWARD = DecoderBlock.forward
@@ -123,6 +158,8 @@ LOOK_BACK = """query = self.around_self.before(x)
     context, seen = look_around(self.self_attention, query, mask, past)
     x = self.around_self.after(x, context)
     """
+NO_PAST = edit(look_around, "now if past is None else past.extend(now)", "now")
+LAST = "None if mask is None else mask[..., -x.size(1) :]"
 LOOK_UP = """query = self.around_cross.before(x)
     context, weights = self.cross_attention.ask(
         query, source, source_mask, need_weights
@@ -134,64 +171,85 @@ DECODER_BLOCK = Question(
     name="decoder_block",
     reference=DecoderBlock,
     use=_use_decoder,
-    make=with_switches,
     forbidden=(
         *ATTENTION,
         "attention_course.transformer.DecoderBlock",
         "attention_course.models.decoder_block",
     ),
+    battery=BATTERY,
+    requirements={
+        "lengths": LENGTHS,
+        "sub-layers": "Three sub-layers: every position looks at those before it, then"
+        " at the source, then thinks for itself.",
+        "source": "The source was remembered once, by `cross_attention.remember(...)`,"
+        " and comes as the `KeyValue` `source`. Queries are made from the states"
+        " *after* the self-attention.",
+        "masks": "There are two masks. `mask` says which target positions may be seen,"
+        " `source_mask` which source positions.",
+        "past": "`past` is what this block returned for the positions before x, if"
+        " there were any. Then x asks the old *and* the new: `past.extend(new)` joins"
+        " two `KeyValue`, the old first.",
+        "weights": "The weights of the cross-attention are returned if `need_weights`"
+        " is true; otherwise None will do.",
+        "arguments": "Arguments as above.",
+        "x": "x: (B, T, D), the states of the layer below.",
+        "of source": "source: `KeyValue` of the source, S positions.",
+        "mask": "mask: which target positions may be attended to, broadcastable to (B,"
+        " T, P + T).",
+        "source_mask": "source_mask: which source positions may be attended to,"
+        " broadcastable to (B, T, S).",
+        "of past": "past: `KeyValue` of the P positions before x; None: there are"
+        " none.",
+        "need_weights": "need_weights: return the weights of the cross-attention.",
+        "returns": "The states (B, T, D); the weights (B, H, T, S) or None; the"
+        " `KeyValue` of all P + T target positions.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the states, from the sequence and the source",
             2,
-            lambda g: [_writing(g)],
             of_output(STATES, same_numbers),
+            checks=("sub-layers", "source", "x", "of source"),
+            gradients=False,
+            requests=_writing,
         ),
-        Property(
-            "the weights over the source, when they are asked for",
+        BATTERY.line(
+            "each mask where it belongs; the weights over the source; all gradients",
             1,
-            lambda g: [
-                _writing(g, need_weights=True),
-                _writing(g, None, some_allowed(g, B, 1, S), need_weights=True),
-            ],
-            same_numbers,
-        ),
-        Property(
-            "each mask where it belongs; pre-norm, post-norm, dropout; all gradients",
-            1,
-            _masked_writing,
+            _masked,
             same_gradients,
+            checks=("masks", "weights", "mask", "source_mask", "need_weights"),
         ),
-        Property(
+        BATTERY.line(
             "what the past left is seen, and handed on with the new",
             1,
-            lambda g: [
-                _writing(g, None, some_allowed(g, B, 1, S), past=P, tokens=1),
-                _writing(g, causal_mask(P + T)[P:], past=P, gradients=True),
+            lambda d: [
+                replace(x, gradients=True) for x in (_writing(d, past=True), _later(d))
             ],
             same_gradients,
+            checks=("past", "of past", "returns"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
+        BATTERY.edges(
             1,
-            lambda g: manners(
-                _writing(g, causal_mask(P + T)[P:], some_allowed(g, B, 1, S), past=P)
-            ),
-            good_manners,
+            same_but_for_chance,
+            claim="post-norm blocks; dropout on what a sub-layer adds; edges",
+            also=_rare,
+            checks=("lengths", "arguments", "weights", "returns"),
         ),
+        BATTERY.manners(1),
     ),
     mistakes=(
         Mistake(
             "the source is asked first",
             "First the sequence asks itself, then the source, then every position"
             " thinks for itself.",
-            SOURCE,
+            LOOKED_UP,
             edit(FORWARD, LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
         ),
         Mistake(
             "both attentions read what came in",
             "The source is asked by the states after the self-attention.",
-            SOURCE,
+            LOOKED_UP,
             edit(FORWARD, "x = self.around_self", "y = self.around_self")
             & edit(FORWARD, "around_cross.after(x", "around_cross.after(y"),
         ),
@@ -206,14 +264,22 @@ DECODER_BLOCK = Question(
         Mistake(
             "one attention for both",
             "self_attention and cross_attention have maps of their own.",
-            SOURCE,
+            LOOKED_UP,
             edit(FORWARD, "around(self.self_attention", "around(self.cross_attention"),
         ),
         Mistake(
             "the source is not asked",
             "Without cross-attention the decoder knows nothing of the source.",
-            SOURCE,
+            LOOKED_UP,
             edit(FORWARD, "x = self.around_cross.after(x, context)", ""),
+        ),
+        Mistake(
+            "one norm for two sub-layers",
+            "Each sub-layer has a `Residual` of its own: around_self, around_cross and"
+            " around_feed_forward.",
+            BLOCK,
+            edit(FORWARD, "around_cross.before", "around_self.before")
+            & edit(FORWARD, "around_cross.after", "around_self.after"),
         ),
         Mistake(
             "no way around the cross-attention",
@@ -232,7 +298,10 @@ DECODER_BLOCK = Question(
             "What the block returned for the positions before x comes back as `past`:"
             " `past.extend(new)` joins them.",
             CACHE,
-            edit(look_around, "now if past is None else past.extend(now)", "now"),
+            (
+                NO_PAST,
+                NO_PAST & edit(FORWARD, "query, mask, past", f"query, {LAST}, past"),
+            ),
         ),
         Mistake(
             "the new before the past",
@@ -258,7 +327,7 @@ DECODER_BLOCK = Question(
             "other weights are returned",
             "The weights are those of the cross-attention, of every head: (B, H,"
             " T, S).",
-            SOURCE,
+            LOOKED_UP,
             sign=lambda request, reply, reference: (
                 len(reply.outputs) == len(reference.outputs) == 4
                 and close(reply.outputs[STATES], reference.outputs[STATES])
@@ -286,7 +355,7 @@ DECODER_BLOCK = Question(
             " what the sub-layer says.",
             BLOCK,
             sign=comparable(
-                lambda *replies: not has_mask(*replies) and not _has_past(*replies)
+                lambda *asked: is_ordinary(*asked) and not _has_past(*asked)
             ),
         ),
     ),

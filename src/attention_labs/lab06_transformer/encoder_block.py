@@ -1,42 +1,44 @@
 """encoder_block: a sequence asks itself, then every position thinks for itself."""
 
+from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from attention_course.masks import causal_mask, padding_mask
+from attention_course.masks import causal_mask
 from attention_labs.lab06_transformer.shared import (
-    ALL_DROPPED,
     BLOCK,
     DROPPED,
     ELSEWHERE,
+    LENGTHS,
+    NO_NOTHING,
     NORM_PLACE,
-    POST_NORM,
-    PRE_NORM,
+    SENTENCES,
+    SIZES,
     STATES,
+    TARGET,
     WAY_AROUND,
-    B,
-    D,
     EncoderBlock,
-    T,
     flattened,
     has_mask,
+    init,
+    is_ordinary,
     other_memory,
-    with_switches,
+    same_but_for_chance,
+    with_dropout,
 )
 from attention_labs.pages import MASK
 from nbjudge import (
     ANYWHERE,
     ATTENTION,
+    MODULE,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Request,
     comparable,
     edit,
-    good_manners,
-    manners,
     normal,
     of_output,
     parameters,
@@ -50,21 +52,42 @@ def _use_encoder(block: Any, x: Tensor, mask: Tensor | None) -> Any:
     return flattened(block(x) if mask is None else block(x, mask))
 
 
-def _reading(
-    g: torch.Generator,
-    mask: Tensor | None = None,
-    init: tuple[int, ...] = PRE_NORM,
-    gradients: bool = False,
-) -> Request:
-    weights = parameters(g, lambda: with_switches(EncoderBlock, *init))
-    return Request((normal(g, B, T, D), mask), init, weights, gradients)
+def _reading(d: Draw, mask: Tensor | None = None, pre_norm: bool = True) -> Request:
+    how = init(d, pre_norm=pre_norm)
+    weights = parameters(d, lambda: EncoderBlock(*how))
+    return Request((normal(d, d.B, d.T, how[0]), mask), how, weights)
 
+
+def _masked(d: Draw) -> list[Request]:
+    masks = (d.B, d.T, d.T), (d.B, 1, d.T), (1, d.T)
+    given = None, causal_mask(d.T), *(some_allowed(d, *shape) for shape in masks)
+    return [replace(_reading(d, mask), gradients=True) for mask in given]
+
+
+def _rare(d: Draw) -> list[Request]:
+    post_norm = replace(_reading(d, None, pre_norm=False), gradients=True)
+    return [post_norm, *with_dropout(d, _reading(d))]
+
+
+BATTERY = Battery(
+    MODULE,
+    lambda d: [
+        _reading(d, some_allowed(d, d.B, d.T, d.T)),
+        _reading(d, None, pre_norm=False),
+    ],
+    {"B": SENTENCES, "T": TARGET, **SIZES},
+    leaves_out={"in front": "the text says (B, T, D)", **NO_NOTHING},
+)
 
 FORWARD = EncoderBlock.forward
 THINK = "self.around_feed_forward.after(x, thought)"
 LOOK = "context, seen = look_around(self.self_attention, query, mask, past)"
 LOOK_AT_X = """seen = self.self_attention.remember(x, x)
     context, _ = self.self_attention.ask(query, seen, mask)"""
+LOOK_FOR_X = """seen = self.self_attention.remember(query, query)
+    context, _ = self.self_attention.ask(x, seen, mask)"""
+BEHIND = edit(FORWARD, "after(x, context)", "after(query, context)")
+READ = "self.around_feed_forward.before(x)"
 THINKING = (
     "The feed-forward network is the second sub-layer: it reads the states after the"
     " first, in the same manner."
@@ -74,44 +97,50 @@ ENCODER_BLOCK = Question(
     name="encoder_block",
     reference=EncoderBlock,
     use=_use_encoder,
-    make=with_switches,
     forbidden=(
         *ATTENTION,
         "attention_course.transformer.EncoderBlock",
         "attention_course.models.encoder_block",
     ),
+    battery=BATTERY,
+    requirements={
+        "lengths": LENGTHS,
+        "around": "Around each sub-layer f there is a way past it, and a norm.",
+        "reads": "With `around = Residual(...)`, a sub-layer reads `around.before(x)`,"
+        " and `around.after(x, added)` puts what it says back on the way: `after(x,"
+        " f(before(x)))`.",
+        "remembered": "Return the states, and what the self-attention remembered.",
+        "dropout": "dropout: share of what a sub-layer adds that training drops.",
+        "pre_norm": "pre_norm: where the norm stands, see `Residual`.",
+        "x": "x: (B, T, D), the states of the layer below.",
+        "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"
+        " everything.",
+        "returns": "The states (B, T, D), and the `KeyValue` of the self-attention.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the states, without a mask",
             2,
-            lambda g: [_reading(g)],
             of_output(STATES, same_numbers),
+            checks=("around", "reads", "x"),
+            gradients=False,
+            requests=_reading,
         ),
-        Property(
+        BATTERY.line(
             "what is remembered, all gradients, padding and causal masks",
             1,
-            lambda g: [
-                _reading(g, some_allowed(g, B, T, T), gradients=True),
-                _reading(g, padding_mask(torch.tensor([T, T - 2]), T), gradients=True),
-                _reading(g, causal_mask(T)),
-            ],
+            _masked,
             same_gradients,
+            checks=("remembered", "mask", "returns"),
         ),
-        Property(
-            "post-norm blocks; dropout on what a sub-layer adds",
+        BATTERY.edges(
             1,
-            lambda g: [
-                _reading(g, some_allowed(g, B, T, T), POST_NORM, gradients=True),
-                _reading(g, None, ALL_DROPPED),
-            ],
-            same_gradients,
+            same_but_for_chance,
+            claim="post-norm blocks; dropout on what a sub-layer adds; edges",
+            also=_rare,
+            checks=("lengths", "reads", "dropout", "pre_norm", "returns"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
-            1,
-            lambda g: manners(_reading(g, some_allowed(g, B, 1, T))),
-            good_manners,
-        ),
+        BATTERY.manners(1),
     ),
     mistakes=(
         Mistake(
@@ -130,7 +159,11 @@ ENCODER_BLOCK = Question(
             "the way around begins behind the norm",
             WAY_AROUND + " In a pre-norm block that is x, not the normalised x.",
             BLOCK,
-            edit(FORWARD, "after(x, context)", "after(query, context)"),
+            (
+                BEHIND,
+                edit(FORWARD, THINK, THINK.replace("(x", f"({READ}")),
+                BEHIND & edit(FORWARD, THINK, THINK.replace("(x", f"({READ}")),
+            ),
         ),
         Mistake(
             "the attention reads what is not normalised",
@@ -144,6 +177,13 @@ ENCODER_BLOCK = Question(
             " returned.",
             BLOCK,
             edit(FORWARD, LOOK, LOOK_AT_X),
+        ),
+        Mistake(
+            "queries of what is not normalised",
+            "Queries, keys and values are maps of the same sequence: what `before`"
+            " returned.",
+            BLOCK,
+            edit(FORWARD, LOOK, LOOK_FOR_X),
         ),
         Mistake(
             "the feed-forward network reads what is not normalised",
@@ -177,6 +217,16 @@ ENCODER_BLOCK = Question(
             BLOCK,
             edit(FORWARD, "around_feed_forward.before", "around_self.before")
             & edit(FORWARD, "around_feed_forward.after", "around_self.after"),
+        ),
+        Mistake(
+            "the sequence is asked, not what is remembered of it",
+            "`ask` looks queries up in a `KeyValue`: `remember` makes one first.",
+            BLOCK,
+            edit(
+                FORWARD,
+                LOOK,
+                "context, seen = self.self_attention.ask(query, query, mask)",
+            ),
         ),
         Mistake(
             "the mask reaches nothing",
@@ -214,7 +264,7 @@ ENCODER_BLOCK = Question(
             "Twice: read what `before` returns, and give `after` the states and what"
             " the sub-layer says.",
             BLOCK,
-            sign=comparable(lambda request, reply, reference: True),
+            sign=comparable(is_ordinary),
         ),
     ),
 )

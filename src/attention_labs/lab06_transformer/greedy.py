@@ -1,18 +1,21 @@
 """greedy: the likeliest token, and from it the next."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attention_course import decoding
-from attention_labs.lab06_transformer.shared import CACHE, S, V
+from attention_labs.lab06_transformer.shared import CACHE, LENGTHS, NO_NOTHING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Changed,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
@@ -30,7 +33,7 @@ from nbjudge import (
 WRITING = "14_decoding.html#decoding-greedy"
 
 
-class _Script:
+class _Script(nn.Module):
     """A model whose tokens depend on all before them, and whose end is known.
 
     The logits come from the last token, from a state that every token changes, and from
@@ -38,12 +41,13 @@ class _Script:
     """
 
     def __init__(self, table: Tensor, mix: Tensor, ends: Tensor, eos: int):
+        super().__init__()
         self.table, self.mix, self.ends, self.eos = table, mix, ends, eos
         self.encoded = self.stepped = 0
 
     def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
         self.encoded += 1
-        return self.table[source].sum(1) / lengths[:, None]
+        return self.table[source].flatten(1, -2).sum(1) / lengths[:, None]
 
     def start(self, memory: Tensor) -> Any:
         return torch.zeros_like(memory), 0
@@ -55,7 +59,8 @@ class _Script:
             self.stepped += 1
             state = torch.tanh(state @ self.mix + self.table[one])
             said = 3 * state @ self.mix.mT + memory
-            said[:, self.eos] = torch.where(self.ends == steps, 1e3, -1e3)
+            far = said.abs().amax(1) + 1
+            said[:, self.eos] = torch.where(self.ends == steps, far, -far)
             logits.append(said)
             steps += 1
         return torch.stack(logits, dim=1), None, (state, steps)
@@ -66,6 +71,7 @@ def _use_greedy(
     table: Tensor,
     mix: Tensor,
     source: Tensor,
+    lengths: Tensor,
     ends: Tensor,
     bos: int,
     eos: int,
@@ -73,20 +79,51 @@ def _use_greedy(
 ) -> Any:
     """Decode, and count: a source that was read, and tokens that were stepped over."""
     model = _Script(table, mix, ends, eos)
-    lengths = 1 + torch.arange(len(source))
     decoded = greedy(model, source, lengths, bos, eos, max_length)
     if decoded is None:
         return None
     tokens = getattr(decoded, "tokens", decoded)  # the course's returns more
-    return tokens, torch.tensor([model.encoded, model.stepped])
+    work = source.new_tensor([model.encoded, model.stepped], dtype=torch.long)
+    return (tokens, work) if model.training else Changed((tokens, work))
 
 
-def _to_write(g: torch.Generator, ends: Sequence[int], max_length: int) -> Request:
-    """Ask for sentences with so many tokens before their EOS."""
-    bos, eos = torch.randperm(V, generator=g)[:2].tolist()
-    source = torch.randint(V, (len(ends), S), generator=g)
-    tables = (normal(g, V, V), normal(g, V, V) / 2)
-    return Request((*tables, source, torch.tensor(ends), bos, eos, max_length))
+def _to_write(
+    d: Draw, longest: int | None = None, axes: tuple[int, ...] = (), same: bool = False
+) -> Request:
+    """Ask for sentences of which none ends, or all after `longest` tokens or before."""
+    bos, eos = torch.randperm(d.V, generator=d)[:2].tolist()
+    source = torch.randint(d.V, (d.B, d.S, *axes), generator=d)
+    lengths = torch.randint(1, d.S + 1, (d.B,), generator=d)
+    ends = torch.randint((longest or 0) + 1, (d.B,), generator=d)
+    tables = normal(d, d.V, d.V), normal(d, d.V, d.V) / 2
+    written = source, lengths, ends + d.N**2 * (longest is None)
+    return Request((*tables, *written, eos if same else bos, eos, d.N))
+
+
+def _ending(d: Draw) -> list[Request]:
+    """Ask for sentences that end before the others, with the last step or at once."""
+    asked = [_to_write(d, longest) for longest in (d.N // 2, d.N, 0)]
+    rare = _to_write(d, d.N, same=True), _to_write(d, d.N, axes=(2,))
+    return [*asked, *rare]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _to_write,
+    {
+        "B": Axis("sentences"),
+        "S": Axis("tokens in the longest source"),
+        "V": Axis("tokens in the vocabulary", least=2, most=12, long=600),
+        "N": Axis("max_length", long=300),
+    },
+    large=(1e5,),  # among equal logits any token is a likeliest one
+    leaves_out={
+        "in front": "the text says (B, T)",
+        "bfloat16": "rounding decides which token is the likeliest",
+        "long in bfloat16": "rounding decides which token is the likeliest",
+        **NO_NOTHING,
+    },
+)
 
 
 def _whole_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -116,15 +153,16 @@ def _same_counts(request: Request, reply: Reply, reference: Reply) -> Finding | 
 
 @comparable
 def _right_until_the_end(request: Request, reply: Reply, reference: Reply) -> bool:
-    wanted, ends = reference.outputs[0], request.inputs[3]
+    wanted, ends = reference.outputs[0], request.inputs[4]
     until = torch.arange(wanted.size(1)) <= ends[:, None]
-    return close(reply.outputs[0] * until, wanted * until)
+    given = reply.outputs[0]
+    return not close(given, wanted) and close(given * until, wanted * until)
 
 
 def _length_differs(request: Request, reply: Reply, reference: Reply) -> bool:
     given, wanted = reply.outputs[0].shape, reference.outputs[0].shape
     same = len(given) == 2 and given[0] == wanted[0]
-    return same and 0 < abs(given[1] - wanted[1]) < V
+    return same and given[1] != wanted[1] and given[1] <= request.inputs[-1] + 1
 
 
 STEPS = decoding._one_by_one  # what all that decodes token by token does
@@ -137,30 +175,50 @@ GREEDY = Question(
     name="greedy",
     reference=decoding.greedy,
     use=_use_greedy,
+    battery=BATTERY,
+    requirements={
+        "lengths": LENGTHS,
+        "likeliest": "Greedy decoding takes the likeliest token at every step.",
+        "step": "`model.step(token, memory, cache)` takes the last token (B, 1) and"
+        " returns logits (B, 1, V), weights (not needed here) and the next cache.",
+        "encode": "`model.encode(source, lengths)` reads the source once and returns a"
+        " memory, `model.start(memory)` what the first step is handed",
+        "BOS": "The first token that goes in is BOS; it is no part of what comes out.",
+        "one token": "Some models have one token for BOS and EOS.",
+        "EOS": "A sentence that has said EOS has ended: from there on its tokens are"
+        " EOS, whatever the model says, until the others have ended, too.",
+        "over": "When all have ended, or after `max_length` steps, it is over.",
+        "takes": "Take the likeliest token at every step, for a batch of sources at"
+        " once.",
+        "model": "model: has `encode`, `start` and `step`.",
+        "source": "source: what `encode` reads; axis 0 is B.",
+        "of source": "lengths: tokens in each source.",
+        "bos": "bos: id of the token that starts a target.",
+        "eos": "eos: id of the token that ends it.",
+        "max_length": "max_length: steps after which decoding stops also without EOS.",
+        "returns": "(B, T) token ids, T <= `max_length`; after a sentence's EOS come"
+        " EOS.",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the likeliest token, and from it the next",
             2,
-            lambda g: [_to_write(g, (99, 99, 99), 6) for _ in range(3)],
             _same_tokens,
+            checks=("likeliest", "BOS", "takes", "model", "of source", "bos"),
+            gradients=False,
         ),
-        Property(
-            "after its EOS a sentence has only EOS",
+        BATTERY.edges(
             1,
-            lambda g: [_to_write(g, (1, 9, 3), 6), _to_write(g, (0, 2, 9, 4), 7)],
-            _same_tokens,
-        ),
-        Property(
-            "ends when all sentences have; reads the source once, feeds each token"
-            " once",
-            1,
-            lambda g: [
-                _to_write(g, (1, 4, 2), 9),
-                _to_write(g, (0, 0), 9),
-                _to_write(g, (5,), 6),
-            ],
             each_of(_same_tokens, _same_counts),
+            claim="after its EOS only EOS, and an end when all have ended; each token"
+            " fed once, the source read once; edges",
+            also=_ending,
+            checks=(
+                *("lengths", "step", "encode", "one token", "EOS", "over", "source"),
+                *("eos", "max_length", "returns"),
+            ),
         ),
+        BATTERY.manners(1),
     ),
     mistakes=(
         Mistake(
@@ -204,6 +262,13 @@ GREEDY = Question(
             edit(STEPS, "ended.all()", "False"),
         ),
         Mistake(
+            "BOS is taken for an end",
+            "A sentence ends with the EOS that the model says: what goes in first is no"
+            " end, even where it is the same token.",
+            WRITING,
+            edit(STEPS, "torch.zeros_like(token, dtype=torch.bool)", "token == eos"),
+        ),
+        Mistake(
             "a number chosen, not its place",
             "A token is the place of the largest logit, not the logit.",
             WRITING,
@@ -214,6 +279,13 @@ GREEDY = Question(
             "The likeliest token has the largest logit.",
             WRITING,
             edit(decoding.greedy, "argmax", "argmin"),
+        ),
+        Mistake(
+            "a sentence goes on after its end",
+            "Whatever the model says after a sentence's EOS, its tokens are EOS.",
+            WRITING,
+            edit(STEPS, "masked_fill(ended, eos)", "clone()"),
+            sign=_right_until_the_end,
         ),
         *ANYWHERE,
         Mistake(
@@ -229,13 +301,6 @@ GREEDY = Question(
             sign=lambda request, reply, reference: close(
                 reply.outputs[0], reference.outputs[0]
             ),
-        ),
-        Mistake(
-            "a sentence goes on after its end",
-            "Whatever the model says after a sentence's EOS, its tokens are EOS.",
-            WRITING,
-            edit(STEPS, "masked_fill(ended, eos)", "clone()"),
-            sign=_right_until_the_end,
         ),
         Mistake(
             "another number of steps",

@@ -1,6 +1,7 @@
 """What several questions of this lab share: blocks, sizes, mistakes that all invite."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,16 +11,32 @@ from attention_course.attention import MultiHeadAttention
 from attention_course.transformer import DecoderBlock as CourseDecoderBlock
 from attention_course.transformer import EncoderBlock as CourseEncoderBlock
 from attention_course.transformer import FeedForward, Residual
-from nbjudge import Mistake, Reply, Request, close, comparable
+from nbjudge import (
+    Axis,
+    Draw,
+    Finding,
+    Mistake,
+    Reply,
+    Request,
+    close,
+    comparable,
+    same_gradients,
+)
 
-B, H, T, S, P, DH, HIDDEN, V = 2, 3, 5, 7, 4, 4, 10, 11
-D = H * DH
 BLOCK = "13_transformer.html#transformer-stream"
 CACHE = "14_decoding.html#decoding-cache"
 
 STATES = 0  # where they stand among the outputs
-PRE_NORM, POST_NORM = (D, H, HIDDEN, 0, 1), (D, H, HIDDEN, 0, 0)
-ALL_DROPPED = (D, H, HIDDEN, 1, 1)  # nothing that a sub-layer says gets through
+# What blocks are constructed with: D is H times the width of a head.
+SIZES = {
+    "H": Axis("heads", most=4, fixed=True),
+    "DH": Axis("width of a head", most=6, fixed=True),
+    "HIDDEN": Axis("width inside the feed-forward network", fixed=True),
+}
+SENTENCES, SOURCE = Axis("sentences"), Axis("source positions", long=300)
+TARGET = Axis("target positions", long=300)
+NO_NOTHING = {"zero": "the lab says that no length is 0"}
+LENGTHS = "P may be 0, every other length is at least 1."
 
 
 class EncoderBlock(CourseEncoderBlock):
@@ -62,11 +79,34 @@ class DecoderBlock(CourseDecoderBlock):
         )
 
 
-def with_switches(
-    block: Any, dim: int, num_heads: int, hidden_dim: int, dropout: int, pre_norm: int
-) -> Any:
-    """Construct a block, whose switches travel as numbers."""
-    return block(dim, num_heads, hidden_dim, float(dropout), bool(pre_norm))
+def init(d: Draw, dropout: float = 0.0, pre_norm: bool = True) -> tuple[Any, ...]:
+    """Make what a block is constructed with."""
+    return d.H * d.DH, d.H, d.HIDDEN, dropout, pre_norm
+
+
+def with_dropout(d: Draw, request: Request) -> Iterator[Request]:
+    """Drop all that sub-layers say, nothing in eval mode, and a share of each alone."""
+    yield replace(request, init=init(d, 1.0))
+    yield replace(request, init=init(d, 0.5, pre_norm=False), training=False)
+    last = ("output_proj.bias", "outer.bias"), ("output_proj.weight", "outer.weight")
+    weights = request.parameters
+    silent = {x: weights[x] * (not x.endswith(sum(last, ()))) for x in weights}
+    for name in filter(lambda name: name.endswith(last[0]), weights):
+        loud = {**silent, name: torch.ones_like(weights[name])}
+        yield replace(request, init=init(d, d.number(2, 6) / 8), parameters=loud)
+
+
+def same_but_for_chance(
+    request: Request, reply: Reply, reference: Reply
+) -> Finding | None:
+    """Compare states to which ones were added, of which training drops a share."""
+    share, x = request.init[3] if request.init else 0.0, request.inputs[0]
+    chance = 0 < share < 1 and request.training
+    if chance and [y.shape for y in reply.outputs[:1]] == [x.shape]:
+        kept = (reply.outputs[STATES] - x).abs() > 1e-6
+        wanted = (x + kept / (1 - share), *reference.outputs[1:])
+        reference = reference._replace(outputs=wanted)
+    return same_gradients(request, reply, reference)
 
 
 def tensors_of(tree: Any) -> Iterator[Tensor]:
@@ -86,6 +126,14 @@ def flattened(tree: Any) -> Any:
 def has_mask(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether any input is a mask."""
     return any(getattr(x, "dtype", None) == torch.bool for x in request.inputs)
+
+
+def is_ordinary(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether nothing about a request is rare, and no mask is in it."""
+    usual = (request.init or ())[3:] == (0.0, True)
+    ordinary = usual and min(request.inputs[0].shape) > 1
+    masked = has_mask(request, reply, reference)
+    return ordinary and not masked and not request.before
 
 
 def other_memory(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -114,12 +162,16 @@ ELSEWHERE = (
         "dropout at another place",
         DROPPED,
         BLOCK,
-        sign=comparable(lambda request, reply, reference: request.init == ALL_DROPPED),
+        sign=comparable(
+            lambda request, reply, reference: (
+                (request.init or ())[3] > 0 and request.training
+            )
+        ),
     ),
     Mistake(
         "the norm at another place",
         NORM_PLACE + " This block is a post-norm block.",
         BLOCK,
-        sign=comparable(lambda request, reply, reference: request.init == POST_NORM),
+        sign=comparable(lambda *asked: not asked[0].init[4] and not has_mask(*asked)),
     ),
 )

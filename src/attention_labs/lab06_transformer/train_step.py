@@ -1,6 +1,6 @@
 """train_step: a loss per token, a gradient of a limited length, an update."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,20 +9,23 @@ from torch import Tensor, nn
 
 from attention_course.tasks.core import PAD
 from attention_course.tasks.sequences import Batch
-from attention_labs.lab06_transformer.shared import S, T, V
+from attention_labs.lab06_transformer.shared import LENGTHS, NO_NOTHING
 from attention_labs.pages import FORCING, PADDING
 from nbjudge import (
     ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     close,
     comparable,
     edit,
-    error_like,
     normal,
+    of_outputs,
     same_numbers,
 )
 
@@ -41,6 +44,9 @@ def train_step(
     return loss.detach()
 
 
+LONGEST = 7  # where the longest allowed gradient stands among the inputs
+
+
 class _Little(nn.Module):
     """A little model: each token predicts the next, and the source helps."""
 
@@ -52,7 +58,8 @@ class _Little(nn.Module):
     def forward(
         self, source: Tensor, lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, None]:
-        return self.table[target] + self.reader[source].mean(1, keepdim=True), None
+        heard = (self.reader[source] / lengths[:, None, None]).mean(1, keepdim=True)
+        return self.table[target] + heard, None
 
 
 def _use_train_step(
@@ -60,53 +67,76 @@ def _use_train_step(
     table: Tensor,
     reader: Tensor,
     source: Tensor,
+    lengths: Tensor,
     target_in: Tensor,
     target_out: Tensor,
+    left: Tensor,
     clip_norm: float,
+    rate: float,
 ) -> Any:
-    """Train on batches; where the parameters arrive says how each step was made."""
+    """Train on batches, with gradients that were left over before the first.
+
+    Where the parameters arrive says how each step was made. Last come what should not
+    be: losses with a gradient, and modes that were changed.
+    """
     model = _Little(table, reader)
-    optimizer = torch.optim.SGD(model.parameters(), lr=10.0)
-    losses = []
-    for read, given, wanted in zip(source, target_in, target_out):
-        batch = Batch(read, torch.full((len(read),), read.size(1)), given, wanted)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    model.table.grad, model.reader.grad = left.clone(), left.clone()
+    losses, odd_modes = [], 0
+    batches = map(Batch, source, lengths, target_in, target_out)
+    for number, batch in enumerate(batches):
+        model.train(mode := (len(batch.source) + number) % 2 == 0)
         with torch.enable_grad():
             loss = train(model, optimizer, batch, clip_norm)
         if loss is None:
             return None
-        losses.append(torch.as_tensor(loss, dtype=table.dtype).detach())
-    if not model.training:
-        raise ValueError("the model came in training and was left in evaluation")
-    return torch.stack(losses), model.table, model.reader
-
-
-# no gradient here is as long as 10, and all are longer than 0.02
-NEVER, SHORT = 10.0, 0.02
+        odd_modes += model.training != mode
+        losses.append(torch.as_tensor(loss, dtype=table.dtype, device=table.device))
+    attached = sum(loss.requires_grad for loss in losses)
+    odd = table.new_tensor([attached, odd_modes])
+    return torch.stack(losses).detach(), model.table, model.reader, odd
 
 
 def _to_train(
-    g: torch.Generator,
+    d: Draw,
     batches: int = 1,
-    lengths: Sequence[int] = (T, T, T),
-    clip_norm: float = NEVER,
+    padded: bool = False,
+    left: bool = False,
+    cut: bool = False,
 ) -> Request:
-    shape = (batches, len(lengths), T)
-    padding = torch.arange(T) >= torch.tensor(lengths)[:, None]
-    target_in = torch.randint(4, V, shape, generator=g).masked_fill(padding, PAD)
-    target_out = torch.randint(4, V, shape, generator=g).masked_fill(padding, PAD)
-    source = torch.randint(4, V, (batches, len(lengths), S), generator=g)
-    tables = (normal(g, V, V), normal(g, V, V))
-    return Request((*tables, source, target_in, target_out, clip_norm))
+    """Make batches; no gradient here is as long as 10, all are longer than 0.01."""
+    rows, size = (batches, d.B), d.V + 1  # beside PAD
+    written = torch.randint(0 if padded else d.T, d.T + 1, rows, generator=d)
+    written[:, 0] = d.T
+    padding = torch.arange(d.T) >= written[..., None]
+    target_in, target_out = (
+        torch.randint(1, size, (*rows, d.T), generator=d).masked_fill(padding, PAD)
+        for _ in range(2)
+    )
+    source = torch.randint(1, size, (*rows, d.S), generator=d)
+    lengths = torch.randint(1, d.S + 1, rows, generator=d)
+    tables = normal(d, size, size), normal(d, size, size), left * normal(d, size, size)
+    most = d.number(1, 9) / 1000 if cut else float(d.number(10, 99))
+    batch = source, lengths, target_in, target_out
+    return Request((*tables[:2], *batch, tables[2], most, d.number(1, 20) / 2))
+
+
+def _rare(d: Draw) -> list[Request]:
+    nothing = _to_train(d)
+    *rest, _, rate = nothing.inputs
+    asked = [_to_train(d, batches=3), _to_train(d, left=True)]
+    return [*asked, replace(nothing, inputs=(*rest, 0.0, rate), about="clip_norm: 0")]
 
 
 @comparable
 def _nothing_learned(request: Request, reply: Reply, reference: Reply) -> bool:
-    return all(map(close, reply.outputs[1:], request.inputs[:2]))
+    right = close(reply.outputs[0][:1], reference.outputs[0][:1])
+    return right and all(map(close, reply.outputs[1:3], request.inputs[:2]))
 
 
 @comparable
 def _loss_alone(request: Request, reply: Reply, reference: Reply) -> bool:
-    (loss, *learned), (wanted, *to_learn) = reply.outputs, reference.outputs
+    (loss, *learned, _), (wanted, *to_learn, _) = reply.outputs, reference.outputs
     return not close(loss, wanted) and all(map(close, learned, to_learn))
 
 
@@ -115,6 +145,8 @@ PER_TOKEN = (
 )
 
 LOSS = "F.cross_entropy(logits, target, ignore_index=PAD)"
+CLEAR = "optimizer.zero_grad()"
+NOT_CLEARED = edit(train_step, CLEAR, "")
 CUT = "nn.utils.clip_grad_norm_(model.parameters(), clip_norm)"
 SUM = "F.cross_entropy(logits, target, ignore_index=PAD, reduction='sum')"
 MEANS = """torch.stack([
@@ -122,38 +154,74 @@ MEANS = """torch.stack([
         for x, y in zip(logits.unflatten(0, batch.target_out.shape), batch.target_out)
     ]).mean()"""
 
+BATTERY = Battery(
+    FUNCTION,
+    _to_train,
+    {
+        "B": Axis("sentences"),
+        "T": Axis("target positions", long=300),
+        "S": Axis("source positions", long=300),
+        "V": Axis("tokens beside PAD", long=300),
+    },
+    leaves_out={
+        "in front": "the text says (B, T, V)",
+        "long in bfloat16": "a sum over many tokens is rounded",
+        **NO_NOTHING,
+    },
+)
+
 TRAIN_STEP = Question(
     name="train_step",
     reference=train_step,
     use=_use_train_step,
+    battery=BATTERY,
+    requirements={
+        "lengths": LENGTHS,
+        "mean": "The loss is the mean over all tokens that are not padding,",
+        "cut": "Then: a gradient, cut to the length `clip_norm` if it is longer, and"
+        " one step of the optimizer.",
+        "left": "Gradients that somebody left in the parameters before do not count.",
+        "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and the"
+        " target: what the decoder is given) and `target_out` (the target and EOS: what"
+        " it should say).",
+        "called": "The model is called as `model(source, lengths, target_in)` and"
+        " returns logits (B, T, V) and weights.",
+        "model": "model: changed in place; its mode (training or evaluation) stays.",
+        "optimizer": "optimizer: of the model's parameters.",
+        "clip_norm": "clip_norm: longest allowed gradient.",
+        "returns": "The loss before the update, in nats per token: a number, or a"
+        " tensor without a gradient (`detach`).",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the loss, and the parameters after one step",
-            2,
-            lambda g: [_to_train(g)],
-            same_numbers,
+            1,
+            of_outputs(0, 3, same_numbers),
+            checks=("mean", "fields", "called", "model", "optimizer", "returns"),
+            gradients=False,
         ),
-        Property(
+        BATTERY.line(
             "padding is no part of the loss",
             1,
-            lambda g: [_to_train(g, lengths=(T, 1, T - 2))],
-            same_numbers,
+            lambda d: _to_train(d, padded=True),
+            of_outputs(0, 3, same_numbers),
+            checks=("mean",),
         ),
-        Property(
-            "each step has a gradient of its own",
-            1,
-            lambda g: [_to_train(g, batches=3)],
-            same_numbers,
-        ),
-        Property(
+        BATTERY.line(
             "a long gradient is cut to clip_norm",
             1,
-            lambda g: [
-                _to_train(g, clip_norm=SHORT),
-                _to_train(g, batches=2, lengths=(T, 2, T - 1), clip_norm=SHORT),
-            ],
-            same_numbers,
+            lambda d: [_to_train(d, cut=True), _to_train(d, 2, padded=True, cut=True)],
+            of_outputs(0, 3, same_numbers),
+            checks=("cut", "clip_norm"),
         ),
+        BATTERY.edges(
+            1,
+            of_outputs(0, 3, same_numbers),
+            claim="each step has a gradient of its own, whatever was left over; edges",
+            also=_rare,
+            checks=("lengths", "left"),
+        ),
+        BATTERY.manners(1, checks=("model", "returns")),
     ),
     mistakes=(
         Mistake(
@@ -197,7 +265,11 @@ TRAIN_STEP = Question(
             "gradients of earlier steps added",
             "backward adds to what is there: zero_grad comes before it.",
             "",
-            edit(train_step, "optimizer.zero_grad()", ""),
+            (
+                NOT_CLEARED,
+                NOT_CLEARED
+                & edit(train_step, "optimizer.step()", f"optimizer.step(); {CLEAR}"),
+            ),
         ),
         Mistake(
             "the gradient is not cut",
@@ -218,10 +290,39 @@ TRAIN_STEP = Question(
             edit(train_step, "clip_grad_norm_", "clip_grad_value_"),
         ),
         Mistake(
+            "each parameter's gradient is cut for itself",
+            "The gradient is one long vector, of all parameters together: its length is"
+            " what may be clip_norm at most.",
+            "",
+            edit(
+                train_step,
+                CUT,
+                "[nn.utils.clip_grad_norm_([p], clip_norm)"
+                " for p in model.parameters()]",
+            ),
+        ),
+        Mistake(
+            "every gradient gets the length clip_norm",
+            "A gradient that is shorter than clip_norm stays as it is.",
+            "",
+            edit(
+                train_step,
+                CUT,
+                "length = nn.utils.clip_grad_norm_(model.parameters(), torch.inf)\n"
+                "    [p.grad.mul_(clip_norm / length) for p in model.parameters()]",
+            ),
+        ),
+        Mistake(
             "the model is switched to evaluation",
             "model.eval() switches dropout off, which belongs to training: a step of"
             " training leaves the mode alone.",
-            sign=error_like("left in evaluation"),
+            sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
+        ),
+        Mistake(
+            "the loss comes with its graph",
+            "Whoever keeps such losses keeps all that they were computed from: return"
+            " loss.detach(), or a number.",
+            sign=comparable(lambda *asked: bool(asked[1].outputs[-1][0] > 0)),
         ),
         Mistake(
             "nothing is learned",
@@ -242,7 +343,7 @@ TRAIN_STEP = Question(
             PER_TOKEN,
             PADDING,
             sign=comparable(
-                lambda request, reply, reference: bool((request.inputs[4] == PAD).any())
+                lambda request, reply, reference: bool((request.inputs[5] == PAD).any())
             ),
         ),
         Mistake(
@@ -250,7 +351,7 @@ TRAIN_STEP = Question(
             "clip_norm is the longest allowed gradient, over all parameters together.",
             "",
             sign=comparable(
-                lambda request, reply, reference: request.inputs[5] == SHORT
+                lambda request, reply, reference: request.inputs[LONGEST] < 1
             ),
         ),
         Mistake(

@@ -1,18 +1,21 @@
 """accuracy: the share of right labels, measured in eval mode and without gradients."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attention_course.tasks.labels import LabelBatch
-from attention_labs.lab07_transfer.shared import K, S, V
 from nbjudge import (
     ANYWHERE,
+    PLAIN,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
@@ -27,6 +30,7 @@ from nbjudge import (
     somewhere,
     wrong_in,
 )
+from nbjudge.comparisons import left_alone
 
 
 def accuracy(model: nn.Module, batches: Sequence[LabelBatch]) -> float:
@@ -44,54 +48,80 @@ def accuracy(model: nn.Module, batches: Sequence[LabelBatch]) -> float:
 
 
 class _Judged(nn.Module):
-    """A classifier that answers with a table, otherwise in training mode.
+    """A classifier that answers each sentence by its last word, otherwise in training.
 
-    It remembers whether it was ever called in training mode, and with gradients on.
+    A part of it is frozen. It remembers whether it was ever called in training mode,
+    and with gradients on.
     """
 
     def __init__(self, table: Tensor):
         super().__init__()
         self.table = nn.Parameter(table.detach().clone())
-        self.inside = nn.Dropout(0.5)
+        self.inside, self.frozen = nn.Dropout(0.5), nn.Dropout(0.5)
         self.called = (False, False)
 
-    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, None]:
+    def train(self, mode: bool = True) -> "_Judged":
+        super().train(mode)
+        self.frozen.eval()
+        return self
+
+    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, str]:
         now = (self.training or self.inside.training, torch.is_grad_enabled())
         self.called = (self.called[0] or now[0], self.called[1] or now[1])
-        logits = self.table[source[:, 0]]
-        return (-logits if self.training else logits), None
+        logits = self.table[source.gather(1, lengths[:, None] - 1)[:, 0]]
+        return (-logits if self.training else logits), "of no use"
 
 
 def _use_accuracy(
-    measure: Any,
-    table: Tensor,
-    source: Tensor,
-    labels: Tensor,
-    sizes: Sequence[int],
-    trains: bool,
+    measure: Any, table: Tensor, batches: list[list[Tensor]], trains: bool
 ) -> Any:
     """Return what was measured, and how the model was called and left."""
     model = _Judged(table).train(trains)
-    cut = [x.split(list(sizes)) for x in (source, labels)]
-    made = [LabelBatch(x, torch.full((len(x),), x.size(1)), y) for x, y in zip(*cut)]
     with torch.enable_grad():
-        share = measure(model, made)
-        left = (model.training, model.inside.training, torch.is_grad_enabled())
+        share = measure(model, [LabelBatch(*batch) for batch in batches])
+        left = [x.training for x in (model, model.inside, model.frozen)]
+        how = (*model.called, *left, torch.is_grad_enabled())
     if share is None:
         return None
-    how = (*model.called, *left)
     return tuple(torch.as_tensor(x, dtype=torch.float64) for x in (share, how))
 
 
-def _to_measure(g: torch.Generator, *sizes: int, trains: bool = False) -> Request:
-    """Draw answers of which about half are right, and batches of these sizes."""
-    table = normal(g, V, K)
-    source = torch.randint(V, (sum(sizes), S), generator=g)
-    right = table[source[:, 0]].argmax(-1)
-    other = torch.randint(K, right.shape, generator=g)
-    # the batches differ in how many are right
-    labels = torch.where(torch.arange(len(right)) < sizes[0] - 2, right, other)
-    return Request((table, source, labels[:, None], list(sizes), trains))
+def _to_measure(d: Draw, *sizes: int, chance: float = 0.5) -> Request:
+    """Draw batches of these sizes; beside the first one, answers may be wrong."""
+    table = normal(d, d.V, d.K)
+    batches: list[list[Tensor]] = []
+    for size in sizes:
+        source = torch.randint(d.V, (size, d.S), generator=d)
+        lengths = torch.randint(1, d.S + 1, (size,), generator=d)
+        labels = table[source.gather(1, lengths[:, None] - 1)].argmax(-1)
+        wrong = (torch.rand(size, 1, generator=d) < chance) & bool(batches)
+        labels = (labels + wrong * d.number(1, max(d.K - 1, 1))) % d.K
+        batches.append([source, lengths, labels])
+    return Request((table, batches, bool(d.number(0, 1))))
+
+
+def _alike(d: Draw) -> Request:
+    """Draw batches of one size, of which about half are right."""
+    return _to_measure(d, *[d.B] * (d.N + 1), chance=0.7)
+
+
+def _of_all_sizes(d: Draw) -> list[Request]:
+    """Draw large and small batches, all of them right, and almost all of them wrong."""
+    return [
+        _to_measure(d, d.B, 1),
+        _to_measure(d, *(d.number(1, 30) for _ in range(d.N)), 1),
+        _to_measure(d, 2, *(d.number(1, 30) for _ in range(d.N))),
+        _to_measure(d, d.B, d.B, d.number(1, d.B), chance=0.0),
+        _to_measure(d, 1, 50, chance=1.0),
+    ]
+
+
+def _in_both_modes(d: Draw) -> list[Request]:
+    return [
+        replace(request, inputs=(*request.inputs[:2], trains))
+        for request in (_alike(d), _to_measure(d, d.B, 1, chance=0.0))
+        for trains in (True, False)
+    ]
 
 
 def _careless(request: Request, reply: Reply, reference: Reply) -> Finding:
@@ -100,6 +130,10 @@ def _careless(request: Request, reply: Reply, reference: Reply) -> Finding:
         return Finding("the model was called in training mode", "in eval mode")
     if with_gradients:
         return Finding("the model was called with gradients on", "without gradients")
+    if not reply.outputs[1][5]:
+        return Finding("gradients are off afterwards", "on, as they were")
+    if reply.outputs[1][4]:
+        return Finding("the model's frozen part was left in training mode", "eval mode")
     left, was = ("training" if x.outputs[1][2] else "eval" for x in (reply, reference))
     return Finding(f"the model was left in {left} mode", f"{was} mode, as it came")
 
@@ -121,28 +155,64 @@ BACK = (
     " afterwards."
 )
 
+BATTERY = Battery(
+    PLAIN,
+    _alike,
+    {
+        "N": Axis("batches", most=5, long=60),
+        "B": Axis("sentences in a batch", most=12, long=700),
+        "S": Axis("positions"),
+        "V": Axis("words", least=2, long=200),
+        "K": Axis("labels", least=2, long=40),
+    },
+    leaves_out={"zero": "a share of no sentences is no number"},
+)
+
 ACCURACY = Question(
     name="accuracy",
     reference=accuracy,
     use=_use_accuracy,
+    plain=True,
+    battery=BATTERY,
+    requirements={
+        "share": "What share of sentences gets the right label?",
+        "called": "A batch has the fields `source`, `lengths` and `labels` (B, 1),"
+        " and the model is called as `model(source, lengths)` and returns logits (B,"
+        " labels) and something that you do not need.",
+        "careful": "Without dropout, and without gradients.",
+        "same": "Every sentence counts the same; the last batch may be a small one.",
+        "mode": "Whoever calls you may be in the middle of training: leave the model in"
+        " the mode in which it came.",
+        "parts": "A part of it may be frozen; then the model's own `train` knows that.",
+        "model": "model: called as model(source, lengths); it is left in the mode in"
+        " which it came.",
+        "batches": "batches: each with `source`, `lengths` and `labels` (B, 1).",
+        "returns": "The share, between 0 and 1.",
+    },
     properties=(
-        Property(
-            "the share of right labels in a batch",
+        BATTERY.numbers(
+            "the share of right labels",
             2,
-            lambda g: [_to_measure(g, 11)],
             _share,
+            ("share", "called", "batches", "returns"),
+            False,
         ),
-        Property(
-            "batches of different sizes: every sentence counts the same",
+        BATTERY.edges(
             1,
-            lambda g: [_to_measure(g, 7, 7, 2), _to_measure(g, 13, 1)],
             _share,
+            ("same", "returns"),
+            "batches of different sizes: every sentence counts the same; one sentence,"
+            " many, a second call",
+            _of_all_sizes,
         ),
-        Property(
-            "in eval mode, without gradients; the model is left as it came",
+        BATTERY.line(
+            "in eval mode, without gradients; the model and the batches are left as"
+            " they came",
             1,
-            lambda g: [_to_measure(g, 7, 5, trains=trains) for trains in (True, False)],
-            _carefully,
+            _in_both_modes,
+            each_of(_carefully, left_alone),
+            ("careful", "mode", "parts", "model"),
+            throughout=left_alone,
         ),
     ),
     mistakes=(
@@ -150,7 +220,15 @@ ACCURACY = Question(
             "every answer is compared with every label",
             "(B,) == (B, 1) is (B, B): give both the same shape.",
             "",
-            edit(accuracy, "batch.labels[:, 0]", "batch.labels"),
+            (
+                edit(accuracy, "batch.labels[:, 0]", "batch.labels"),
+                edit(accuracy, "batch.labels[:, 0]", "batch.labels")
+                & edit(
+                    accuracy,
+                    "count += len(batch.labels)",
+                    "count += len(batch.labels)**2",
+                ),
+            ),
         ),
         Mistake(
             "the mean of the batches' shares",
@@ -158,6 +236,62 @@ ACCURACY = Question(
             "",
             edit(accuracy, ".sum())", ".sum()) / len(batch.labels)")
             & edit(accuracy, "count += len(batch.labels)", "count += 1"),
+        ),
+        Mistake(
+            "one batch stands for all",
+            ALL,
+            "",
+            (
+                edit(accuracy, "right +=", "right =")
+                & edit(accuracy, "count +=", "count ="),
+                edit(accuracy, "in batches", "in batches[:1]"),
+                edit(accuracy, "count +=", "count ="),
+            ),
+        ),
+        Mistake(
+            "all batches taken to be as large as the first one",
+            ALL,
+            "",
+            edit(
+                accuracy,
+                "count += len(batch.labels)",
+                "count += len(batches[0].labels)",
+            ),
+        ),
+        Mistake(
+            "the first two labels alone",
+            "There may be more than two labels: the answer is the place of the largest"
+            " logit of all.",
+            "",
+            edit(accuracy, "logits.argmax(-1)", "logits[:, :2].argmax(-1)"),
+        ),
+        Mistake(
+            "the model is left in eval mode, if all answers are right",
+            "Give the mode back before you return, whichever way you return.",
+            "",
+            edit(
+                accuracy,
+                "model.train(was_training)",
+                "if right < count: model.train(was_training)",
+            ),
+        ),
+        Mistake(
+            "a frozen part wakes up",
+            "`model.train(...)` knows which part stays in eval mode; a loop over the"
+            " modules does not.",
+            "",
+            (
+                edit(
+                    accuracy,
+                    "model.train(was_training)",
+                    "for module in model.modules(): module.train(was_training)",
+                ),
+                edit(
+                    accuracy,
+                    "model.train(was_training)",
+                    "for x in model.modules(): x.training = was_training",
+                ),
+            ),
         ),
         Mistake(
             "the number of right labels, not their share",
@@ -186,13 +320,17 @@ ACCURACY = Question(
             "gradients are kept",
             "What is only measured needs no gradients: `with torch.no_grad():` around"
             " the calls, and no longer.",
-            sign=somewhere(1, lambda how, wanted: (how != wanted)[[1, 4]]),
+            sign=somewhere(1, lambda how, wanted: (how != wanted)[[1, 5]]),
         ),
         Mistake(
             "measured in training mode",
             "Dropout is for training: `model.eval()` first.",
             "",
-            edit(accuracy, "model.eval()", "pass"),
+            (
+                edit(accuracy, "model.eval()", "pass"),
+                edit(accuracy, "model.eval()", "pass")
+                & edit(accuracy, "model.train(was_training)", "pass"),
+            ),
             sign=somewhere(1, lambda how, wanted: how[0] > 0),
         ),
         Mistake("the model is left in another mode", BACK, sign=wrong_in(1)),
@@ -201,7 +339,9 @@ ACCURACY = Question(
             "the batches are put together in another way",
             ALL,
             sign=comparable(
-                lambda request, reply, reference: len(request.inputs[3]) > 1
+                lambda request, reply, reference: (
+                    len({len(batch[0]) for batch in request.inputs[1]}) > 1
+                )
             ),
         ),
         Mistake(

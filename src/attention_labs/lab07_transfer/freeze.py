@@ -1,26 +1,31 @@
 """freeze: a classifier whose body stays as it is."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attention_labs.lab07_transfer.sentence_head import Head
-from attention_labs.lab07_transfer.shared import LAYERS, LOADING, Body, D, K
+from attention_labs.lab07_transfer.shared import LOADING, NOT_EMPTY, SIZES, Body
 from nbjudge import (
     ANYWHERE,
+    STATE,
+    Axis,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
+    Sign,
     comparable,
     each_of,
     edit,
     error_like,
     in_words,
     of_output,
+    of_outputs,
     parameters,
     same_numbers,
     somewhere,
@@ -49,88 +54,126 @@ class SentenceClassifier(nn.Module):
         return self
 
 
-def make_classifier(thing: Any, layers: int) -> Any:
-    """Construct a classifier with a body of so many layers."""
-    return thing(Body(layers), Head(D, K))
+def make_classifier(
+    thing: Any, layers: int, words: int, width: int, labels: int
+) -> Any:
+    """Construct a classifier with a body and a head of these sizes."""
+    inner, outer = nn.Linear(width, width), nn.Linear(width, labels)
+    head = nn.Sequential(inner, nn.LayerNorm(width), nn.Dropout(0.5), outer)
+    return thing(Body(layers, words, width), head)
 
 
-CALLS = (
-    ("its construction", lambda model: model),
-    ("train(True)", lambda model: model.train(True)),
-    ("train(False)", lambda model: model.train(False)),
-    ("train(True)", lambda model: model.train(True)),
-    ("train()", lambda model: model.train()),
-    ("eval()", lambda model: model.eval()),
-)
-# modules in the head, which is one of them, and parameters: they come after the body's
-HEAD = 4
+MODES = {
+    "train(True)": lambda model: model.train(True),
+    "train(False)": lambda model: model.train(False),
+    "train()": lambda model: model.train(),
+    "train(mode=False)": lambda model: model.train(mode=False),
+    "eval()": lambda model: model.eval(),
+}
+FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
+CALLS = MODES | {
+    FREEZE_IT: lambda model: (model.freeze(), model)[1],
+    BY_HAND: lambda model: (model.body.requires_grad_(False), model)[1],
+}
 
 
-def _use_freeze(model: Any, freezes: bool) -> Any:
-    """Freeze the body or do not, then change the mode.
+def _use_freeze(model: Any, calls: Sequence[str]) -> Any:
+    """Call these methods of the model, which gets a third part.
 
     Returns:
-        Who asks for a gradient; who is in training mode after each call; and whether
-        the model was returned by it.
+        Which parameters of body and head ask for a gradient; which modules of the body,
+        and which others, are in training mode after each call; and whether it returned
+        the model.
     """
     body, head = model.body, model.head  # what the answer adds is its own affair
-    if freezes:
-        model.freeze()
+    model.more = nn.Dropout(0.5)
     returned, modes = [], []
-    for _, call in CALLS:
-        returned.append(call(model) is model)
-        modules = (*body.modules(), *head.modules(), model)
-        modes.append([module.training for module in modules])
-    asks = [p.requires_grad for p in (*body.parameters(), *head.parameters())]
-    noted = (asks, modes, returned)
-    return tuple(torch.tensor(flags, dtype=torch.float64) for flags in noted)
+    for call in calls:
+        returned.append(CALLS[call](model) is model)
+        others = (*head.modules(), model.more, model)
+        modes.append([[x.training for x in part] for part in (body.modules(), others)])
+    asks = [[p.requires_grad for p in part.parameters()] for part in (body, head)]
+    flags = (*asks, *([now[part] for now in modes] for part in (0, 1)), returned)
+    return tuple(torch.tensor(x, dtype=torch.float64) for x in flags)
 
 
-def _keeping(g: torch.Generator, layers: int = LAYERS, freezes: bool = True) -> Request:
-    weights = parameters(g, lambda: make_classifier(SentenceClassifier, layers))
-    return Request((freezes,), (layers,), weights)
+def _calling(d: Draw, *calls: str) -> Request:
+    init = (d.L, d.V, d.D, d.K)
+    weights = parameters(d, lambda: make_classifier(SentenceClassifier, *init))
+    return Request((list(calls),), init, weights)
 
 
-def _to_freeze(g: torch.Generator) -> list[Request]:
-    return [_keeping(g), _keeping(g, layers=1)]
+def _any_modes(d: Draw) -> list[str]:
+    """List all changes of the mode, and some of them once more, in any order."""
+    order = [d.number(0, len(MODES) - 1) for _ in range(3)]
+    order += torch.randperm(len(MODES), generator=d).tolist()
+    return [[*MODES][i] for i in order]
+
+
+def _frozen(d: Draw) -> Request:
+    before, after = _any_modes(d), _any_modes(d)
+    return _calling(d, *before[: d.number(0, 3)], FREEZE_IT, *after)
+
+
+def _not_frozen(d: Draw) -> list[Request]:
+    """Freeze never, without freeze(), and twice."""
+    return [
+        _calling(d, *_any_modes(d)),
+        _calling(d, BY_HAND, *_any_modes(d)),
+        _calling(d, FREEZE_IT, *_any_modes(d), FREEZE_IT, *_any_modes(d)),
+    ]
 
 
 def _who_asks(request: Request, reply: Reply, reference: Reply) -> Finding:
-    body, head = reply.outputs[0][:-HEAD], reply.outputs[0][-HEAD:]
-    wanted = reference.outputs[0][:-HEAD].count_nonzero()
+    counts = [int(x.count_nonzero()) for x in (*reply.outputs, *reference.outputs)]
     return Finding(
-        f"a gradient for {body.count_nonzero()} of {len(body)} parameters of the body,"
-        f" {head.count_nonzero()} of the head's",
-        f"for {wanted} of the body's and all {HEAD} of the head's",
+        f"a gradient for {counts[0]} of {len(reply.outputs[0])} parameters of the body,"
+        f" {counts[1]} of the head's",
+        f"for {counts[2]} of the body's and {counts[3]} of the head's",
     )
 
 
 def _who_is_in_which_mode(request: Request, reply: Reply, reference: Reply) -> Finding:
     """Say who is first in the wrong mode, and after which call."""
-    given, wanted = reply.outputs[1], reference.outputs[1]
-    call, module = (given != wanted).nonzero()[0].tolist()
-    last = wanted.size(1) - 1  # the model, after the modules of the body and the head
-    who = "model" if module == last else "head" if module >= last - HEAD else "body"
-    after = "freeze()" if request.inputs[0] and not call else CALLS[call][0]
-    seen, right = ("training" if x[call, module] else "eval" for x in (given, wanted))
-    return Finding(f"the {who} is in {seen} mode after {after}", f"{right} mode")
+    differ = [x != y for x, y in zip(reply.outputs, reference.outputs)]
+    part = 0 if differ[0].any() else 1
+    call, module = differ[part].nonzero()[0].tolist()
+    last = (
+        differ[1].size(1) - 1
+    )  # the model, after the third part and those of the head
+    who = {(1, last): "model", (1, last - 1): "model's third part"}
+    seen, right = (
+        "training" if x.outputs[part][call, module] else "eval"
+        for x in (reply, reference)
+    )
+    return Finding(
+        f"the {who.get((part, module), ('body', 'head')[part])} is in {seen} mode after"
+        f" {', '.join(request.inputs[0][: call + 1])}",
+        f"{right} mode",
+    )
 
 
 def _what_is_returned(request: Request, reply: Reply, reference: Reply) -> Finding:
-    name, _ = CALLS[int((reply.outputs[2] != reference.outputs[2]).nonzero()[0])]
+    call = int((reply.outputs[0] != reference.outputs[0]).nonzero()[0])
+    name = request.inputs[0][call]
     return Finding(f"something else than the model returned by {name}", "the model")
 
 
-_asks = in_words(of_output(0, same_numbers), _who_asks)
-_modes = in_words(of_output(1, same_numbers), _who_is_in_which_mode)
-_returns = in_words(of_output(2, same_numbers), _what_is_returned)
+_asks = of_outputs(0, 2, in_words(same_numbers, _who_asks))
+_modes = of_outputs(2, 4, in_words(same_numbers, _who_is_in_which_mode))
+_returns = of_output(4, in_words(same_numbers, _what_is_returned))
 
 
 def _body_trains(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether something in a frozen body is in training mode."""
-    body = slice(-HEAD - 1)
-    more = reply.outputs[1][:, body] > reference.outputs[1][:, body]
-    return bool(request.inputs[0] and more.any())
+    more = reply.outputs[2] > reference.outputs[2]
+    return FREEZE_IT in request.inputs[0] and bool(more.any())
+
+
+def _either_mode(test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
+    """Look at the modes of the body, and at those of the rest."""
+    signs = [somewhere(part, test) for part in (2, 3)]
+    return lambda *three: any(sign(*three) for sign in signs)
 
 
 DROPOUT = (
@@ -138,25 +181,60 @@ DROPOUT = (
     " is told, it is back in eval mode."
 )
 
+BATTERY = Battery(
+    STATE,
+    _frozen,
+    {**SIZES, "K": Axis("labels", fixed=True)},
+    leaves_out={
+        "zero": NOT_EMPTY,
+        "unchanged": "what is changed is the model itself, and nothing is handed in",
+    },
+)
+
+FLAG = "self.body.training = False"
+
 FREEZE = Question(
     name="freeze",
     reference=SentenceClassifier,
     use=_use_freeze,
-    once=True,
     make=make_classifier,
+    plain=True,
+    battery=BATTERY,
+    requirements={
+        "no gradient": "Its parameters ask for no gradient: they are not trained, and"
+        " nothing is sent back through the blocks.",
+        "eval": "It stays in eval mode.",
+        "both": "`freeze()` does both, at once.",
+        "train": "`train(mode)` does what it does in every module, and then keeps a"
+        " frozen body in eval mode; a body that is not frozen follows `mode`.",
+        "alone": "`freeze()` alone freezes: a body whose parameters ask for no gradient"
+        " for another reason follows `mode`.",
+        "from now on": "Keep the body as it is from now on: no gradients, eval mode.",
+        "in use": "Switch to training (True) or use (False); a frozen body is always in"
+        " use.",
+        "returns": "The model itself.",
+    },
     properties=(
-        Property("the body asks for no gradient, the head does", 2, _to_freeze, _asks),
-        Property(
+        BATTERY.numbers(
+            "a frozen body asks for no gradient, the head does",
+            2,
+            _asks,
+            ("no gradient", "both"),
+            False,
+        ),
+        BATTERY.line(
             "a frozen body stays in eval mode, the head follows `train`",
             1,
-            _to_freeze,
-            _modes,
+            judge=_modes,
+            checks=("eval", "both", "train", "in use"),
         ),
-        Property(
-            "a body that is not frozen is trained; `train` returns the model",
+        BATTERY.edges(
             1,
-            lambda g: [_keeping(g, freezes=False)],
             each_of(_asks, _modes, _returns),
+            ("train", "alone", "from now on", "returns"),
+            "a body that is not frozen is trained; `train` returns the model; frozen"
+            " twice, two models",
+            _not_frozen,
         ),
     ),
     mistakes=(
@@ -200,7 +278,62 @@ FREEZE = Question(
             "other parameters are frozen",
             "All parameters of the body, at every depth, and none of the head.",
             LOADING,
-            sign=wrong_in(0),
+            sign=comparable(
+                lambda request, reply, reference: any(
+                    bool((x != y).any())
+                    for x, y in zip(reply.outputs[:2], reference.outputs[:2])
+                )
+            ),
+        ),
+        Mistake(
+            "the eval mode comes too late",
+            "`freeze()` does both at once: eval mode is not left to the next `train`.",
+            LOADING,
+            edit(SentenceClassifier.freeze, "self.body.eval()", "pass"),
+        ),
+        Mistake(
+            "freezing twice thaws",
+            "`freeze` keeps the body as it is from now on, however often it is called.",
+            LOADING,
+            edit(SentenceClassifier.freeze, "= True", "= not self.frozen"),
+        ),
+        Mistake(
+            "taken for frozen without freeze()",
+            "Remember in `self.frozen` whether `freeze()` was called; parameters may"
+            " ask for no gradient for another reason.",
+            LOADING,
+            edit(
+                SentenceClassifier.train,
+                "self.frozen",
+                "not any(p.requires_grad for p in self.body.parameters())",
+            ),
+        ),
+        Mistake(
+            "another part of the model does not follow",
+            "`super().train(mode)` switches every part that the model has, not only"
+            " those that you know of.",
+            LOADING,
+            (
+                edit(
+                    SentenceClassifier.train,
+                    "super().train(mode)",
+                    "self.training = mode; self.head.train(mode);"
+                    " self.body.train(mode)",
+                ),
+                edit(
+                    SentenceClassifier.train,
+                    "super().train(mode)",
+                    "self.training = mode; self.head.train(mode);"
+                    " self.frozen or super().train(mode)",
+                ),
+            ),
+        ),
+        Mistake(
+            "only the body's own mode, not that of its parts",
+            "A module's `training` is its own: `eval()` also tells every module in it.",
+            LOADING,
+            edit(SentenceClassifier.freeze, "self.body.eval()", FLAG)
+            & edit(SentenceClassifier.train, "self.body.eval()", FLAG),
         ),
         Mistake(
             "dropout goes on in the frozen body",
@@ -215,20 +348,27 @@ FREEZE = Question(
             " mode, too.",
             LOADING,
             edit(SentenceClassifier.train, "train(mode)", "train()"),
-            sign=somewhere(1, lambda given, wanted: given > wanted),
+            sign=_either_mode(lambda given, wanted: given > wanted),
         ),
         Mistake(
             "something rests that should train",
             "The head, and a body that is not frozen, follow `mode`.",
             LOADING,
-            sign=somewhere(1, lambda given, wanted: given < wanted),
+            sign=_either_mode(lambda given, wanted: given < wanted),
         ),
         Mistake(
             "train does not return the model",
             "`train` and `eval` of every module return the module itself.",
             "",
-            edit(SentenceClassifier.train, "return self", "return None"),
-            sign=wrong_in(2),
+            (
+                edit(SentenceClassifier.train, "return self", "return None"),
+                edit(
+                    SentenceClassifier.train,
+                    "return self",
+                    "return self.body if self.frozen else self",
+                ),
+            ),
+            sign=wrong_in(4),
         ),
         *ANYWHERE,
     ),

@@ -1,17 +1,20 @@
 """load_body: a file's tensors are copied into a body by name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_labs.lab07_transfer.shared import LOADING, Body, D, V
+from attention_labs.lab07_transfer.shared import LOADING, NOT_EMPTY, SIZES, Body
 from nbjudge import (
     ANYWHERE,
+    PLAIN,
+    Battery,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
@@ -25,6 +28,7 @@ from nbjudge import (
     of_output,
     same_numbers,
 )
+from nbjudge.comparisons import left_alone
 
 FOLDER = "16_transfer.html#transfer-folder"
 
@@ -48,41 +52,61 @@ def load_body(
     return missing, unexpected
 
 
-def _pooling_body() -> nn.Module:
-    """Make a body of two layers and with one part more."""
-    body = Body(2)
-    body.pooler = nn.Linear(D, D)
-    return body
+def _use_load(
+    load: Any,
+    sizes: Sequence[int],
+    own: Mapping[str, Tensor],
+    asks: Sequence[bool],
+    file: dict[str, Tensor],
+    prefix: str,
+) -> Any:
+    """Load a file.
 
-
-SHAPES = {name: x.shape for name, x in _pooling_body().state_dict().items()}
-OWN = tuple(SHAPES)
-# Names that a file may have: those of the body, and those of what the body has not.
-NAMES = (*OWN, "encoder.layer.2.0.weight", "embeddings.norm.weight", "decoder.bias")
-BERT, OLD = "bert.", "old.reader."  # what the names in a file begin with
-ODD = ({OWN[-1]: (D + 1,)}, {OWN[0]: (V + 2, D)}, {OWN[1]: (D,)})
-
-
-def _use_load(load: Any, prefix: str, names: Sequence[str], *tensors: Tensor) -> Any:
-    """Load a file of these names: the first tensors are the body's own."""
-    body, refused = _pooling_body(), False
-    body.load_state_dict(dict(zip(OWN, tensors)))
-    kept = list(body.parameters())
-    theirs = tensors[len(OWN) :]
-    weights = {name: x.to(torch.float32, copy=True) for name, x in zip(names, theirs)}
+    Returns:
+        The body's numbers; the names told as missing, and as unexpected; whether the
+        file was refused, and a tensor named that does not fit; and of every tensor
+        whether it is what it was: see STATES.
+    """
+    body, known = Body(*sizes), [*own, *file]
+    body.load_state_dict(own)
+    for parameter, ask in zip(body.parameters(), asks):
+        parameter.requires_grad_(ask)
+    kept = body.state_dict(keep_vars=True)
+    theirs = {x.untyped_storage().data_ptr() for x in file.values()}
+    odd = [x for x in own if file.get(prefix + x, own[x]).shape != own[x].shape]
+    report, said = ((), ()), None
     try:
         with torch.enable_grad():
-            report = load(body, weights, prefix)
-    except ValueError:
-        report, refused = ((), ()), True
+            report = load(body, file, prefix)
+    except ValueError as error:
+        if not odd:
+            raise
+        said = str(error)
     if report is None:
         return None
-    told = [_places(part, [*OWN, *names]) for part in tuple(report)]
-    for x in weights.values():
-        x.fill_(9.0)  # what was copied stays, what was only pointed to does not
-    values = torch.cat([parameter.detach().flatten() for parameter in kept])
-    asking = sum(parameter.requires_grad for parameter in kept)
-    return values.double(), *told, torch.tensor([refused, asking], dtype=torch.float64)
+    told = [_places(part, known) for part in tuple(report)]
+    now = body.state_dict(keep_vars=True)
+    states = [
+        (
+            x.untyped_storage().data_ptr() not in theirs,
+            x is kept[name],
+            x.dtype == torch.float32,
+            x.requires_grad,
+        )
+        for name, x in now.items()
+    ]
+    values = torch.cat([x.detach().flatten().double() for x in now.values()])
+    refused = (said is not None, any(name in (said or "") for name in odd))
+    flags = (torch.tensor(x, dtype=torch.float64) for x in (refused, states))
+    return values, *told, *flags
+
+
+STATES = (
+    "memory of its own",
+    "its place in the body",
+    "its dtype",
+    "requires_grad as it was",
+)
 
 
 def _places(names: Any, known: Sequence[str]) -> Tensor:
@@ -93,87 +117,130 @@ def _places(names: Any, known: Sequence[str]) -> Tensor:
     return torch.tensor(places, dtype=torch.long)
 
 
-def _file(
-    g: torch.Generator,
-    prefix: str,
-    names: Sequence[str],
-    odd: Mapping[str, tuple[int, ...]] | None = None,
-) -> Request:
-    """Draw a body, and a file of these names, some of which have odd shapes there."""
-    shapes = {**SHAPES, **(odd or {})}
-    own = [normal(g, *shape) for shape in SHAPES.values()]
-    written = [names[i] for i in torch.randperm(len(names), generator=g).tolist()]
-    theirs = [
-        normal(g, *next((shapes[x] for x in shapes if name.endswith(x)), (D,)))
-        for name in written
-    ]
-    return Request((prefix, written, *own, *theirs))
+# What the names in a file begin with: letters that the body's names begin with, too;
+# others; and what stands in the middle of the body's names.
+PREFIXES = (
+    ("bert.", "old.reader.", "a-model.", "teacher.", "re(al)."),
+    ("bart.", "gpt.", "my.old.", "a+b."),
+    ("encoder.",),
+    ("e",),
+)
+# What another part of the file's model may be called.
+OTHERS = ("embeddings.norm.weight", "encoder.layer.99.0.weight", "pooler.bias")
 
 
-def _with(prefix: str, names: Iterable[str] = OWN) -> list[str]:
-    return [prefix + name for name in names]
+def _body(d: Draw) -> dict[str, Tensor]:
+    state = Body(d.L, d.V, d.D).state_dict()
+    return {name: normal(d, *x.shape) for name, x in state.items()}
 
 
-def _some_fit(g: torch.Generator) -> list[Request]:
-    """Let names be missing, unexpected, and alike but for what they begin with."""
-    alike = [way + name for name in OWN[:2] for way in (OLD, "", "copy." + OLD)]
-    return [
-        _file(g, BERT, [*_with(BERT), "decoder.bias", BERT + "embeddings.norm.weight"]),
-        _file(g, OLD, _with(OLD, (*OWN[2:], "encoder.layer.2.0.weight"))),
-        _file(g, OLD, [*alike, OWN[3], "copy." + OLD + OWN[4]]),
-        _file(g, BERT, NAMES),
-    ]
+def _mixed(d: Draw, names: Sequence[str], least: int = 0) -> list[str]:
+    """Draw some of these names, in another order."""
+    order = torch.randperm(len(names), generator=d).tolist()
+    return [names[i] for i in order[: d.number(least, len(names))]]
 
 
-def _who_asks(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    asking, every = (int(x.outputs[3][1]) for x in (reply, reference))
-    if asking == every:
-        return None
-    return Finding(f"{asking} parameters that ask for a gradient", f"all {every}")
+def _file(d: Draw, prefix: object, file: Mapping[str, Tensor]) -> Request:
+    """Hand over a body and a file, in any order, in all dtypes, partly frozen."""
+    dtypes, own = (torch.float32, torch.float64, torch.bfloat16), _body(d)
+    names = _mixed(d, [*file], len(file))
+    written = {name: file[name].to(d.one_of(dtypes)) for name in names}
+    asks = [d.number(0, 3) > 0 for _ in own]
+    return Request(([d.L, d.V, d.D], own, asks, written, prefix))
+
+
+def _fitting(d: Draw, prefix: object, least: int | None = None) -> dict[str, Tensor]:
+    """Draw tensors for all of the body's names, or some; and an old head's."""
+    body = _body(d)
+    names = body if least is None else _mixed(d, [*body], least)
+    file = {f"{prefix}{name}": body[name] for name in names}
+    return file | {"old." + name: normal(d, d.D) for name in OTHERS}
+
+
+def _ordinary(d: Draw) -> list[Request]:
+    prefixes = map(d.one_of, PREFIXES[:2])
+    return [_file(d, prefix, _fitting(d, prefix, 3)) for prefix in prefixes]
+
+
+def _look_alikes(d: Draw) -> list[Request]:
+    """Let names be alike, in files that fit in part, not at all, and are empty."""
+    files = [("one.", _fitting(d, "another.")), ("one.", {})]
+    for number, prefix in enumerate(str(d.one_of(choices)) for choices in PREFIXES):
+        alike = {
+            change: normal(d, *(x.shape if number % 2 else (d.D + 1,)))
+            for name, x in _body(d).items()
+            for change in (
+                name,
+                prefix * 2 + name,
+                "copy." + prefix + name,
+                prefix.replace(".", "_") + name,
+                prefix.upper() + name,
+                prefix + name + ".more",
+                prefix + name.upper(),
+            )
+        }
+        more = {prefix + name: normal(d, d.D) for name in OTHERS}
+        files.append((prefix, alike | more | _fitting(d, prefix, 2)))
+    return [_file(d, *one) for one in files]
+
+
+def _odd(d: Draw) -> list[Request]:
+    """Let one tensor have another shape: one of the first, of the last, of the rest."""
+    requests = []
+    for way in range(6):
+        prefix = d.one_of(PREFIXES[way % 2])
+        file = _fitting(d, prefix)
+        names = [*file][: -len(OTHERS)]
+        name = (names[0], names[-1], str(d.one_of(names)))[way % 3]
+        x = file[name]
+        others = (x.mT if x.dim() > 1 else x[0], torch.cat([x, x]), x.flatten(), x[:1])
+        fits = [y for y in others if y.shape != x.shape]
+        odd = fits[d.number(0, len(fits) - 1)] if way else x[None]
+        requests.append(_file(d, prefix, file | {name: odd}))
+    return requests
 
 
 def _same_names(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     """Compare the names that are told, without telling them."""
     told = zip(("missing", "unexpected"), reply.outputs[1:], reference.outputs[1:])
     for what, given, wanted in told:
-        if given.numel() != wanted.numel():
-            return Finding(
-                f"{given.numel()} told as {what}", f"{wanted.numel()} of these names"
-            )
-        if not torch.equal(given.long(), wanted):
-            return Finding(f"other names told as {what}", f"those that are {what}")
+        if given.numel() != wanted.numel() or not torch.equal(given, wanted):
+            seen, right = (f"{x.numel()} names told as {what}" for x in (given, wanted))
+            return Finding(seen, right if seen != right else f"{right}: other ones")
     return None
 
 
 def _refused(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if not reply.error and _said_no(reply):
-        return None
     seen = reply.error or "no error for a tensor of another shape"
-    return Finding(seen, "a ValueError")
+    if _said_no(reply):
+        seen = "" if reply.outputs[3][1] else "a ValueError that names no such tensor"
+    return Finding(seen, "a ValueError that names the tensor") if seen else None
 
 
 def _said_no(reply: Reply) -> bool:
-    return bool(reply.outputs) and bool(reply.outputs[-1].flatten()[:1].sum())
+    return len(reply.outputs) == 5 and bool(reply.outputs[3][0])
+
+
+def _what_became(request: Request, reply: Reply, reference: Reply) -> Finding:
+    """Say which state of the body's tensors is another one."""
+    lost = (reply.outputs[4] != reference.outputs[4]).sum(0)
+    which = int(lost.argmax())
+    return Finding(
+        f"{lost[which]} of the body's tensors without {STATES[which]}", "none"
+    )
 
 
 _numbers = of_output(0, same_numbers)
+_kept = in_words(of_output(4, same_numbers), _what_became)
 
 
-def _old_values(request: Request) -> Tensor:
-    return torch.cat([x.flatten() for x in request.inputs[2 : 2 + len(OWN)]])
-
-
-def _untouched(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether the body keeps the values that it had, although there are others."""
-    before = _old_values(request)
-    return close(reply.outputs[0], before) and not close(reference.outputs[0], before)
-
-
-def _partly(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether some tensors got the right values, and others kept what they had."""
+def _arrived(least: int, request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether some numbers, this many of them at least, are right; the rest is old."""
     given, wanted = reply.outputs[0], reference.outputs[0]
-    either = torch.where(given == wanted, wanted, _old_values(request))
-    return close(either, given) and not close(given, wanted)
+    before = torch.cat([x.flatten() for x in request.inputs[1].values()])
+    right = ((given - wanted).abs() < 1e-5) & ((before - wanted).abs() >= 1e-5)
+    old = close(torch.where(right, before, given), before)
+    return old and not close(given, wanted) and bool(least <= right.sum())
 
 
 # Each tensor is copied before the next one is looked at.
@@ -181,30 +248,73 @@ COPY_FIRST = """if own[name].shape == x.shape:
             own[name].copy_(x)
     for name, x in fitting.items():
         if own[name].shape != x.shape"""
+LOAD = "body.load_state_dict(fitting, strict=False"
+COPY = "for name, x in fitting.items():\n        own[name].copy_(x)"
+
+BATTERY = Battery(PLAIN, _ordinary, SIZES, leaves_out={"zero": NOT_EMPTY})
 
 LOAD_BODY = Question(
     name="load_body",
     reference=load_body,
     use=_use_load,
     plain=True,
+    battery=BATTERY,
+    requirements={
+        "copies": "Copy into the body every tensor that it has under that name, without"
+        " the prefix.",
+        "shares": "Copy: the body must not share memory with the file's tensors.",
+        "tensors": "The body's tensors are those of `body.state_dict()`: its"
+        " parameters, and the buffers that are saved with them.",
+        "dtype": "They keep their dtype and their `requires_grad`, whatever the file's"
+        " tensors have.",
+        "missing": "*Missing*: what the body has and the file has not, as the body"
+        " calls it.",
+        "unexpected": "*Unexpected*: what the file has and the body has not, old head"
+        " included, as it is called in the file.",
+        "order": "The order does not matter.",
+        "refused": "A tensor whose name fits and whose shape does not: raise a"
+        " `ValueError` that names it, before anything has been copied.",
+        "body": "body: a module; its tensors are changed in place.",
+        "weights": "weights: a dict from the file's names to tensors; it stays as it"
+        " is.",
+        "prefix": "prefix: what the names of the body's tensors begin with in the"
+        " file.",
+        "returns": "The names missing in the file, as the body has them, and the"
+        " unexpected ones, as the file has them.",
+        "raises": "ValueError: a tensor has another shape than the body's of that name;"
+        " the body is as it was.",
+    },
     properties=(
-        Property(
-            "every tensor of the body gets its numbers from the file",
-            2,
-            lambda g: [_file(g, prefix, _with(prefix)) for prefix in (BERT, OLD)],
-            each_of(_numbers, in_words(of_output(3, same_numbers), _who_asks)),
-        ),
-        Property(
-            "what the file lacks, and what it has too much, is told",
+        BATTERY.numbers(
+            "every tensor of the body that the file has gets its numbers",
             1,
-            _some_fit,
-            each_of(_numbers, _same_names),
+            _numbers,
+            checks=("copies", "tensors", "prefix"),
         ),
-        Property(
-            "a tensor of another shape: a ValueError, and nothing is copied",
+        BATTERY.line(
+            "a tensor of another shape: a ValueError that names it, and nothing is"
+            " copied",
             1,
-            lambda g: [_file(g, OLD, _with(OLD, NAMES), odd) for odd in ODD],
+            _odd,
             each_of(_refused, _numbers),
+            checks=("refused", "raises"),
+        ),
+        BATTERY.edges(
+            1,
+            each_of(_numbers, _same_names),
+            ("missing", "unexpected", "order", "returns", "prefix"),
+            "what the file lacks and what it has too much is told; names that are alike"
+            " but for what they begin with; edges",
+            _look_alikes,
+        ),
+        replace(
+            BATTERY.manners(
+                1,
+                each_of(_kept, left_alone),
+                ("shares", "dtype", "body", "weights"),
+            ),
+            claim="copied into the body's own tensors, which stay what they were; the"
+            " file stays as it is",
         ),
     ),
     mistakes=(
@@ -213,7 +323,15 @@ LOAD_BODY = Question(
             "lstrip takes letters, and goes on while it finds one of them; removeprefix"
             " takes the prefix.",
             LOADING,
-            edit(load_body, "removeprefix", "lstrip"),
+            (
+                edit(load_body, "removeprefix", "lstrip"),
+                edit(load_body, "removeprefix", "lstrip")
+                & edit(
+                    load_body,
+                    "ours.get(name) not in own",
+                    "not ours.get(name) or name.removeprefix(prefix) not in own",
+                ),
+            ),
         ),
         Mistake(
             "the prefix left on",
@@ -238,11 +356,106 @@ LOAD_BODY = Question(
             & edit(load_body, "name.startswith(prefix)", "prefix in name"),
         ),
         Mistake(
+            "the prefix is taken out everywhere",
+            "Only what a name begins with is the prefix; the same letters may stand in"
+            " it again.",
+            LOADING,
+            (
+                edit(load_body, "removeprefix(prefix)", 'replace(prefix, "")'),
+                edit(load_body, "name.removeprefix(prefix)", "name.split(prefix)[-1]"),
+            ),
+        ),
+        Mistake(
+            "buffers are forgotten",
+            "`body.state_dict()` has the parameters, and the buffers too.",
+            LOADING,
+            edit(
+                load_body,
+                "body.state_dict()",
+                "{name: p.detach() for name, p in body.named_parameters()}",
+            ),
+        ),
+        Mistake(
+            "buffers that are not saved are expected in the file",
+            "`body.state_dict()` has what is saved; named_buffers has more.",
+            LOADING,
+            edit(
+                load_body,
+                "body.state_dict()",
+                "{name: x.detach() for name, x in (*body.named_parameters(),"
+                " *body.named_buffers())}",
+            ),
+        ),
+        Mistake(
+            "the old head is not told",
+            "Unexpected is every name of the file that is of no use here, whatever it"
+            " begins with.",
+            LOADING,
+            (
+                edit(
+                    load_body, "for name in weights if ours", "for name in ours if ours"
+                ),
+                edit(
+                    load_body,
+                    "[name for name in weights if ours.get(name) not in own]",
+                    "[name for name in ours.values() if name not in own]",
+                ),
+            ),
+        ),
+        Mistake(
+            "unexpected names without the prefix",
+            "The unexpected names are told as they are called in the file.",
+            LOADING,
+            edit(
+                load_body,
+                "[name for name in weights if ours.get(name) not in own]",
+                "[ours.get(x, x) for x in weights if ours.get(x) not in own]",
+            ),
+        ),
+        Mistake(
             "pointed to, not copied",
             "The body needs numbers of its own: otherwise whoever changes the file's"
             " tensors changes the body.",
             LOADING,
-            edit(load_body, "own[name].copy_(x)", "body.get_parameter(name).data = x"),
+            (
+                edit(
+                    load_body, "own[name].copy_(x)", "body.get_parameter(name).data = x"
+                ),
+                edit(load_body, COPY, f"{LOAD}, assign=True)"),
+                edit(
+                    load_body,
+                    "own[name].copy_(x)",
+                    "body.state_dict(keep_vars=True)[name].data = x",
+                ),
+            ),
+        ),
+        Mistake(
+            "the body's tensors are replaced",
+            "The body's own tensors are filled: an optimizer that knows them goes on"
+            " knowing them.",
+            LOADING,
+            edit(
+                load_body,
+                COPY,
+                f"fitting = {{name: x.clone() for name, x in fitting.items()}}\n"
+                f"    {LOAD}, assign=True)",
+            ),
+            comparable(
+                lambda request, reply, reference: bool(
+                    (reply.outputs[4][:, 1] == 0).any()
+                )
+            ),
+        ),
+        Mistake(
+            "the file's dtype is taken over",
+            "What is copied into a tensor takes that tensor's dtype; `.data = x` and"
+            " assign=True put another tensor in its place.",
+            LOADING,
+            sign=comparable(
+                lambda request, reply, reference: bool(
+                    (reply.outputs[4][:, 2] == 0).any()
+                )
+            ),
         ),
         Mistake(
             "missing and unexpected exchanged",
@@ -273,6 +486,33 @@ LOAD_BODY = Question(
             sign=error_like("size mismatch|must match|doesn't match"),
         ),
         Mistake(
+            "as many numbers, but another shape",
+            "A matrix and its transpose have as many numbers: compare the shapes.",
+            LOADING,
+            edit(
+                load_body,
+                "own[name].shape != x.shape",
+                "own[name].numel() != x.numel()",
+            )
+            & edit(
+                load_body, "own[name].copy_(x)", "own[name].copy_(x.view_as(own[name]))"
+            ),
+        ),
+        Mistake(
+            "the error names no tensor",
+            "Say in the message which tensor does not fit: its name leads to the part"
+            " that is to blame.",
+            LOADING,
+            edit(
+                load_body,
+                'f"{name} is of shape {tuple(x.shape)} in the file"',
+                '"a tensor is of another shape in the file"',
+            ),
+            sign=lambda request, reply, reference: (
+                _said_no(reply) and not bool(reply.outputs[3][1])
+            ),
+        ),
+        Mistake(
             "another shape is passed over",
             "A part that stays random is worth a line in red: raise a ValueError.",
             LOADING,
@@ -295,14 +535,19 @@ LOAD_BODY = Question(
             sign=lambda request, reply, reference: _said_no(reference),
         ),
         Mistake(
+            "refused for a name that is another part's",
+            "Only what is called prefix + a name of the body has to have its shape.",
+            LOADING,
+            sign=error_like("^ValueError: (?!.*(unpack|separator))"),
+        ),
+        Mistake(
             "frozen on the way",
             "The numbers are right, but the parameters ask for no gradient any more:"
             " whether the body is trained is decided later.",
             LOADING,
             sign=comparable(
-                lambda request, reply, reference: (
-                    close(reply.outputs[0], reference.outputs[0])
-                    and bool((reply.outputs[-1] < reference.outputs[-1])[1])
+                lambda request, reply, reference: bool(
+                    (reply.outputs[4] < reference.outputs[4])[:, 3].any()
                 )
             ),
         ),
@@ -311,14 +556,14 @@ LOAD_BODY = Question(
             "The numbers have to be written into the body's own tensors. Are the names"
             " compared without the prefix?",
             LOADING,
-            sign=_untouched,
+            sign=lambda *three: _arrived(0, *three) and not _arrived(1, *three),
         ),
         Mistake(
             "not everything arrives in the body",
             "Some tensors keep their old numbers. Is the prefix taken off, and nothing"
             " but the prefix?",
             LOADING,
-            sign=_partly,
+            sign=lambda *three: _arrived(1, *three),
         ),
         *ANYWHERE,
         Mistake(

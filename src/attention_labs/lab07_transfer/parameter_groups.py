@@ -1,32 +1,39 @@
 """parameter_groups: the further a part is below the head, the slower it learns."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
-from attention_labs.lab07_transfer.freeze import (
-    HEAD,
-    SentenceClassifier,
-    make_classifier,
-)
-from attention_labs.lab07_transfer.shared import LAYERS, LOADING
+from attention_labs.lab07_transfer.freeze import SentenceClassifier, make_classifier
+from attention_labs.lab07_transfer.shared import LOADING, NOT_EMPTY, SIZES
 from nbjudge import (
     ANYWHERE,
+    PLAIN,
+    Axis,
+    Battery,
+    Changed,
+    Draw,
     Finding,
     Mistake,
-    Property,
     Question,
     Reply,
     Request,
     close,
     comparable,
+    each_of,
     edit,
     error_like,
     in_words,
+    of_output,
+    of_outputs,
     same_numbers,
     somewhere,
 )
+from nbjudge.comparisons import left_alone
 
 
 def parameter_groups(model: Any, rate: float, decay: float) -> list[dict[str, Any]]:
@@ -42,57 +49,94 @@ def parameter_groups(model: Any, rate: float, decay: float) -> list[dict[str, An
 
 
 NO_RATE = 1000.0  # what a group gets that has none
+HEAD = 6  # parameters of the head, after the body's
 
 
 def _use_groups(
-    group: Any, rate: float, decay: float, layers: int, frozen: Sequence[int]
+    group: Any, rate: float, decay: float, sizes: Sequence[int], asks: Sequence[bool]
 ) -> Any:
-    """Make a step with these groups: each gradient is 1, each parameter's way its rate.
+    """Hand the groups to an optimizer.
 
     Returns:
-        How far each parameter has moved.
+        How often each parameter was handed over; the logarithm of its rate; and whether
+        the groups are a list, and the parameters of each one too.
     """
-    model = make_classifier(SentenceClassifier, layers)
-    parts = [model.body.embeddings, *model.body.encoder.layer, model.head]
-    for number in frozen:
-        parts[number].requires_grad_(False)
+    model = make_classifier(SentenceClassifier, *sizes)
+    for p, ask in zip(model.parameters(), asks):
+        p.requires_grad_(ask)
+    was = _described(model)
     groups = group(model, rate, decay)
     if groups is None:
         return None
-    with torch.no_grad():
-        for p in model.parameters():
-            p.zero_()
-            p.grad = torch.ones_like(p)
-    torch.optim.SGD(groups, lr=NO_RATE).step()
-    return torch.stack(
-        [-p.detach().flatten()[0].double() for part in parts for p in part.parameters()]
+    same = _described(model) == was
+    # an optimizer makes lists of what it is given
+    listed = isinstance(groups, list | tuple) and all(
+        isinstance(x, dict) and isinstance(x.get("params", []), list | tuple | Tensor)
+        for x in groups
     )
+    optimizer = torch.optim.SGD(groups, lr=NO_RATE)
+    rates = [
+        (id(p), float(x["lr"])) for x in optimizer.param_groups for p in x["params"]
+    ]
+    handed = [[lr for key, lr in rates if key == id(p)] for p in model.parameters()]
+    told = (map(len, handed), (lrs[0] if lrs else 1.0 for lrs in handed), (listed,))
+    counts, found, lists = (torch.tensor([*x], dtype=torch.float64) for x in told)
+    outputs = counts, found.clamp(min=1e-300).log(), lists
+    return outputs if same else Changed(outputs)
+
+
+def _described(model: nn.Module) -> list[tuple[str, bool]]:
+    """List what is in a model, and whether it asks for a gradient."""
+    return [(x, p.requires_grad) for x, p in model.state_dict(keep_vars=True).items()]
 
 
 def _to_group(
-    g: torch.Generator,
-    layers: int = LAYERS,
-    frozen: int = 0,
-    rates: tuple[float, float] = (0.5, 0.9),
-    decays: tuple[float, float] = (0.3, 0.7),
+    d: Draw, rate: float = 0.0, decay: float = 0.0, frozen: Sequence[int] = ()
 ) -> Request:
-    """Draw a rate and a decay between bounds; freeze so many of the lowest parts."""
-    rate, decay = (
-        low + (high - low) * float(torch.rand((), generator=g, dtype=torch.float64))
-        for low, high in (rates, decays)
-    )
-    return Request((rate, decay, layers, list(range(frozen))))
+    """Draw a rate and a decay, unless they are given; freeze these parameters."""
+    asks = [i not in frozen for i in range(2 * d.L + 3 + HEAD)]
+    rates = (rate or d.number(500, 900) / 1000, decay or d.number(300, 700) / 1000)
+    return Request((*rates, [d.L, d.V, d.D, d.K], asks))
+
+
+def _some_frozen(d: Draw) -> list[Request]:
+    """Freeze parts of the model, and parameters within a part."""
+    every = range(2 * d.L + 3 + HEAD)
+    embeddings, layer, head = every[:3], d.number(0, d.L - 1), every[-HEAD:]
+    return [
+        _to_group(d, frozen=embeddings),
+        _to_group(d, frozen=every[:-HEAD]),
+        _to_group(d, frozen=every[2 * layer + 3 : 2 * layer + 5]),
+        _to_group(d, frozen=head),
+        _to_group(d, frozen=[i for i in every[1:] if d.number(0, 1)]),
+        _to_group(d, frozen=[i for i in every[:-1] if i % 2]),
+        _to_group(d, frozen=[i for i in every[1:] if not i % 2]),
+        _to_group(d, rate=d.number(150, 200) / 100),
+        _to_group(d, decay=1.0),
+        _to_group(d, rate=d.number(1, 9) * 1e-6, decay=d.number(1, 9) / 100),
+    ]
 
 
 def _which_rates(request: Request, reply: Reply, reference: Reply) -> Finding:
-    given, wanted = reply.outputs[0].double(), reference.outputs[0].double()
-    if moved := int(((wanted == 0) & (given != 0)).sum()):
-        return Finding(f"{moved} frozen parameters are handed to the optimizer", "none")
-    wrong = int(((given - wanted).abs() > 1e-4 * wanted).sum())
-    return Finding(f"{wrong} of {wanted.numel()} parameters with another rate", "none")
+    (given, rates), (wanted, right) = reply.outputs, reference.outputs
+    if more := int((given > wanted).sum()):
+        return Finding(
+            f"{more} parameters too many are handed to the optimizer", "none"
+        )
+    if less := int((given < wanted).sum()):
+        return Finding(f"{less} parameters are not handed to the optimizer", "none")
+    wrong = int(((rates - right).abs() > 1e-4).sum())
+    return Finding(f"{wrong} of {rates.numel()} parameters with another rate", "none")
 
 
-_rates = in_words(same_numbers, _which_rates)
+_rates = of_outputs(0, 2, in_words(same_numbers, _which_rates))
+_lists = in_words(
+    of_output(2, same_numbers),
+    lambda request, reply, reference: Finding(
+        "groups, or parameters of a group, that can be gone through once only",
+        "a list of dicts, with a list of parameters in each",
+    ),
+)
 
 
 ORDER = (
@@ -100,29 +144,54 @@ ORDER = (
     " times the rate above it."
 )
 
+BATTERY = Battery(
+    PLAIN,
+    _to_group,
+    {**SIZES, "K": Axis("labels")},
+    leaves_out={"zero": NOT_EMPTY},
+)
+
 PARAMETER_GROUPS = Question(
     name="parameter_groups",
     reference=parameter_groups,
     use=_use_groups,
+    plain=True,
+    battery=BATTERY,
+    requirements={
+        "falling": "The head has `rate`, the last layer of the body `rate * decay`, the"
+        " layer before it `decay` times that, and so on; the embeddings lie below all"
+        " layers.",
+        "groups": "An optimizer of torch takes a list of **groups**, each a dict with"
+        ' the keys `"params"` (a list of parameters) and `"lr"`.',
+        "frozen": "Parameters that ask for no gradient are in no group.",
+        "parts": "`model.head` is the head, `model.body.encoder.layer` the list of the"
+        " body's layers, the first one lowest, and `model.body.embeddings` the"
+        " embeddings.",
+        "model": "model: a `SentenceClassifier`; it stays as it is.",
+        "rate": "rate: of the head.",
+        "decay": "decay: by which the rate is multiplied from each part to the one"
+        " below it.",
+        "returns": 'A list of dicts with the keys "params" and "lr": what an optimizer'
+        " takes.",
+    },
     properties=(
-        Property(
-            "each part moves at its own rate", 2, lambda g: [_to_group(g)], _rates
-        ),
-        Property(
-            "any number of layers",
-            1,
-            lambda g: [
-                _to_group(g, layers=1, rates=(1.5, 2.0)),
-                _to_group(g, decays=(1.0, 1.0)),
-                _to_group(g, layers=5),
-            ],
+        BATTERY.numbers(
+            "each part has its own rate",
+            2,
             _rates,
+            ("falling", "parts", "rate", "decay"),
+            False,
         ),
-        Property(
-            "what is frozen is not handed over",
+        BATTERY.edges(
             1,
-            lambda g: [_to_group(g, frozen=parts) for parts in (2, LAYERS + 1)],
-            _rates,
+            each_of(_rates, _lists),
+            ("falling", "groups", "frozen", "decay", "returns"),
+            "what is frozen is not handed over, part or single parameter; one layer and"
+            " many; small rates; lists",
+            _some_frozen,
+        ),
+        replace(
+            BATTERY.manners(1, left_alone, ("model",)), claim="the model stays as it is"
         ),
     ),
     mistakes=(
@@ -188,6 +257,53 @@ PARAMETER_GROUPS = Question(
             edit(parameter_groups, "if p.requires_grad", "if not p.requires_grad"),
         ),
         Mistake(
+            "what is frozen does not count as a step",
+            "A part that is frozen has no group, but the parts below it stay as far"
+            " below the head as they are.",
+            LOADING,
+            edit(
+                parameter_groups,
+                "enumerate(parts)",
+                "enumerate([x for x in parts if any(p.requires_grad for p in"
+                " x.parameters())])",
+            ),
+        ),
+        Mistake(
+            "one parameter speaks for its part",
+            "A part may be frozen in part: ask every parameter.",
+            LOADING,
+            edit(
+                parameter_groups,
+                "p for p in part.parameters() if p.requires_grad",
+                "p for p in part.parameters() if [*part.parameters()][0].requires_grad",
+            ),
+        ),
+        Mistake(
+            "no lists",
+            "A generator, or what filter and map return, is empty after it has been"
+            " read once: make a list of it.",
+            "",
+            edit(
+                parameter_groups,
+                "[p for p in part.parameters() if p.requires_grad]",
+                "(p for p in part.parameters() if p.requires_grad)",
+            ),
+            comparable(
+                lambda request, reply, reference: (
+                    close(reply.outputs[1], reference.outputs[1])
+                    and not bool(reply.outputs[2])
+                )
+            ),
+        ),
+        Mistake(
+            "the rates are rounded",
+            "A rate may be as small as it likes: round nothing.",
+            "",
+            edit(
+                parameter_groups, "rate * decay**depth", "round(rate * decay**depth, 6)"
+            ),
+        ),
+        Mistake(
             "a parameter in two groups",
             "The parts overlap: `model.body` holds its layers, and its layers'"
             " parameters.",
@@ -208,20 +324,21 @@ PARAMETER_GROUPS = Question(
             "The optimizer is given what `requires_grad` asks for, and nothing else.",
             LOADING,
             edit(parameter_groups, " if p.requires_grad", ""),
-            sign=somewhere(0, lambda given, wanted: (given != 0) & (wanted == 0)),
+            sign=somewhere(0, lambda given, wanted: given > wanted),
         ),
         Mistake(
             "a group without a rate",
             'A group has the key "lr"; without it the optimizer\'s own rate counts.',
             LOADING,
-            sign=somewhere(0, lambda given, wanted: given == NO_RATE),
+            sign=somewhere(
+                1, lambda given, wanted: (given - math.log(NO_RATE)).abs() < 1e-9
+            ),
         ),
         Mistake(
             "parameters that do not move",
-            "Every parameter that asks for a gradient is in one group, and its rate is"
-            " not 0.",
+            "Every parameter that asks for a gradient is in one group.",
             LOADING,
-            sign=somewhere(0, lambda given, wanted: (given == 0) & (wanted != 0)),
+            sign=somewhere(0, lambda given, wanted: given < wanted),
         ),
         *ANYWHERE,
         Mistake(
@@ -230,7 +347,7 @@ PARAMETER_GROUPS = Question(
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: close(
-                    reply.outputs[0][-HEAD:], reference.outputs[0][-HEAD:]
+                    reply.outputs[1][-HEAD:], reference.outputs[1][-HEAD:]
                 )
             ),
         ),

@@ -1,34 +1,29 @@
 """sentence_head: pool the states of real tokens, and make logits of the mean."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_course.masks import padding_mask
-from attention_labs.lab07_transfer.shared import LOADING, B, D, K, S
+from attention_labs.lab07_transfer.shared import LOADING
 from attention_labs.pages import PADDING
 from nbjudge import (
     ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
     Mistake,
-    Property,
     Question,
-    Reply,
     Request,
     comparable,
     edit,
-    good_manners,
-    manners,
     normal,
     parameters,
     same_gradients,
-    same_numbers,
     wrong_output,
 )
-
-# Nothing is dropped; everything is; everything would be, but for eval mode.
-INIT, DROPPED, IN_USE = (D, K, 0), (D, K, 1), (D, K, 2)
 
 
 class Head(nn.Module):
@@ -47,28 +42,64 @@ class Head(nn.Module):
         return self.outer(self.dropout(torch.tanh(self.inner(pooled))))
 
 
-def _with_dropout(head: Any, dim: int, num_labels: int, dropout: int) -> Any:
-    return head(dim, num_labels, float(dropout > 0)).train(dropout < 2)
+def _use_head(
+    head: Any, states: Tensor, mask: Tensor, share: float | None = None
+) -> Any:
+    """Make logits; or say whether this share is dropped, and the rest made up for it.
+
+    What the last map adds is taken off, and what is left compared with eval mode: for
+    that, the last map leaves numbers as they are.
+    """
+    logits = head(states, mask)
+    if share is None or logits is None:
+        return logits
+    with torch.no_grad():
+        kept = (logits - head.outer.bias) / (
+            head.eval()(states, mask) - head.outer.bias
+        )
+    gone = kept.abs() < 1e-6
+    about = (gone.double().mean() - share).abs() < 0.08
+    rest = (kept[~gone] * (1 - share) - 1).abs() < 1e-3
+    return torch.stack([about, rest.all()]).double()
 
 
-def _use_head(head: Any, states: Tensor, mask: Tensor) -> Any:
-    return head(states, mask)
+def _sentences(d: Draw) -> Request:
+    """Draw states and a mask: real tokens and padding in any order."""
+    mask = torch.rand(d.B, d.S, generator=d) < 0.6
+    mask[torch.arange(d.B), torch.randint(d.S, (d.B,), generator=d)] = True
+    weights = parameters(d, lambda: Head(d.D, d.K))
+    return Request((normal(d, d.B, d.S, d.D), mask), (d.D, d.K, 0.0), weights)
 
 
-def _judging(
-    g: torch.Generator,
-    lengths: Sequence[int],
-    init: tuple[int, ...] = INIT,
-    gradients: bool = False,
-) -> Request:
-    mask = padding_mask(torch.tensor(lengths), S)[:, 0]
-    weights = parameters(g, lambda: _with_dropout(Head, *init))
-    return Request((normal(g, len(lengths), S, D), mask), init, weights, gradients)
+def _all_real(d: Draw) -> Request:
+    request = _sentences(d)
+    states, mask = request.inputs
+    return replace(request, inputs=(states, torch.ones_like(mask)))
 
 
-def _some_padded(request: Request, reply: Reply, reference: Reply) -> bool:
-    mask = request.inputs[1]
-    return mask is not None and not mask.is_meta and not bool(mask.all())
+def _without_tokens(d: Draw) -> list[Request]:
+    """Let one sentence, or all of them, be without a token."""
+    request = _sentences(d)
+    states, mask = request.inputs
+    one = mask & (torch.arange(d.B)[:, None] != d.number(0, d.B - 1))
+    return [
+        replace(request, inputs=(states, x), gradients=True)
+        for x in (one, torch.zeros_like(mask))
+    ]
+
+
+def _dropped(d: Draw) -> list[Request]:
+    """Drop everything; nothing, in eval mode; and some of many numbers."""
+    request = _all_real(d)
+    wide, share = d.number(40, 60), d.number(2, 6) / 10
+    many = (normal(d, wide, d.S, wide), torch.ones(wide, d.S, dtype=torch.bool))
+    weights = parameters(d, lambda: Head(wide, wide))
+    weights["outer.weight"] = torch.eye(wide, dtype=torch.float64)
+    return [
+        replace(request, init=(d.D, d.K, 1.0)),
+        replace(request, init=(d.D, d.K, share), training=False),
+        Request((*many, share), (wide, wide, share), weights),
+    ]
 
 
 MEAN = (
@@ -79,42 +110,73 @@ MAPS = "Pooled, then `inner`, tanh, dropout, `outer`."
 COUNT = "mask.sum(1, keepdim=True).clamp(min=1)"
 POOLED = "(states * mask[..., None]).sum(1) / count"
 
+BATTERY = Battery(
+    MODULE,
+    _sentences,
+    {
+        "B": Axis("sentences"),
+        "S": Axis("positions", long=300),
+        "D": Axis("width", fixed=True),
+        "K": Axis("labels", fixed=True),
+    },
+    leaves_out={
+        "zero": "there is a sentence, it has a position, and somebody asks for a label",
+        "in front": "the text has (B, S, D), and nothing else",
+    },
+)
+
 SENTENCE_HEAD = Question(
     name="sentence_head",
     reference=Head,
     use=_use_head,
-    make=_with_dropout,
+    battery=BATTERY,
+    requirements={
+        "mean": "So first the states of a sentence are averaged, over its real tokens"
+        " alone; then comes a small network:",
+        "formula": r"\text{logits}_b = W\, \mathrm{dropout}\big(\tanh(U c_b + u)\big)"
+        " + w",
+        "count": "$n_b$ is the number of real tokens of sentence b.",
+        "real": "The mask (B, S) is True where a token is real.",
+        "anywhere": "Padding may stand anywhere in a sentence.",
+        "empty": "A sentence without any has $c_b = 0$, and finite gradients.",
+        "dtype": "The logits have the dtype of the states: where you turn the mask into"
+        " numbers, write `mask.to(states.dtype)`.",
+        "dim": "dim: D, width of the states.",
+        "labels": "num_labels: how many answers there are.",
+        "dropout": "dropout: share of the numbers between the two maps that training"
+        " drops.",
+        "states": "states: (B, S, D).",
+        "mask": "mask: (B, S), True where a token is real.",
+        "returns": "Logits (B, num_labels).",
+    },
     properties=(
-        Property(
+        BATTERY.numbers(
             "the logits where no token is padding, and all gradients",
             2,
-            lambda g: [_judging(g, [S] * B, gradients=True)],
-            same_gradients,
+            checks=("formula", "dim", "labels", "states", "returns"),
+            requests=_all_real,
         ),
-        Property(
+        BATTERY.line(
             "padding does not count",
             1,
-            lambda g: [_judging(g, [S - 2, S, 1], gradients=True), _judging(g, [2])],
-            same_gradients,
+            judge=same_gradients,
+            checks=("mean", "count", "real", "anywhere", "mask"),
         ),
-        Property(
-            "a sentence without a token: finite logits and gradients",
-            1,
-            lambda g: [_judging(g, [2, 0, S], gradients=True)],
-            same_gradients,
-        ),
-        Property(
+        BATTERY.line(
             "dropout between tanh and the last map, in training alone",
             1,
-            lambda g: [_judging(g, [S, 3, 2], init) for init in (DROPPED, IN_USE)],
-            same_numbers,
+            _dropped,
+            checks=("formula", "dropout"),
         ),
-        Property(
-            "inputs unchanged, dtype kept, works on any device",
+        BATTERY.edges(
             1,
-            lambda g: manners(_judging(g, [S, 1, S - 2])),
-            good_manners,
+            same_gradients,
+            ("empty", "states", "mask", "returns"),
+            "a sentence without a token; length one, many positions, large numbers, a"
+            " second call, two instances",
+            _without_tokens,
         ),
+        BATTERY.manners(1, checks=("dtype",)),
     ),
     mistakes=(
         Mistake(
@@ -138,6 +200,40 @@ SENTENCE_HEAD = Question(
             edit(Head.forward, ".clamp(min=1)", ""),
         ),
         Mistake(
+            "padding is taken to be at the end",
+            "The mask says which tokens are real: those need not be the first ones.",
+            PADDING,
+            edit(
+                Head.forward,
+                POOLED,
+                "(states * (torch.arange(states.size(1), device=mask.device)"
+                " < mask.sum(1, keepdim=True))[..., None]).sum(1) / count",
+            ),
+        ),
+        Mistake(
+            "logits of zero for a sentence without a token",
+            "Its mean is zero; it goes through the network as any other does.",
+            PADDING,
+            edit(
+                Head.forward,
+                "return self.outer(self.dropout(torch.tanh(self.inner(pooled))))",
+                "return self.outer(self.dropout(torch.tanh(self.inner(pooled))))"
+                " * mask.any(1, keepdim=True)",
+            ),
+        ),
+        Mistake(
+            "not a number where there is no token",
+            "What is divided by zero has no gradient, even if it is mended afterwards:"
+            " let the number below the line be at least 1.",
+            PADDING,
+            edit(
+                Head.forward,
+                "pooled = (states * mask[..., None]).sum(1) / count",
+                "pooled = ((states * mask[..., None]).sum(1) / mask.sum(1,"
+                " keepdim=True)).nan_to_num()",
+            ),
+        ),
+        Mistake(
             "the first token alone",
             MEAN,
             PADDING,
@@ -159,15 +255,47 @@ SENTENCE_HEAD = Question(
             "dropout left out", MAPS, LOADING, edit(Head.forward, "self.dropout", "")
         ),
         Mistake(
-            "dropout outside of training",
-            "`self.dropout` knows in which mode it is; F.dropout has to be told.",
-            sign=lambda request, reply, reference: request.init == IN_USE,
-        ),
-        Mistake(
-            "dropout at another place",
+            "dropout before the tanh",
             MAPS,
             LOADING,
-            sign=lambda request, reply, reference: request.init == DROPPED,
+            edit(
+                Head.forward,
+                "self.dropout(torch.tanh(self.inner(pooled)))",
+                "torch.tanh(self.dropout(self.inner(pooled)))",
+            ),
+        ),
+        Mistake(
+            "dropout after the last map",
+            MAPS,
+            LOADING,
+            edit(
+                Head.forward,
+                "self.outer(self.dropout(torch.tanh(self.inner(pooled))))",
+                "self.dropout(self.outer(torch.tanh(self.inner(pooled))))",
+            ),
+        ),
+        Mistake(
+            "dropout of the mean",
+            MAPS,
+            LOADING,
+            edit(
+                Head.forward,
+                "self.dropout(torch.tanh(self.inner(pooled)))",
+                "torch.tanh(self.inner(self.dropout(pooled)))",
+            ),
+        ),
+        Mistake(
+            "dropout outside of training",
+            "`self.dropout` knows in which mode it is; F.dropout has to be told.",
+            sign=lambda request, reply, reference: (
+                not request.training and (request.init or (0,))[-1] > 0
+            ),
+        ),
+        Mistake(
+            "another share is dropped",
+            "`self.dropout` knows the share that it was made with: let each number"
+            " between the two maps pass through it once.",
+            sign=lambda request, reply, reference: (request.init or (0,))[-1] > 0,
         ),
         Mistake(
             "an answer for every word",
@@ -181,7 +309,9 @@ SENTENCE_HEAD = Question(
             "the mean is taken in another way",
             MEAN,
             PADDING,
-            sign=comparable(_some_padded),
+            sign=comparable(
+                lambda request, reply, reference: not bool(request.inputs[1].all())
+            ),
         ),
         Mistake(
             "the head is put together in another way",

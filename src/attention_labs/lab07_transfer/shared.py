@@ -1,20 +1,36 @@
-"""What the questions of this lab share: a body, its sizes, and where to read."""
+"""What the questions of this lab share: a stand-in for a body, and its sizes."""
 
+import torch
 from torch import nn
 
-B, S, D, V, K = 3, 5, 4, 7, 6  # sentences, positions, width, words, labels
-LAYERS = 3
+from nbjudge import Axis
+
 LOADING = "16_transfer.html#transfer-load"
+SIZES = {
+    "L": Axis("layers", most=5, long=12, fixed=True),
+    "V": Axis("words", fixed=True),
+    "D": Axis("width", fixed=True),
+}
+NOT_EMPTY = "every body has a layer, and every layer numbers"
 
 
 class Body(nn.Module):
     """A stand-in for a pretrained encoder, which reads nothing.
 
-    Its parts are called as those of the library's BERT.
+    Its parts are called as those of the library's BERT. Like BERT, it has a buffer that
+    is not saved; and it has one that is.
     """
 
-    def __init__(self, layers: int):
+    def __init__(self, layers: int, words: int, width: int):
         super().__init__()
-        self.embeddings = nn.Sequential(nn.Embedding(V, D), nn.Dropout(0.5))
-        stack = (nn.Sequential(nn.Linear(D, D), nn.Dropout(0.5)) for _ in range(layers))
+        self.embeddings = nn.Sequential(
+            nn.Embedding(words, width), nn.LayerNorm(width), nn.Dropout(0.5)
+        )
+        self.embeddings.register_buffer("scale", torch.ones(width))
+        places = torch.arange(words)
+        self.embeddings.register_buffer("places", places, persistent=False)
+        stack = (
+            nn.Sequential(nn.Linear(width, width), nn.Dropout(0.5))
+            for _ in range(layers)
+        )
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(stack)})

@@ -17,12 +17,15 @@ def any_examples(g):
     for batch in (1, 2, 5):
         for longest in (1, 3, 8):
             texts = [
-                ["".join(letters[i] for i in draw(g, n, low=0, high=7)) for n in sizes]
+                [
+                    tuple(letters[i] for i in draw(g, n, low=0, high=7))
+                    for n in draw(g, batch, low=1, high=longest + 1).tolist()
+                ]
                 for letters in ("abcdefg", "nopqrst")
-                for sizes in [draw(g, batch, low=1, high=longest + 1).tolist()]
             ]
-            yield Request((*texts,))
-            yield Request((*texts, "meta"))
+            words = [[*"abcdefg"], [*"nopqrst"]]
+            yield Request((words, *texts))
+            yield Request((words, *texts, "meta"))
 
 
 def pad(rows):
@@ -73,7 +76,9 @@ def in_one_loop(task, examples, device="cpu"):
 def by_rolling(task, examples, device="cpu"):
     sources, targets = both(task, examples)
     said = pad([[*row, EOS] for row in targets])
-    given = said.masked_fill(said == EOS, PAD).roll(1, dims=1)
+    given = said.roll(1, dims=1)
+    for row, target in zip(given, targets):
+        row[len(target) + 1 :] = PAD
     given[:, 0] = BOS
     lengths = torch.tensor(list(map(len, sources)))
     return Batch(pad(sources).to(device), lengths, given.to(device), said.to(device))
@@ -120,13 +125,20 @@ def stacked_and_unbound(task, examples, device="cpu"):
 
 
 @right("collate")
-def counted_by_a_sum(task, examples, device="cpu"):
+def filled_by_hand(task, examples, device="cpu"):
     sources, targets = both(task, examples)
-    source = pad(sources)
-    lengths = torch.stack([torch.count_nonzero(row) for row in source])
-    ids = pad([[BOS, *row, EOS] for row in targets])
-    given = ids[:, :-1].where(ids[:, :-1] != EOS, PAD)
-    return Batch(source.to(device), lengths, given.to(device), ids[:, 1:].to(device))
+    longest = max(map(len, targets))
+    given = [[BOS, *row, *[PAD] * (longest - len(row))] for row in targets]
+    said = [[*row, EOS, *[PAD] * (longest - len(row))] for row in targets]
+    lengths = torch.zeros(len(examples), dtype=torch.long)
+    for b, row in enumerate(sources):
+        lengths[b] += len(row)
+    return Batch(
+        pad(sources).to(device),
+        lengths,
+        torch.tensor(given, device=device),
+        torch.tensor(said, device=device),
+    )
 
 
 LENGTHS = "torch.tensor([len(row) for row in sources])"
@@ -134,8 +146,9 @@ GIVEN, SAID = "[[BOS, *row] for row in targets]", "[[*row, EOS] for row in targe
 right_edits(
     "collate",
     by_the_book,
-    from_one_longer_tensor=edit(by_the_book, LENGTHS, "(pad(sources) != PAD).sum(1)")
-    & edit(by_the_book, f"{SAID})", "[[BOS, *row, EOS] for row in targets])[:, 1:]"),
+    from_one_longer_tensor=edit(
+        by_the_book, f"{SAID})", "[[BOS, *row, EOS] for row in targets])[:, 1:]"
+    ),
     bos_glued_in_front=edit(
         by_the_book,
         f"pad({GIVEN})",
@@ -146,19 +159,6 @@ right_edits(
         f"{SAID})",
         "[[*row, PAD] for row in targets])"
         ".scatter(1, torch.tensor([[len(row)] for row in targets]), EOS)",
-    ),
-    tokens_bordered_first=edit(
-        by_the_book, LENGTHS, "torch.sum(pad(sources).ne(PAD), dim=-1)"
-    )
-    & edit(
-        by_the_book,
-        GIVEN,
-        "[task.target_vocabulary.encode(['<bos>', *x.target]) for x in examples]",
-    )
-    & edit(
-        by_the_book,
-        SAID,
-        "[task.target_vocabulary.encode([*x.target, '<eos>']) for x in examples]",
     ),
 )
 
@@ -189,6 +189,26 @@ wrong_edits(
     sources_end=(
         edit(both, "encode(example.source)", "encode([*example.source, '<eos>'])"),
         "sources between BOS and EOS",
+    ),
+    counted_by_a_sum=(
+        edit(by_the_book, LENGTHS, "(pad(sources) != PAD).sum(1)"),
+        "the lengths are read off the ids",
+    ),
+    no_unknown=(
+        edit(
+            by_the_book,
+            "both(task, examples)",
+            "([[i for i in row if i != 3] for row in x] for x in both(task, examples))",
+        ),
+        "unknown tokens are left out",
+    ),
+    sorted_in_place=(
+        edit(
+            by_the_book,
+            "return Batch",
+            "examples.sort(key=lambda x: -len(x.source))\n    return Batch",
+        ),
+        "the examples are changed",
     ),
     lengths_of_targets=(
         edit(by_the_book, "in sources", "in targets"),

@@ -117,7 +117,9 @@ def one_hot(logits, said):
 
 @of_logits
 def weighted(logits, said):
-    weight = torch.ones_like(logits[0, 0]).index_fill(0, torch.tensor(PAD), 0)
+    weight = torch.ones_like(logits[0, 0]).where(
+        torch.arange(logits.size(-1), device=logits.device) != PAD, 0
+    )
     total = F.cross_entropy(
         logits.flatten(0, 1), said.flatten(), weight=weight, reduction="sum"
     )

@@ -47,9 +47,8 @@ def by_torch(rows):
 
 @right("pad")
 def by_zip_longest(rows):
-    return torch.tensor(
-        list(itertools.zip_longest(*rows, fillvalue=PAD)), dtype=torch.long
-    ).T
+    columns = list(itertools.zip_longest(*rows, fillvalue=PAD))
+    return torch.tensor(columns, dtype=torch.long).reshape(-1, len(rows)).T
 
 
 @right("pad")
@@ -79,7 +78,7 @@ def by_mask(rows):
     lengths = torch.tensor([len(row) for row in rows])
     padded = lengths.new_zeros(len(rows), int(lengths.max()))
     padded[torch.arange(padded.size(1)) < lengths[:, None]] = torch.tensor(
-        sum(rows, [])
+        sum(rows, []), dtype=torch.long
     )
     return padded
 
@@ -102,16 +101,17 @@ def by_columns(rows):
         [row[t] if t < len(row) else PAD for row in rows]
         for t in range(max(map(len, rows)))
     ]
-    return torch.stack([torch.tensor(column) for column in columns], dim=1)
+    none = torch.zeros(len(rows), 0, dtype=torch.long)
+    return torch.cat([none, *(torch.tensor(x)[:, None] for x in columns)], dim=1)
 
 
 @right("pad")
 def by_scatter(rows):
     places = [(b, t) for b, row in enumerate(rows) for t in range(len(row))]
     sizes = (len(rows), max(map(len, rows)))
-    ids = torch.tensor([i for row in rows for i in row])
+    ids = torch.tensor([i for row in rows for i in row], dtype=torch.long)
     return torch.zeros(sizes, dtype=torch.long).index_put(
-        tuple(torch.tensor(places).T), ids
+        tuple(torch.tensor(places, dtype=torch.long).reshape(-1, 2).T), ids
     )
 
 
@@ -131,7 +131,10 @@ WHOLE, OTHER = "ids are whole numbers", "filled up with another id"
 RAGGED = "rows still of different lengths"
 wrong_edits(
     "pad",
-    cut_to_the_shortest=(edit(core.pad, ROWS, "list(zip(*rows))).T"), "rows cut off"),
+    cut_to_the_shortest=(
+        edit(core.pad, ROWS, "list(zip(*rows)), dtype=torch.long).T"),
+        "rows cut off",
+    ),
     with_minus_one=(edit(core.pad, "PAD", "-1"), OTHER),
     with_eos=(edit(core.pad, "PAD", "EOS"), OTHER),
     changed_in_place=(

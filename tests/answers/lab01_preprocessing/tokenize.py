@@ -28,7 +28,7 @@ def one_pattern(text):
 
 @right("tokenize")
 def words_then_signs(text):
-    return [match.group().lower() for match in re.finditer(r"\w+|\S", text)]
+    return (*(match.group().lower() for match in re.finditer(r"\w+|\S", text)),)
 
 
 @right("tokenize")
@@ -61,7 +61,7 @@ def cut_at_borders(text):
 @right("tokenize")
 def grouped(text):
     tokens = []
-    for is_word, letters in itertools.groupby(text.casefold(), key=str.isalnum):
+    for is_word, letters in itertools.groupby(text.lower(), key=str.isalnum):
         run = "".join(letters)
         tokens += [run] if is_word else list("".join(run.split()))
     return tuple(tokens)
@@ -72,7 +72,7 @@ def split_and_split_again(text):
     tokens = []
     for chunk in text.split():
         tokens.extend(re.findall(r"\w+|\W", chunk.lower()))
-    return tokens
+    return tuple(tokens)
 
 
 @right("tokenize")
@@ -147,7 +147,11 @@ wrong_edits(
         edit(tokenize, PATTERN, r"[a-z0-9]+|[^a-z0-9\s]"),
         ACCENTS,
     ),
-    accents_lost=(edit(tokenize, PATTERN, r"[a-z0-9]+|[-,.?!()']"), ACCENTS),
+    accents_lost=(
+        edit(tokenize, PATTERN, r"[a-z0-9]+|[-,.?!()']"),
+        ACCENTS,
+        "signs thrown away",
+    ),
     no_digits=(
         edit(tokenize, PATTERN, r"[^\W\d_]+|\S"),
         "digits are no part of a word",
@@ -168,6 +172,7 @@ wrong_edits(
     no_return=(edit(tokenize, "return ", ""), NOTHING),
     as_a_set=(edit(tokenize, "tuple(", "set("), LOST),
     words_of_two_letters=(edit(tokenize, r"\w+", r"\w\w+"), LOST),
+    a_list=(edit(tokenize, "tuple(", "list("), "another type than a tuple"),
     mapped=(edit(tokenize, "tuple(", "map(str.lower, "), ONCE),
 )
 wrong_edits(

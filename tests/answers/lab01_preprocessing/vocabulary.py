@@ -3,7 +3,6 @@
 import itertools
 from collections import Counter
 
-import torch
 from answers.core import right_edits, variations, wide, wrong_edits
 from answers.lab01_preprocessing.shared import draw
 from answers.lab01_preprocessing.tokenize import ONCE
@@ -19,11 +18,11 @@ def any_vocabulary(g):
             "".join("pqrs"[i] for i in draw(g, 2, low=0, high=4)) for _ in range(count)
         ]
         known = [*words, "<bos>", *words[::2]]
-        yield Request((known, "tokens", []))
-        yield Request((known, "encode", [*words[::-1], "zz", "<unk>", "<pad>"]))
+        yield Request(("tokens", []), (known,))
+        yield Request(("encode", [*words[::-1], "zz", "<unk>", "<pad>"]), (known,))
         for size in (0, 1, 4, 9):
             ids = draw(g, size, low=0, high=len(set(words)) + 4).tolist()
-            yield Request((known, "decode", ids))
+            yield Request(("decode", ids), (known,))
 
 
 class SortedSet:
@@ -60,10 +59,6 @@ def init_by_counter(self, tokens):
     self.ids = {self.tokens[i]: i for i in range(len(self.tokens))}
 
 
-def encode_as_tensor(self, tokens):
-    return torch.tensor([self.ids.get(token, UNK) for token in tokens])
-
-
 def encode_by_test(self, tokens):
     ids = []
     for token in tokens:
@@ -98,11 +93,11 @@ def decode_by_slice(self, ids):
 
 def decode_by_tokens(self, ids):
     tokens = [self.tokens[i] for i in ids] + ["<eos>"]
-    return [
+    return tuple(
         token
         for token in tokens[: tokens.index("<eos>")]
         if token not in ("<pad>", "<bos>")
-    ]
+    )
 
 
 def decode_by_return(self, ids):
@@ -119,7 +114,7 @@ variations(
     "vocabulary",
     SortedSet,
     __init__=(init_by_loop, init_by_counter),
-    encode=(encode_as_tensor, encode_by_test, encode_by_error),
+    encode=(encode_by_test, encode_by_error),
     decode=(decode_by_takewhile, decode_by_slice, decode_by_tokens, decode_by_return),
 )
 INIT, ENCODE, DECODE = SortedSet.__init__, SortedSet.encode, SortedSet.decode
@@ -152,7 +147,7 @@ NO_ORDER, TWO_IDS = "the tokens are not in order", "a token has two ids"
 UNKNOWN = "an unknown token is an error"
 AMONG = "specials among the answer's tokens"
 CHANGED = "a list of the caller's is changed"
-LOST = "tokens of the answer are lost"
+LOST, TYPE = "tokens of the answer are lost", "another type than is asked for"
 wrong_edits(
     "vocabulary",
     SortedSet,
@@ -160,23 +155,19 @@ wrong_edits(
         edit(INIT, TOKENS, "sorted(set(tokens))"),
         "the specials are left out",
     ),
-    as_they_come=(
-        edit(INIT, TOKENS, "list(dict.fromkeys([*SPECIALS, *tokens]))"),
-        NO_ORDER,
-    ),
+    as_they_come=(edit(INIT, TOKENS, "list(dict.fromkeys([*SPECIALS, *tokens]))"),),
     most_frequent_first=(
         edit(
             INIT,
             "sorted(set(tokens) - set(SPECIALS))",
             "(t for t, _ in Counter(sorted(tokens)).most_common() if t not in SPECIALS)",
         ),
-        NO_ORDER,
     ),
     sorted_with_the_specials=(
         edit(INIT, TOKENS, "sorted({*SPECIALS, *tokens})"),
         NO_ORDER,
     ),
-    repeated=(edit(INIT, "set(tokens) - set(SPECIALS)", "tokens"), TWO_IDS),
+    repeated=(edit(INIT, "set(tokens) - set(SPECIALS)", "tokens"),),
     looked_up=(edit(ENCODE, GET, "self.ids[token]"), UNKNOWN),
     searched=(edit(ENCODE, GET, "self.tokens.index(token)"), UNKNOWN),
     skipped=(
@@ -207,6 +198,12 @@ wrong_edits(
         ),
         CHANGED,
     ),
+    ids_in_a_tuple=(
+        edit(ENCODE, "return ", "return (*")
+        & edit(ENCODE, "in tokens]", "in tokens],)"),
+        TYPE,
+    ),
+    tokens_in_a_list=(edit(DECODE, "tuple(tokens)", "tokens"), TYPE),
     generated=(edit(ENCODE, "return ", "yield from "), ONCE),
     learned_on_the_way=(
         edit(ENCODE, GET, "self.ids.setdefault(token, len(self.ids))"),
@@ -225,6 +222,9 @@ wrong_edits(
         edit(INIT, "enumerate(self.tokens)", "enumerate(self.tokens) if i > UNK"),
         "a special token is unknown",
     ),
-    ends_at_padding=(edit(DECODE, "i == EOS", "i in (EOS, PAD)"), LOST),
+    ends_at_padding=(
+        edit(DECODE, "i == EOS", "i in (EOS, PAD)"),
+        "padding is taken for the end",
+    ),
     first_taken_for_bos=(edit(DECODE, "in ids", "in ids[1:]"), LOST),
 )

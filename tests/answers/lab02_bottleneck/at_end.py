@@ -49,15 +49,15 @@ def by_a_sum_of_one(x, lengths):
     chosen = (
         torch.arange(x.size(1), device=x.device) == lengths.to(x.device)[:, None] - 1
     )
-    return (chosen[..., None] * x).sum(1)
+    return x.masked_fill(~chosen[..., None], 0).sum(1)
 
 
 @right("at_end")
 def by_a_product(x, lengths):
     chosen = (
         F.one_hot(lengths.to(x.device) - 1, x.size(1)) if not x.is_meta else x[:, :, 0]
-    )
-    return torch.einsum("bs,bsd->bd", chosen.to(x.dtype), x)
+    ).to(x.dtype)
+    return torch.einsum("bs,bsd->bd", chosen, x.masked_fill(chosen[..., None] == 0, 0))
 
 
 @right("at_end")
@@ -77,7 +77,7 @@ def by_bmm(x, lengths):
         torch.arange(1, x.size(1) + 1, device=x.device)
         == lengths.to(x.device).unsqueeze(1)
     ).to(x.dtype)
-    return torch.bmm(ends.unsqueeze(1), x).squeeze(1)
+    return torch.bmm(ends.unsqueeze(1), x.nan_to_num()).squeeze(1)
 
 
 @right("at_end")
@@ -121,16 +121,25 @@ wrong_edits(
         "the longest sentence's end for all",
         "the last column",
     ),
-    first_sentence=(
-        edit(by_two_indices, "torch.arange(x.size(0))", "0"),
-        "the first sentence stands for all",
-    ),
+    first_sentence=(edit(by_two_indices, "torch.arange(x.size(0))", "0"),),
     not_returned=(edit(by_two_indices, "return x", "x"), NOTHING),
     at_the_start=(
         edit(by_two_indices, "x[", "reverse_padded(x, lengths)["),
         "the first vector",
     ),
     in_single_precision=(edit(by_two_indices, "x[", "x.float()["), DTYPE),
+)
+wrong_edits(
+    "at_end",
+    by_a_sum_of_one,
+    padding_times_zero=(
+        edit(
+            by_a_sum_of_one,
+            "x.masked_fill(~chosen[..., None], 0)",
+            "(chosen[..., None] * x)",
+        ),
+        "zero times what stands on padding",
+    ),
 )
 wrong_edits(
     "at_end",

@@ -17,7 +17,7 @@ from answers.lab02_bottleneck.final_state_step import (
 )
 from answers.lab02_bottleneck.shared import any_step
 from answers.lab04_alignment.shared import EMBED
-from answers.signs import ANOTHER, CUT, FITS, TOO_MUCH
+from answers.signs import CUT, FITS, TOO_MUCH
 from torch import nn
 
 from nbjudge import edit
@@ -114,6 +114,6 @@ wrong_edits(
         ),
         "the update reads something else",
     ),
-    told_state_kept_on_self=(KEPT_ON_SELF, ANOTHER),
+    told_state_kept_on_self=(KEPT_ON_SELF, "the update reads something else"),
     told_handed_on_without_gradient=(NO_GRADIENT, CUT),
 )

@@ -56,7 +56,9 @@ class PackedEncoder(Encoder):
             self.embedding(source), lengths, batch_first=True, enforce_sorted=False
         )
         states, last = self.rnn(tokens)
-        states, _ = pad_packed_sequence(states, batch_first=True)
+        states, _ = pad_packed_sequence(
+            states, batch_first=True, total_length=source.size(1)
+        )
         mask = padding_mask(lengths.to(source.device), source.size(1))
         return Encoded(states=states, final=last[-1], mask=mask)
 
@@ -97,7 +99,6 @@ right_edits(
     end_by_gather=edit(FORWARD, END, "by_gather(states, lengths)"),
     end_one_by_one=edit(FORWARD, END, "one_by_one(states, lengths)"),
     allow_by_comparison=edit(FORWARD, MASK, MASK_BY_COMPARISON),
-    allowed_where_there_is_an_id=edit(FORWARD, MASK, "(source != 0)[:, None]"),
 )
 wrong_edits(
     "encoder",
@@ -117,6 +118,10 @@ wrong_edits(
             "(mask.to(states.dtype) @ states)[:, 0] / lengths[:, None].to(states)",
         ),
         "another final state",
+    ),
+    allowed_where_there_is_an_id=(
+        edit(FORWARD, MASK, "(source != 0)[:, None]"),
+        "the ids are asked what is padding",
     ),
     mask_inverted=(edit(FORWARD, MASK, f"~{MASK}"), "mask the wrong way around"),
     all_allowed=(edit(FORWARD, MASK, f"{MASK} | True"), "padding allowed"),
@@ -146,7 +151,7 @@ wrong_edits(
             "self.embed(source),"
             " torch.randn(1, len(source), self.output_dim).to(self.embedding.weight)",
         ),
-        ANOTHER,
+        "other states",
     ),
     squashed_again=(
         edit(FORWARD, READ, "states = self.rnn(self.embed(source))[0].tanh()"),

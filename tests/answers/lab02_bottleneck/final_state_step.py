@@ -9,7 +9,7 @@ from answers.lab04_alignment.shared import (
     by_gates,  # noqa: F401 (edits name these)
     token_by_token,  # noqa: F401
 )
-from answers.signs import ANOTHER, CUT, DEVICE, DTYPE, FITS, ONE_AXIS, ORDER, TOO_MUCH
+from answers.signs import CUT, DEVICE, DTYPE, FITS, ONE_AXIS, ORDER, TOO_MUCH
 from torch import nn
 
 from nbjudge import edit
@@ -137,6 +137,6 @@ wrong_edits(
         ),
         FITS,
     ),
-    state_kept_on_self=(KEPT_ON_SELF, ANOTHER),
+    state_kept_on_self=(KEPT_ON_SELF, "the update reads something else"),
     handed_on_without_gradient=(NO_GRADIENT, CUT),
 )

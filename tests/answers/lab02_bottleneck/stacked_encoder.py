@@ -62,13 +62,14 @@ class Stacked(nn.Module):
 
 
 def read_back_sentence_by_sentence(self, layer, states, lengths):
-    found = torch.zeros(*states.shape[:2], layer.hidden_size, dtype=states.dtype)
+    found = states.new_zeros(*states.shape[:2], layer.hidden_size)
     for b, length in enumerate(lengths.tolist()):
         found[b, :length] = layer(states[b : b + 1, :length].flip(1))[0].flip(1)[0]
     return found
 
 
 def read_back_from_the_end(self, layer, states, lengths):
+    lengths = lengths.to(states.device)
     state = states.new_zeros(states.size(0), layer.hidden_size)
     found = []
     for t in reversed(range(states.size(1))):
@@ -97,7 +98,9 @@ class StackedByNumber(Stacked):
             turned = self.backwards[layer](reverse_padded(below, lengths))[0]
             states = torch.cat((ahead, reverse_padded(turned, lengths)), 2)
             final = torch.hstack([at_end(ahead, lengths), at_end(turned, lengths)])
-        return Encoded(states, final, padding_mask(lengths, source.size(1)))
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
 @wide("stacked_encoder")

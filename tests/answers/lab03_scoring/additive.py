@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, with_part, wrong_edits
+from answers.core import right, wide, with_part, wrong, wrong_edits
 from answers.lab03_scoring.shared import draw, shapes
 from answers.signs import (
     AXES,
@@ -116,6 +116,13 @@ def keys_down_queries_across(self, query, projected):
 
 
 @right("additive")
+@with_part(Additive, "forward")
+def contracted(self, query, projected):
+    x = torch.tanh(self.query_proj(query).unsqueeze(-2) + projected.unsqueeze(-3))
+    return torch.tensordot(x, self.energy_proj.weight[0], dims=([-1], [0]))
+
+
+@wrong("additive", "the map U applied in forward")
 class Concatenated(Additive):
     def project_keys(self, key):
         return key

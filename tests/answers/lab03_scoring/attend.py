@@ -81,9 +81,9 @@ def turned_and_back(weights, value):
 @right("attend")
 @attends
 def in_batches(weights, value):
-    return torch.bmm(weights.flatten(0, -3), value.flatten(0, -3)).view(
-        *weights.shape[:-1], value.size(-1)
-    )
+    t, (s, v) = weights.size(-2), value.shape[-2:]
+    contexts = torch.bmm(weights.reshape(-1, t, s), value.reshape(-1, s, v))
+    return contexts.reshape(*weights.shape[:-1], v)
 
 
 @right("attend")
@@ -92,12 +92,6 @@ def one_direction_at_a_time(weights, value):
     return torch.stack(
         [(weights * v.unsqueeze(-2)).sum(-1) for v in value.unbind(-1)], dim=-1
     )
-
-
-@right("attend")
-@attends
-def one_sentence_at_a_time(weights, value):
-    return torch.stack([w @ v for w, v in zip(weights, value)])
 
 
 @right("attend")

@@ -38,10 +38,7 @@ wrong_edits(
         TAKEN_OUT,
         CUT,
     ),
-    FirstSentence=(
-        compared("query @ projected[0].mT"),
-        "the first sentence stands for all",
-    ),
+    FirstSentence=(compared("query @ projected[0].mT"),),
     Distance=(
         compared("-(query.unsqueeze(-2) - projected.unsqueeze(-3)).norm(dim=-1)"),
     ),

@@ -2,9 +2,9 @@
 
 import torch
 import torch.nn.functional as F
-from answers.core import right, wide, wrong_edits
+from answers.core import right, wide, wrong, wrong_edits
 from answers.lab03_scoring.shared import PRODUCTS, draw, shapes
-from answers.signs import ANOTHER, CUT, EXCHANGED, FITS, NO_NAME, NONE, NOTHING
+from answers.signs import CUT, EXCHANGED, FITS, NO_NAME, NONE, NOTHING
 from torch import nn
 
 from attention_course.scores import Score
@@ -53,7 +53,7 @@ for number, product in enumerate(PRODUCTS):
     right("general", product.__name__)(type("Answer", (General,), body))
 
 
-@right("general")
+@wrong("general", "the map applied in forward")
 class QueryMapped(General):
     def project_keys(self, key):
         return key
@@ -77,7 +77,6 @@ wrong_edits(
     MapNotTrained=(edit(PROJECT, KEYS, "key @ self.key_proj.weight.data.T"), CUT),
     MapMadeAnew=(
         edit(PROJECT, "self.key_proj(", "nn.Linear(key.size(-1), 7, False).to(key)("),
-        ANOTHER,
     ),
     GeneralTurned=(
         edit(FORWARD, SCORES, "projected @ query.mT"),

@@ -17,7 +17,6 @@ from answers.signs import (
     IN_PLACE,
     NAN,
     REQUIRED,
-    TAKEN_OUT,
     WEIGHT,
 )
 
@@ -153,6 +152,7 @@ wrong_edits(
     renormalised_afterwards=(
         edit(SOFTMAX, MASKED, "F.normalize(scores.softmax(-1) * mask, p=1, dim=-1)"),
         "mask after the softmax",
+        SUMS,
     ),
     no_maximum_subtracted=(
         edit(SOFTMAX, BARE, "mask = torch.ones_like(scores, dtype=torch.bool)")
@@ -163,6 +163,7 @@ wrong_edits(
         )
         & edit(SOFTMAX, MASKED, "e / (e.sum(-1, keepdim=True) + 1e-9)"),
         "exponentials that overflow",
+        NAN,
     ),
     logarithm_of_the_mask=(
         edit(SOFTMAX, MASKED, "(scores + mask.to(scores.dtype).log()).softmax(-1)"),
@@ -192,7 +193,6 @@ wrong_edits(
         & edit(SOFTMAX, FILLED, "scores"),
         FITS,
     ),
-    if_any=(edit(SOFTMAX, "mask is None:", "mask is None or mask.all():"), TAKEN_OUT),
     over_the_whole_map=(
         edit(SOFTMAX, BARE, "return scores.flatten(-2).softmax(-1).view(scores.shape)")
         & edit(SOFTMAX, MASKED, f"{FILLED}.flatten(-2).softmax(-1).view(scores.shape)"),

@@ -118,7 +118,7 @@ wrong_edits(
     everywhere=(edit(FORWARD, NEAR, "memory.mask"), "no window"),
     normalised_again=(
         edit(FORWARD, f"{SOFTMAX} * gauss", f"F.normalize({SOFTMAX} * gauss, 1, -1)"),
-        "the weights are normalised again",
+        "the weights sum to one again",
     ),
     rounded=(edit(FORWARD, SHARE, f"{SHARE}.detach()"), CUT),
     share_as_position=(

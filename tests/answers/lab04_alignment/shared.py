@@ -71,7 +71,8 @@ def look_by_hand(self, query, memory):
     scores = torch.where(
         memory.mask, (hidden * self.score.energy_proj.weight[0]).sum(-1), -1e30
     )
-    weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+    odds = (scores - scores.amax(-1, keepdim=True)).exp()
+    weights = odds / odds.sum(-1, keepdim=True)
     return torch.bmm(weights, memory.value), weights
 
 

@@ -80,6 +80,7 @@ def look_after_a_fill(self, scores, v, mask):
     if mask is not None:
         scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
     weights = scores.log_softmax(dim=-1).exp()
+    weights = weights if mask is None else weights * mask
     return weights @ v, weights
 
 

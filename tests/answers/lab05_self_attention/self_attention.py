@@ -61,7 +61,10 @@ def projected_together(self, x):
 @right("self_attention")
 @with_part(Alone, "look")
 def look_by_hand(self, scores, v, mask):
-    e = torch.exp(scores if mask is None else scores.masked_fill(~mask, -1e30))
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+    lowest = torch.finfo(scores.dtype).min
+    scores = scores.masked_fill(~mask, lowest)
+    e = torch.exp(scores - scores.amax(-1, keepdim=True)) * mask
     weights = e / e.sum(-1, keepdim=True).clamp_min(1e-30)
     return weights @ v, weights
 
@@ -71,7 +74,7 @@ def look_by_hand(self, scores, v, mask):
 def look_with_a_bias(self, scores, v, mask):
     if mask is not None:
         scores = scores + torch.zeros_like(scores).masked_fill(~mask, -1e30)
-    weights = F.softmax(scores, dim=2)
+    weights = F.softmax(scores, dim=2) * (1 if mask is None else mask)
     return torch.bmm(weights, v), weights
 
 

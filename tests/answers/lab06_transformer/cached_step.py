@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.lab06_transformer.shared import block_shapes, drawn, sizes
-from answers.signs import ANOTHER, EXCHANGED, FITS, NONE, TOO_MUCH
+from answers.signs import EXCHANGED, FITS, NONE, TOO_MUCH
 
 from attention_labs.lab06_transformer.cached_step import TransformerDecoder
 from nbjudge import Request, edit
@@ -24,7 +24,8 @@ def any_pieces(g):
             mask = torch.rand(b, 1, s, generator=g) < 0.6
             mask[..., 0] = True
             target = torch.randint(v, (b, sum(pieces)), generator=g)
-            inputs = (target, draw(g, *heads), draw(g, *heads), mask, pieces)
+            steps = [(tokens, after) for after, tokens in enumerate(pieces)]
+            inputs = (target, draw(g, *heads), draw(g, *heads), mask, steps, [])
             yield Request(inputs, init, weights, gradients=True)
 
 
@@ -66,8 +67,7 @@ right_edits(
     & change("= block(", "= self.blocks[i](")
     & change("x, source, mask", "x, memory.layers[i], mask")
     & change("layer_past, need", "cache[i], need")
-    & change("norm(x)", "norm(x.contiguous().clone())")
-    & change("tuple(all_seen)", "all_seen"),
+    & change("norm(x)", "norm(x.contiguous().clone())"),
     through_with_weights=change("layer_past, need_weights", "layer_past, True"),
     through_with_wide_masks=allow(f"mask = {SQUARE}[past:].clone()")
     & change("memory.mask", "memory.mask.expand(-1, x.size(1), -1)"),
@@ -165,6 +165,9 @@ wrong_edits(
             "past = getattr(self, 'position', 0); self.position = past + token.size(1);"
             " x = self.embedding(token, past)"
         ),
-        ANOTHER,
+    ),
+    a_list_of_what_was_seen=(
+        change("tuple(all_seen)", "all_seen"),
+        "the cache is no tuple",
     ),
 )

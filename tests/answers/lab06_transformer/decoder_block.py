@@ -6,7 +6,6 @@ import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.lab06_transformer.shared import (
     JOINED,
-    NORM,
     PARTS,
     block_shapes,
     drawn,
@@ -74,7 +73,7 @@ wrong_edits(
     one_norm_for_both=(
         change("around_cross.before", "around_self.before")
         & change("around_cross.after", "around_self.after"),
-        JOINED,
+        "one norm for two sub-layers",
     ),
     decoder_never_thinks=(change(THOUGHT, "x"), JOINED),
     thinks_without_a_norm=(change(THOUGHT, "x + self.feed_forward(x)"), JOINED),
@@ -82,7 +81,6 @@ wrong_edits(
         edit(Residual.before, " if self.pre_norm else x", "")
         & edit(Residual.after, " if self.pre_norm else self.norm(x)", "")
         & edit(Residual.after, "self.dropout(added)", "added"),
-        NORM,
     ),
     source_mask_forgotten=(
         change(ASKED_SOURCE, "query, source, None, need_weights"),

@@ -135,6 +135,7 @@ wrong_edits(
     name_misspelt=(change("around_self.before", "around_attention.before"), NO_NAME),
     asks_without_remembering=(
         change(LOOK, "context, seen = self.self_attention.ask(query, query, mask)"),
+        "the sequence is asked, not what is remembered of it",
         FITS,
     ),
 )

@@ -20,7 +20,8 @@ def any_script(g):
             source = torch.randint(v, (b, s), generator=g)
             bos, eos = torch.randperm(v, generator=g)[:2].tolist()
             tables = (draw(g, v, v), draw(g, v, v))
-            yield Request((*tables, source, ends, bos, eos, longest))
+            lengths = 1 + torch.arange(b)
+            yield Request((*tables, source, lengths, ends, bos, eos, longest))
 
 
 def step_by_step(model, source, lengths, bos, eos, max_length):
@@ -111,6 +112,7 @@ wrong_edits(
     begun_without_time=(change("(source.size(0), 1)", "(source.size(0),)"), AXES, FITS),
     over_the_batch=(
         change(BEST, "logits.argmax(dim=0)[..., : logits.size(0)].T"),
+        FITS,
         CHOSEN,
         EXCHANGED,
     ),

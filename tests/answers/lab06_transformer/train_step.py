@@ -19,7 +19,9 @@ def any_batches(g):
             tokens = torch.randint(v, (2, n, b, t), generator=g)
             tokens[:, :, 0, 0] = v - 1
             source = torch.randint(v, (n, b, s), generator=g)
-            yield Request((draw(g, v, v), draw(g, v, v), source, *tokens, clip))
+            lengths = torch.randint(1, s + 1, (n, b), generator=g)
+            given = (source, lengths, *tokens, torch.zeros(v, v), clip, 10.0)
+            yield Request((draw(g, v, v), draw(g, v, v), *given))
 
 
 change = partial(edit, train_step)
@@ -72,7 +74,8 @@ right_edits(
     with_a_module=BATCHED
     & change(
         LOSS,
-        "nn.CrossEntropyLoss(weight=(torch.arange(logits.size(-1)) != PAD)"
+        "nn.CrossEntropyLoss("
+        "weight=(torch.arange(logits.size(-1), device=logits.device) != PAD)"
         ".to(logits.dtype))(logits.transpose(1, 2), target)",
     ),
     clipped_by_hand=change(CLEAR, "model.zero_grad()")
@@ -87,12 +90,11 @@ right_edits(
         "for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):"
         " p.grad = gradient.clone()",
     ),
-    cleared_at_the_end=change(CLEAR, "")
+    cut_in_keywords=change(CLEAR, "optimizer.zero_grad(set_to_none=False)")
     & change(
         "model.parameters(), clip_norm",
         "[*model.parameters()], max_norm=clip_norm, foreach=False",
-    )
-    & change(STEP, f"{STEP}; optimizer.zero_grad(set_to_none=False)"),
+    ),
     a_plain_number=change("loss.detach()", "loss.item()"),
 )
 
@@ -140,6 +142,11 @@ wrong_edits(
         "gradients of earlier steps added",
         "something is wrong from the second step on",
     ),
+    cleared_at_the_end=(
+        change(CLEAR, "")
+        & change(STEP, f"{STEP}; optimizer.zero_grad(set_to_none=False)"),
+        "gradients of earlier steps added",
+    ),
     cleared_too_late=(change(CLEAR, "") & change(BACK, f"{BACK}; {CLEAR}"), LEARNED),
     no_step=(change(STEP, ""), LEARNED),
     no_backward=(change(BACK, ""), LEARNED),
@@ -160,6 +167,7 @@ wrong_edits(
             CUT,
             "[nn.utils.clip_grad_norm_([p], clip_norm) for p in model.parameters()]",
         ),
+        "each parameter's gradient is cut for itself",
         LONG,
     ),
     always_of_that_length=(
@@ -168,6 +176,7 @@ wrong_edits(
             f"length = {LENGTH}\n"
             "    for p in model.parameters(): p.grad.mul_(clip_norm / length)",
         ),
+        "every gradient gets the length clip_norm",
         LONG,
         RIGHT,
     ),
@@ -181,6 +190,10 @@ wrong_edits(
     perplexity=(
         change("loss.detach()", "loss.detach().exp()"),
         "another loss is returned",
+    ),
+    with_its_graph=(
+        change("loss.detach()", "loss"),
+        "the loss comes with its graph",
     ),
     evaluated=(
         change("logits, _ =", "model.eval(); logits, _ ="),

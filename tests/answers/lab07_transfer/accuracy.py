@@ -16,13 +16,17 @@ def any_batches(g):
         sizes = torch.randint(1, 9, (1 + number % 4,), generator=g).tolist()
         words, labels, length = (2 + torch.randint(6, (3,), generator=g)).tolist()
         table = draw(g, words, labels)
-        source = torch.randint(words, (sum(sizes), length), generator=g)
-        answers = torch.where(
-            torch.rand(sum(sizes), generator=g) < 0.6,
-            table[source[:, 0]].argmax(-1),
-            torch.randint(labels, (sum(sizes),), generator=g),
-        )
-        yield Request((table, source, answers[:, None], sizes, bool(number % 2)))
+        batches = []
+        for size in sizes:
+            source = torch.randint(words, (size, length), generator=g)
+            lengths = torch.full((size,), length)
+            answers = torch.where(
+                torch.rand(size, generator=g) < 0.6,
+                table[source[:, -1]].argmax(-1),
+                torch.randint(labels, (size,), generator=g),
+            )
+            batches.append([source, lengths, answers[:, None]])
+        yield Request((table, batches, bool(number % 2)))
 
 
 change = partial(edit, accuracy)
@@ -170,6 +174,7 @@ wrong_edits(
     mean_with_an_axis=(
         change(HITS, "0) + (logits.argmax(-1) == batch.labels).double().mean(")
         & change("len(batch.labels)", "1"),
+        "every answer is compared with every label",
         COUNTED,
         BATCHES,
     ),
@@ -181,9 +186,12 @@ wrong_edits(
     ),
     last_batch_alone=(
         change("right +=", "right =") & change("count +=", "count ="),
-        BATCHES,
+        "one batch stands for all",
     ),
-    first_batch_alone=(change("in batches", "in batches[:1]"), BATCHES),
+    first_batch_alone=(
+        change("in batches", "in batches[:1]"),
+        "one batch stands for all",
+    ),
     over_sentences=(
         change("argmax(-1)", "argmax(0)"),
         "the likeliest sentence, not the likeliest label",
@@ -196,7 +204,7 @@ wrong_edits(
         "off by one constant factor",
     ),
     the_errors=(change(SHARE, "return 1 - right / count"), COUNTED),
-    per_batch=(change(SHARE, "return right / len(batches)"), NUMBER, BATCHES),
+    per_batch=(change(SHARE, "return right / len(batches)"), NUMBER, BATCHES, COUNTED),
     share_printed=(change(SHARE, "print(right / count)"), NOTHING),
     weights_not_taken_off=(change("logits, _ =", "logits ="), NO_NAME),
 )

@@ -2,29 +2,28 @@
 
 from functools import partial
 
+import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.signs import NO_NAME
 
-from attention_labs.lab07_transfer.freeze import SentenceClassifier
+from attention_labs.lab07_transfer.freeze import (
+    CALLS,
+    SentenceClassifier,
+    make_classifier,
+)
 from nbjudge import Request, edit
 
 
 @wide("freeze")
 def any_depth(g):
-    shapes = {
-        "body.embeddings.0.weight": (7, 4),
-        "head.inner.weight": (4, 4),
-        "head.inner.bias": (4,),
-        "head.outer.weight": (6, 4),
-        "head.outer.bias": (6,),
-    }
-    for layers in range(5):
-        weights = {name: draw(g, *shape) for name, shape in shapes.items()}
-        yield from (
-            Request((freezes,), (layers,), weights) for freezes in (True, False)
-        )
-        layer = f"body.encoder.layer.{layers}.0."
-        shapes |= {layer + "weight": (4, 4), layer + "bias": (4,)}
+    for number in range(40):
+        init = (1 + number % 4, 7, 4, 6)
+        made = make_classifier(SentenceClassifier, *init)
+        weights = {name: draw(g, *x.shape) for name, x in made.named_parameters()}
+        calls = [
+            [*CALLS][i] for i in torch.randint(len(CALLS), (8,), generator=g).tolist()
+        ]
+        yield Request((calls,), init, weights)
 
 
 freeze = partial(edit, SentenceClassifier.freeze)
@@ -45,10 +44,6 @@ right_edits(
     & freeze(REST, "self.body.train(False)"),
     all_but_the_head=freeze(SHUT, "self.requires_grad_(False)")
     & freeze(REST, f"self.head.requires_grad_(True); self.body = {REST}; return self"),
-    one_part_after_the_other=train(
-        "super().train(mode)", "self.training = mode; self.head.train(mode)"
-    )
-    & train(KEEP, "self.body.train(mode and not self.frozen)"),
     every_module=train(
         "super().train(mode)", "for module in self.modules(): module.training = mode"
     )
@@ -56,9 +51,6 @@ right_edits(
     back_to_eval=train("super().train(mode)", "result = super().train(mode)")
     & train(KEEP, "self.body.train(mode if not self.frozen else False)")
     & train("return self", "return result"),
-    asks_the_parameters=train(
-        "self.frozen", "not any(p.requires_grad for p in self.body.parameters())"
-    ),
     the_body_refuses=freeze(REST, f"{REST}.train = lambda mode=True: self.body")
     & train(KEEP, ""),
     another_attribute=freeze("self.frozen", "self.kept")
@@ -102,7 +94,6 @@ wrong_edits(
     ),
     layers_only=(freeze(SHUT, "self.body.encoder.requires_grad_(False)"), OTHERS),
     flag_forgotten=(freeze("self.frozen = True", ""), DROPOUT),
-    only_at_the_next_train=(freeze(REST, ""), DROPOUT),
     all_of_it_in_eval=(
         freeze(REST, "self.eval()"),
         RESTS,
@@ -136,6 +127,11 @@ wrong_edits(
         OTHERS,
     ),
     layers_in_eval=(train(REST, "self.body.encoder.eval()"), DROPOUT),
-    the_head_in_eval=(train(REST, f"{REST}; self.head.dropout.eval()"), RESTS),
+    the_head_in_eval=(train(REST, f"{REST}; self.head[2].eval()"), RESTS),
+    one_part_after_the_other=(
+        train("super().train(mode)", "self.training = mode; self.head.train(mode)")
+        & train(KEEP, "self.body.train(mode and not self.frozen)"),
+        "another part of the model does not follow",
+    ),
     misspelt_freeze=(freeze("requires_grad_", "require_grad_"), NO_NAME),
 )

@@ -7,7 +7,8 @@ import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.signs import NO_NAME, NOTHING
 
-from attention_labs.lab07_transfer.load_body import NAMES, SHAPES, load_body
+from attention_labs.lab07_transfer.load_body import OTHERS, load_body
+from attention_labs.lab07_transfer.shared import Body
 from nbjudge import Request, edit
 
 
@@ -17,18 +18,19 @@ def chance(g, share):
 
 @wide("load_body")
 def any_file(g):
+    shapes = {name: x.shape for name, x in Body(2, 7, 4).state_dict().items()}
     for number in range(60):
         prefix = ("bert.", "old.reader.")[number % 2]
         present, odd = (0.95, 0.5, 0.2)[number % 3], 0.075 if number % 2 else 0.0
         shares = {prefix: present, "": 0.3, "copy." + prefix: 0.3}
         file = {
-            way + name: draw(g, *(n + chance(g, odd) for n in SHAPES.get(name, (3, 2))))
+            way + name: draw(g, *(n + chance(g, odd) for n in shapes.get(name, (3, 2))))
             for way, share in shares.items()
-            for name in NAMES
+            for name in (*shapes, *OTHERS)
             if chance(g, share)
         }
-        own = [draw(g, *shape) for shape in SHAPES.values()]
-        yield Request((prefix, list(file), *own, *file.values()))
+        own = {name: draw(g, *shape) for name, shape in shapes.items()}
+        yield Request(([2, 7, 4], own, [True] * 8, file, prefix))
 
 
 change = partial(edit, load_body)
@@ -42,18 +44,24 @@ REPORT = "return missing, unexpected"
 right_edits(
     "load_body",
     load_body=change(COPIED, STRICT),
-    parameters_under_no_grad=change(
-        "body.state_dict()", "dict(body.named_parameters())"
-    )
+    themselves_under_no_grad=change("state_dict()", "state_dict(keep_vars=True)")
     & change(COPY, f"with torch.no_grad(): {COPY}"),
-    copied_through_data=change(COPY, "body.get_parameter(name).data[:] = x")
+    copied_through_data=change(
+        COPY, "body.state_dict(keep_vars=True)[name].data[:] = x"
+    )
     & change(REPORT, "return sorted(missing), sorted(unexpected)"),
-    cloned_into_data=change(COPY, "body.get_parameter(name).data = x.clone()")
+    cloned_into_data=change(
+        COPY,
+        "theirs = x.to(own[name].dtype, copy=True);"
+        " body.state_dict(keep_vars=True)[name].data = theirs",
+    )
     & change(BEGINS, "name[: len(prefix)] == prefix")
     & change(REST, "name[len(prefix) :]"),
     with_get_parameter=change(
         COPY,
-        "with torch.no_grad(): body.get_parameter(name).fill_(0.0).add_(x)",
+        "with torch.no_grad():"
+        " part, _, last = name.rpartition('.');"
+        " getattr(body.get_submodule(part), last).fill_(0.0).add_(x)",
     )
     & change(REPORT, "return tuple(missing), tuple(unexpected)"),
     partitioned=change(BEGINS, "name.partition(prefix)[0] == ''")
@@ -114,16 +122,19 @@ def one_module_at_a_time(body, weights, prefix):
     pairs, used = [], set()
     missing = []
     for where, module in body.named_modules():
-        for name, parameter in module.named_parameters(recurse=False):
+        for name in module.state_dict():
             full = f"{where}.{name}" if where else name
+            if "." in name:
+                continue
+            parameter = getattr(module, name)
             if (prefix + full) in weights:
-                pairs.append((parameter, weights[prefix + full]))
+                pairs.append((full, parameter, weights[prefix + full]))
                 used.add(prefix + full)
             else:
                 missing.append(full)
-    if any(a.shape != b.shape for a, b in pairs):
-        raise ValueError("some tensor has another shape")
-    for parameter, value in pairs:
+    if any(a.shape != b.shape for _, a, b in pairs):
+        raise ValueError(", ".join(n for n, a, b in pairs if a.shape != b.shape))
+    for _, parameter, value in pairs:
         parameter.detach().copy_(value)
     return missing, [name for name in weights if name not in used]
 
@@ -174,11 +185,12 @@ wrong_edits(
             REPORT, "return missing, [name for name in fitting if name not in own]"
         ),
         "names without the prefix are taken, too",
+        "refused for a name that is another part's",
         NAMES_TOLD,
     ),
     unexpected_without_prefix=(
         change(REPORT, "return missing, [x for x in ours.values() if x not in own]"),
-        NAMES_TOLD,
+        "the old head is not told",
     ),
     torchs_own_error=(UNCHECKED & change(COPIED, STRICT), "the wrong error"),
     strict=(
@@ -210,7 +222,7 @@ wrong_edits(
             "setattr(body.get_submodule(name.rpartition('.')[0]),"
             " name.rpartition('.')[2], nn.Parameter(x.clone()))",
         ),
-        ARRIVES,
+        "the body's tensors are replaced",
     ),
     gradient_on=(
         UNCHECKED & change(COPY, "body.get_parameter(name).copy_(x)"),

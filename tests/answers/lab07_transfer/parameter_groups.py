@@ -13,10 +13,11 @@ from nbjudge import Request, edit
 @wide("parameter_groups")
 def any_rates(g):
     for number in range(24):
-        layers = number % 6
+        layers = 1 + number % 6
         rate, decay = (0.1 + torch.rand(2, generator=g, dtype=torch.float64)).tolist()
-        frozen = torch.rand(layers + 2, generator=g) < (0.4 if number % 2 else 0.0)
-        yield Request((rate, decay, layers, frozen.nonzero()[:, 0].tolist()))
+        chance = torch.rand(2 * layers + 9, generator=g)
+        asks = (chance > (0.4 if number % 2 else 0.0)).tolist()
+        yield Request((rate, decay, [layers, 7, 4, 6], [*asks[:-1], True]))
 
 
 def asking(part):
@@ -37,7 +38,6 @@ right_edits(
         "enumerate(parts) if any(p.requires_grad for p in part.parameters())",
     )
     & change("decay**depth", "pow(decay, depth)"),
-    generators=change(CHOSEN, "(p for p in part.parameters() if p.requires_grad)"),
 )
 
 
@@ -144,10 +144,7 @@ wrong_edits(
         "parameters that do not move",
     ),
     two_groups=(change(PARTS, "[model.head, model.body]"), *BODY),
-    all_parameters=(
-        change(CHOSEN, "part.parameters()"),
-        "frozen parameters are handed over",
-    ),
+    all_parameters=(change(CHOSEN, "part.parameters()"),),
     body_and_its_parts=(change("model.head,", "model.head, model.body,"), TWICE),
     model_first=(change("model.head", "model"), TWICE),
     head_lowered=(
@@ -189,6 +186,10 @@ wrong_edits(
         change("return [", "return torch.optim.Adam([")
         & change("enumerate(parts)\n    ]", "enumerate(parts)\n    ])"),
         KEYS,
+    ),
+    generators=(
+        change(CHOSEN, "filter(lambda p: p.requires_grad, part.parameters())"),
+        "no lists",
     ),
     groups_not_returned=(change("return [", "groups = ["), NOTHING),
     layers_misnamed=(change("encoder.layer", "encoder.layers"), NO_NAME),

@@ -21,7 +21,13 @@ def any_sentences(g):
             "outer.bias": draw(g, labels),
         }
         inputs = (draw(g, b, s, dim), torch.rand(b, s, generator=g) < 0.6)
-        yield Request(inputs, (dim, labels, dropout), weights, gradients=True)
+        yield Request(
+            inputs,
+            (dim, labels, dropout / 2),
+            weights,
+            gradients=True,
+            training=dropout != 1,
+        )
 
 
 SIZES = ((1, 2, 4), (1, 3, 6), (0, 1, 2))  # B, S, which dropout
@@ -71,7 +77,7 @@ right_edits(
 ANOTHER_MEAN = "the mean is taken in another way"
 ANOTHER_HEAD = "the head is put together in another way"
 NO_TOKEN = ("a division by no token at all", "not a number")
-PLACE = "dropout at another place"
+PLACE = "another share is dropped"
 
 wrong_edits(
     "sentence_head",
@@ -97,9 +103,6 @@ wrong_edits(
     mean_over_sentences=(
         total("(states * mask[..., None]).sum(0)[: states.size(0)]")
         & count("mask.sum(0)[: states.size(0), None].clamp(min=1)"),
-        ANOTHER_HEAD,
-        "the sum, not the mean",
-        FITS,
     ),
     by_selection=(
         pool("torch.stack([x[m].mean(0) for x, m in zip(states, mask)])"),
@@ -125,11 +128,11 @@ wrong_edits(
     ),
     dropout_at_the_end=(
         answer("self.dropout(self.outer(torch.tanh(self.inner(pooled))))"),
-        PLACE,
+        "dropout after the last map",
     ),
     dropout_at_the_beginning=(
         answer("self.outer(torch.tanh(self.inner(self.dropout(pooled))))"),
-        PLACE,
+        "dropout of the mean",
     ),
     dropout_forgotten=(
         edit(Head.forward, "self.dropout", ""),
@@ -142,6 +145,7 @@ wrong_edits(
             Head.forward, "self.inner(pooled))", "self.inner(pooled)), self.dropout.p"
         ),
         "dropout outside of training",
+        "another share is dropped",
     ),
     zeroed_in_place=(
         edit(Head.forward, "pooled =", "states[~mask] = 0.0; pooled =")

@@ -1,0 +1,233 @@
+"""two_slots: the state in the middle of a sentence, and the state at its end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_course.rnn import at_end
+from attention_labs.lab02_bottleneck.shared import (
+    AXES,
+    DECODERS,
+    LENGTHS_ON_THE_CPU,
+    MANNERS,
+    NOT_EMPTY,
+    ONE_BATCH,
+    SORTED,
+    WIDER,
+    lengths_of,
+    on_the_cpu,
+    rare_lengths,
+    with_any_padding,
+)
+from attention_labs.pages import PADDING
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
+    Mistake,
+    Question,
+    Reply,
+    Request,
+    close,
+    comparable,
+    edit,
+    error_like,
+    normal,
+)
+
+
+def two_slots(states: Tensor, lengths: Tensor) -> Tensor:
+    """Pick the states at positions (n - 1) // 2 and n - 1 of sentences of n tokens."""
+    places = torch.stack([(lengths - 1) // 2, lengths - 1], dim=1)
+    sentences = torch.arange(len(states))[:, None]
+    return states[sentences, places]
+
+
+def _use_two_slots(
+    two_slots: Callable[..., Any], states: Tensor, lengths: Tensor
+) -> Any:
+    return two_slots(states, on_the_cpu(lengths, states.size(1)))
+
+
+def _states(d: Draw) -> Request:
+    return Request((normal(d, d.B, d.S, d.E), lengths_of(d)))
+
+
+def _odd(d: Draw) -> Request:
+    """Draw sentences of odd lengths, about whose middle there is no question."""
+    size = d.S | 1
+    about = f"sentences: {d.B}, of odd lengths, up to {size} tokens"
+    states = normal(d, d.B, size, d.E)
+    return Request((states, (lengths_of(d) - 1) | 1), about=about)
+
+
+def _rare(d: Draw) -> list[Request]:
+    return [
+        Request(inputs)
+        for lengths in rare_lengths(d)
+        for inputs in with_any_padding(normal(d, d.B, d.S, d.E), lengths)
+    ]
+
+
+@comparable
+def _one_place_for_all(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Whether slot 0 of all sentences is from the same column, and not the first."""
+    columns = request.inputs[0].unbind(1)[1:]
+    return any(close(reply.outputs[0][:, 0], column) for column in columns)
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _states,
+    {**AXES, "E": Axis("width of a state")},
+    leaves_out={**NOT_EMPTY, **ONE_BATCH, **LENGTHS_ON_THE_CPU},
+    large=(0.0, 1e5),
+)
+MIDDLE, END, PICKED = (
+    "[(lengths - 1) // 2",
+    ", lengths - 1]",
+    "states[sentences, places]",
+)
+THE_BATCHS_MIDDLE = edit(
+    two_slots, MIDDLE, "[torch.full_like(lengths, (states.size(1) - 1) // 2)"
+)
+THE_LAST_COLUMN = edit(
+    two_slots, END, ", torch.full_like(lengths, states.size(1) - 1)]"
+)
+
+TWO_SLOTS = Question(
+    name="two_slots",
+    reference=two_slots,
+    use=_use_two_slots,
+    stand_ins={"at_end": at_end},
+    battery=BATTERY,
+    requirements={
+        "manners": MANNERS,
+        "wider": WIDER,
+        "slots": "Slot 0 holds the state in the middle of the sentence. Slot 1 holds"
+        " the state at its end, at position `lengths[b] - 1`.",
+        "middle": "The middle of a sentence of n tokens is the position (n - 1) / 2,"
+        " rounded down. Positions count from 0, so the middle of five tokens is"
+        " position 2, the middle of four tokens is position 1, and the middle of a"
+        " single token is position 0.",
+        "padding": "The padding has no part in this: it may hold anything, even NaN,"
+        " and none of it may get into the result.",
+        "devices": "The lengths are on the CPU, and the states may be on a GPU.",
+        "states": "states: (B, S, E), a padded batch of states.",
+        "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
+        "returns": "(B, 2, E): the state in the middle first, then the state at the"
+        " end.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "the middle and the end of sentences of odd lengths, and their gradients",
+            1,
+            checks=("slots", "middle", "states", "returns"),
+            requests=_odd,
+        ),
+        BATTERY.line(
+            "the middle and the end of sentences of any length",
+            1,
+            checks=("middle", "lengths"),
+        ),
+        BATTERY.edges(
+            1,
+            claim="one sentence, one token, long sentences, equal lengths, a batch"
+            " padded wider, NaN on padding, two batches in turn",
+            also=_rare,
+            checks=("wider", "middle", "padding", "lengths", "returns"),
+        ),
+        BATTERY.manners(1, checks=("manners", "devices")),
+    ),
+    mistakes=(
+        Mistake(
+            "the end before the middle",
+            "Slot 0 belongs to the middle of the sentence, slot 1 to its end.",
+            DECODERS,
+            edit(two_slots, MIDDLE + END, "[lengths - 1, (lengths - 1) // 2]"),
+        ),
+        Mistake(
+            "the middle of the batch",
+            "Each sentence has a middle of its own. It depends on the tokens of the"
+            " sentence, not on how wide the batch was padded.",
+            PADDING,
+            (THE_BATCHS_MIDDLE, THE_BATCHS_MIDDLE & THE_LAST_COLUMN),
+            _one_place_for_all,
+        ),
+        Mistake(
+            "the last column",
+            "In the last column stands padding, for all but the longest sentence.",
+            PADDING,
+            THE_LAST_COLUMN,
+        ),
+        Mistake(
+            "the other one of the two in the middle",
+            "An even number of tokens has no middle one. The text says which of the two"
+            " next to the middle is meant.",
+            PADDING,
+            edit(two_slots, MIDDLE, "[lengths // 2"),
+        ),
+        Mistake(
+            "the first state, where the middle one is meant",
+            "At position 0 nothing but the first token has been read.",
+            PADDING,
+            edit(two_slots, MIDDLE, "[0 * lengths"),
+        ),
+        Mistake(
+            "a mean, where one state is meant",
+            "Each slot holds one of the states as it is, not a mixture of several.",
+            DECODERS,
+            edit(
+                two_slots,
+                PICKED,
+                "(states.cumsum(1)[sentences, places] / (places + 1).to(states)[...,"
+                " None])",
+            ),
+        ),
+        Mistake(
+            "two states in one slot",
+            "The memory has an axis for the slots, of length two: (B, 2, E).",
+            DECODERS,
+            edit(two_slots, PICKED, PICKED + ".flatten(1)"),
+        ),
+        Mistake(
+            "the slots in front of the sentences",
+            "The first axis is that of the batch: (B, 2, E). `torch.stack` takes the"
+            " place of the new axis as `dim`.",
+            DECODERS,
+            edit(two_slots, PICKED, PICKED + ".transpose(0, 1)"),
+        ),
+        Mistake(
+            "every sentence at every place",
+            "states[:, places] takes the places of all sentences from every sentence:"
+            " each has two of its own.",
+            PADDING,
+            edit(two_slots, PICKED, "states[:, places]"),
+        ),
+        Mistake(
+            "one position too far",
+            "Positions count from 0: the last of n tokens stands at n - 1.",
+            PADDING,
+            edit(two_slots, END, ", lengths]"),
+            error_like("out of bounds|out of range"),
+        ),
+        Mistake(
+            "zero times what stands on padding",
+            "0 times NaN is NaN: pick the states by their positions, or let torch.where"
+            " put zeros on padding before you add up.",
+            PADDING,
+            edit(
+                two_slots,
+                PICKED,
+                "(torch.arange(states.size(1)) == places[..., None]).to(states)"
+                " @ states",
+            ),
+        ),
+        SORTED,
+        *ANYWHERE,
+    ),
+)

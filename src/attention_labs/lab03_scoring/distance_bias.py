@@ -1,0 +1,193 @@
+"""distance_bias: a score loses something for every position between query and key."""
+
+import torch
+from torch import Tensor
+
+from attention_labs.lab03_scoring.shared import (
+    IN_FRONT,
+    QUERIES,
+    SENTENCES,
+    sums_to_one_over,
+)
+from attention_labs.pages import SCORING
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
+    Mistake,
+    Question,
+    Request,
+    edit,
+    normal,
+)
+
+SOFTMAX, INTERFACE = SCORING + "softmax", SCORING + "interface"
+
+
+def distance_bias(scores: Tensor, slope: float) -> Tensor:
+    """Lower scores by the distance, where the last query stands at the last key."""
+    queries, keys = scores.shape[-2:]
+    key = torch.arange(keys, device=scores.device)
+    query = key[keys - queries :]
+    distance = (query[:, None] - key).abs()
+    return scores - slope * distance.to(scores.dtype)
+
+
+def _scores(d: Draw, earlier: int, slope: float | None = None) -> Request:
+    """Draw scores with so many keys before the position of the first query."""
+    slope = d.number(1, 8) / (1 if d.whole else 4) if slope is None else slope
+    scores = normal(d, *d.leading, d.T, d.T + earlier)
+    about = f"queries: {d.T}, keys: {d.T + earlier}, slope: {slope:g}"
+    return Request((scores, slope), about=about)
+
+
+BATTERY = Battery(
+    FUNCTION,
+    lambda d: _scores(d, d.P),
+    {
+        "B": SENTENCES,
+        "T": QUERIES,
+        "P": Axis("keys before the first query", least=0, long=1100),
+    },
+    leading=True,
+)
+LOWERED = "scores - slope * distance.to(scores.dtype)"
+
+DISTANCE_BIAS = Question(
+    name="distance_bias",
+    reference=distance_bias,
+    use=lambda distance_bias, scores, slope: distance_bias(scores, slope),
+    battery=BATTERY,
+    requirements={
+        "in front": IN_FRONT,
+        "equation": r"e'_{ts} = e_{ts} - m\, \lvert p_t - s \rvert",
+        "positions": "The keys stand at the positions 0 to S - 1. There are at least as"
+        " many keys as queries. The last query stands at the position of the last key,"
+        " the query before it one position earlier, and so on.",
+        "both": "The distance counts in both directions: a key two positions after the"
+        " query loses as much as a key two positions before it.",
+        "before": "What you return are scores. The softmax comes later.",
+        "scores": "scores: (..., T, S), any real numbers.",
+        "slope": "slope: a number, 0 or more, which a score loses for each position"
+        " between query and key.",
+        "returns": "Scores (..., T, S).",
+    },
+    properties=(
+        BATTERY.numbers(
+            "as many keys as queries: the lowered scores and their gradients",
+            1,
+            checks=("equation", "both", "before", "slope", "returns"),
+            requests=lambda d: _scores(d, 0),
+        ),
+        BATTERY.line(
+            "more keys than queries: the queries stand at the last positions",
+            1,
+            checks=("positions", "slope"),
+        ),
+        BATTERY.edges(
+            1,
+            checks=("in front", "positions", "scores", "slope"),
+            also=lambda d: _scores(d, d.P, slope=0.0),
+        ),
+        BATTERY.manners(1),
+    ),
+    mistakes=(
+        Mistake(
+            "the further, the higher",
+            "A score loses what the distance costs: near keys are to get more weight.",
+            SOFTMAX,
+            edit(distance_bias, "scores - slope", "scores + slope"),
+        ),
+        Mistake(
+            "the first query at the first key",
+            "The queries belong to the last positions. With 2 queries and 5 keys, they"
+            " stand at 3 and 4.",
+            INTERFACE,
+            edit(distance_bias, "key[keys - queries :]", "key[:queries]"),
+        ),
+        Mistake(
+            "the distance has a sign",
+            "A key after the query loses as much as a key before it. Neither gains.",
+            INTERFACE,
+            (
+                edit(distance_bias, ".abs()", ""),
+                edit(
+                    distance_bias,
+                    "(query[:, None] - key).abs()",
+                    "key - query[:, None]",
+                ),
+            ),
+        ),
+        Mistake(
+            "only one direction counts",
+            "A key after the query loses as much as a key before it.",
+            INTERFACE,
+            (
+                edit(distance_bias, ".abs()", ".clamp(min=0)"),
+                edit(distance_bias, ".abs()", ".clamp(max=0).abs()"),
+            ),
+        ),
+        Mistake(
+            "distance squared",
+            "Each further position costs the same: the distance enters as it is.",
+            INTERFACE,
+            edit(distance_bias, ".abs()", ".square()"),
+        ),
+        Mistake(
+            "slope left out",
+            "The slope says how much each position of distance costs.",
+            INTERFACE,
+            edit(distance_bias, "slope * ", ""),
+        ),
+        Mistake(
+            "the distance as a share of the length",
+            "A position costs the same in a long text as in a short one: the distance"
+            " is counted in positions.",
+            INTERFACE,
+            edit(distance_bias, LOWERED, f"{LOWERED} / keys"),
+        ),
+        Mistake(
+            "a key at the query's own position loses something",
+            "Its distance is 0, and so it loses nothing.",
+            INTERFACE,
+            edit(distance_bias, ".abs()", ".abs() + 1"),
+        ),
+        Mistake(
+            "scores multiplied, where something is subtracted",
+            "A product raises a negative score towards 0. A difference lowers every"
+            " score.",
+            SOFTMAX,
+            (
+                edit(
+                    distance_bias,
+                    LOWERED,
+                    "scores * torch.exp(-slope * distance.to(scores.dtype))",
+                ),
+                edit(
+                    distance_bias,
+                    LOWERED,
+                    "scores / (1 + slope * distance.to(scores.dtype))",
+                ),
+            ),
+        ),
+        Mistake(
+            "the bias alone",
+            "What comes back are the scores that came in, each of them lowered.",
+            INTERFACE,
+            edit(distance_bias, "scores - slope", "0 * scores - slope"),
+        ),
+        Mistake(
+            "weights, where scores are meant",
+            "A score may be any real number. The softmax comes after the bias.",
+            SOFTMAX,
+            (
+                edit(distance_bias, LOWERED, f"({LOWERED}).softmax(-1)"),
+                edit(distance_bias, "scores - slope", "scores.softmax(-1) - slope"),
+            ),
+            sums_to_one_over(-1),
+        ),
+        *ANYWHERE,
+    ),
+)

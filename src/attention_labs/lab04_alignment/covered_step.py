@@ -1,0 +1,241 @@
+"""covered_step: what earlier steps have attended to is attended to less."""
+
+from typing import Any
+
+from torch import Tensor
+
+from attention_course.attention import attend
+from attention_course.seq2seq import Memory
+from attention_labs.lab04_alignment.shared import (
+    EVERYWHERE,
+    LEAVES_OUT,
+    WEIGHTS,
+    WIDTHS,
+    B,
+    S,
+    weight_off_mask,
+)
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    Battery,
+    Draw,
+    Mistake,
+    Question,
+    Request,
+    edit,
+    normal,
+    of_output,
+    right_in,
+    same_numbers,
+    some_allowed,
+    wrong_in,
+)
+
+FEEDING = "07_luong.html#luong-feeding"
+CONTEXT, COVERAGE = 0, 2  # what is returned, beside WEIGHTS
+
+
+def covered_step(
+    scores: Tensor, memory: Memory, coverage: Tensor, penalty: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Lower the scores by what the coverage costs, attend, and cover more."""
+    lowered = scores - penalty * coverage[:, None]
+    context, weights = attend(lowered, memory.value, memory.mask)
+    return context, weights, coverage + weights[:, 0]
+
+
+def _use_covered_step(
+    step: Any,
+    scores: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    coverage: Tensor,
+    penalty: float,
+) -> Any:
+    return step(scores, Memory(-value, value, mask, value[:, 0]), coverage, penalty)
+
+
+def _a_step(d: Draw, covered: float = 1.0, penalty: float | None = None) -> Request:
+    """Draw a step, after others that had the same mask."""
+    mask = some_allowed(d, d.B, 1, d.S)
+    penalty = d.number(1, 8) / (1 if d.whole else 4) if penalty is None else penalty
+    inputs = (
+        normal(d, d.B, 1, d.S),
+        normal(d, d.B, d.S, d.E),
+        mask,
+        covered * normal(d, d.B, d.S).abs() * mask[:, 0],
+        penalty,
+    )
+    return Request(inputs)
+
+
+def _rare(d: Draw) -> list[Request]:
+    return [
+        _a_step(d, covered=0.0),
+        _a_step(d, penalty=0.0),
+        _a_step(d, covered=10.0),
+    ]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _a_step,
+    {"B": B, "S": S, "E": WIDTHS["E"]},
+    leaves_out=LEAVES_OUT,
+)
+LOWERED, ATTENDED = (
+    "scores - penalty * coverage[:, None]",
+    "attend(lowered, memory.value, memory.mask)",
+)
+
+COVERED_STEP = Question(
+    name="covered_step",
+    reference=covered_step,
+    use=_use_covered_step,
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \lambda\,"
+        r" u_{t-1,s})",
+        "before": "The coverage lowers the scores before the softmax, and the softmax"
+        " runs over the positions that the memory's mask allows.",
+        "later": "A step's own weights count from the next step on: they are part of"
+        " the coverage that it returns, and not of the one that lowers its scores.",
+        "axes": "Scores and weights have an axis for the one target position. The"
+        " coverage has none, as the state (B, D) has none: it is (B, S).",
+        "search": "A search goes on from the same coverage with several tokens, so the"
+        " coverage that comes in stays as it is.",
+        "scores": "scores: (B, 1, S), how alike the query is to each key.",
+        "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
+        "coverage": "coverage: (B, S), the sum of the weights of all earlier steps;"
+        " zeros before the first step.",
+        "penalty": "penalty: a number, 0 or more.",
+        "returns": "Context (B, 1, E), weights (B, 1, S), and the coverage after this"
+        " step (B, S).",
+    },
+    properties=(
+        BATTERY.numbers(
+            "the weights: what was attended to gets less",
+            2,
+            of_output(WEIGHTS, same_numbers),
+            ("scores fall", "before", "later", "scores", "memory", "axes"),
+        ),
+        BATTERY.numbers(
+            "the context, the coverage after the step, and the gradients of everything",
+            1,
+            checks=("later", "axes", "coverage", "returns"),
+        ),
+        BATTERY.edges(
+            1,
+            claim="nothing covered yet, much covered, no penalty; edges: length one,"
+            " equal and great lengths, large numbers, a second call",
+            checks=("lengths", "coverage", "penalty"),
+            also=_rare,
+        ),
+        BATTERY.manners(1, checks=("manners", "search")),
+    ),
+    mistakes=(
+        Mistake(
+            "what is covered gets more",
+            "The coverage lowers the scores, so that the next step looks elsewhere.",
+            FEEDING,
+            edit(covered_step, "scores - penalty", "scores + penalty"),
+        ),
+        Mistake(
+            "the coverage does not count",
+            "The scores that enter the softmax are those less penalty times coverage.",
+            FEEDING,
+            edit(covered_step, "attend(lowered", "attend(scores"),
+        ),
+        Mistake(
+            "penalty left out",
+            "The penalty says how much each unit of coverage costs.",
+            FEEDING,
+            edit(covered_step, "penalty * ", ""),
+        ),
+        Mistake(
+            "the weights are lowered, not the scores",
+            "Lowered weights may be negative and do not sum to one: lower the scores,"
+            " before the softmax.",
+            FEEDING,
+            edit(
+                covered_step,
+                f"context, weights = {ATTENDED}",
+                "weights = attend(scores, memory.value, memory.mask)[1]\n"
+                "    weights = weights - penalty * coverage[:, None]\n"
+                "    context = weights @ memory.value",
+            ),
+        ),
+        Mistake(
+            "the step's own weights lower its scores",
+            "The scores of a step know what the earlier steps have read. Its own"
+            " weights count from the next step on.",
+            FEEDING,
+            edit(
+                covered_step,
+                "coverage[:, None]",
+                "(coverage[:, None] + attend(scores, memory.value, memory.mask)[1])",
+            ),
+        ),
+        Mistake(
+            "scores multiplied, where something is subtracted",
+            "A product raises a negative score towards 0. A difference lowers every"
+            " score.",
+            FEEDING,
+            edit(covered_step, LOWERED, "scores * (1 - penalty * coverage[:, None])"),
+        ),
+        Mistake(
+            "every sentence meets the coverage of all others",
+            "(B, 1, S) and (B, S) stretch to (B, B, S). Give the coverage an axis for"
+            " the one target position first.",
+            FEEDING,
+            edit(covered_step, "coverage[:, None]", "coverage"),
+        ),
+        Mistake(
+            "the coverage stays as it was",
+            "The coverage after a step is that before it, plus the weights of the"
+            " step.",
+            FEEDING,
+            edit(covered_step, "coverage + weights[:, 0]", "coverage"),
+        ),
+        Mistake(
+            "the coverage forgets the earlier steps",
+            "The weights of a step are added to what earlier steps have given.",
+            FEEDING,
+            edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
+        ),
+        Mistake(
+            "scores added up, where weights are meant",
+            "The coverage is a sum of weights: what the softmax has made of the"
+            " scores.",
+            FEEDING,
+            (
+                edit(covered_step, "+ weights[:, 0]", "+ lowered[:, 0]"),
+                edit(covered_step, "+ weights[:, 0]", "+ scores[:, 0]"),
+            ),
+        ),
+        Mistake(
+            "a forbidden position has weight",
+            "The memory has a mask: hand it to `attend`.",
+            FEEDING,
+            edit(covered_step, ", memory.mask)", ")"),
+            weight_off_mask,
+        ),
+        *ANYWHERE,
+        Mistake(
+            "the context is no weighted sum of the values",
+            "Weights and coverage are right: the context is the product of the weights"
+            " with the values.",
+            FEEDING,
+            sign=right_in(WEIGHTS, COVERAGE),
+        ),
+        Mistake(
+            "another coverage is handed on",
+            "Context and weights are right. The coverage after a step is that before"
+            " it, plus the weights of the step.",
+            FEEDING,
+            sign=wrong_in(COVERAGE, CONTEXT, WEIGHTS),
+        ),
+    ),
+)

@@ -1,0 +1,415 @@
+"""looks_ahead: a test that finds a leak in any decoder, without training it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_labs.lab06_transformer.shared import LENGTHS
+from nbjudge import (
+    ANYWHERE,
+    Axis,
+    Battery,
+    Draw,
+    Finding,
+    Mistake,
+    Question,
+    Reply,
+    Request,
+    close,
+    comparable,
+    each_of,
+    edit,
+    error_like,
+    good_manners,
+    in_words,
+    left_alone,
+    normal,
+    of_output,
+    same_numbers,
+    somewhere,
+)
+
+DECODER = "13_transformer.html#transformer-decoder"
+
+
+@torch.no_grad()
+def looks_ahead(model: Any, source: Tensor, lengths: Tensor, target: Tensor) -> bool:
+    """Say whether a model looks ahead: change every token, and look before it."""
+    was_training, found = model.training, False
+    model.eval()
+    before, _ = model(source, lengths, target)
+    for t in range(1, target.size(1)):
+        for token in range(before.size(-1)):
+            changed = target.clone()
+            changed[:, t] = token
+            after, _ = model(source, lengths, changed)
+            found |= bool(((after - before)[:, :t].abs() > 1e-4).any())
+    model.train(was_training)
+    return found
+
+
+class _Suspect(nn.Module):
+    """A decoder whose logits come from all tokens so far, the source, and a leak."""
+
+    def __init__(
+        self, table: Tensor, ahead: Tensor, seen: Tensor, heard: Tensor, dropout: float
+    ):
+        super().__init__()
+        self.table, self.dropout = nn.Parameter(table.clone()), nn.Dropout(dropout)
+        # entry (t, token): what a token at t adds to logits, if it is one that is seen
+        self.leak, self.ahead, self.heard = torch.diag(seen), ahead, heard
+        self.tried = torch.zeros_like(ahead[1:, :1] * seen)
+
+    def forward(
+        self, source: Tensor, lengths: Tensor, target: Tensor
+    ) -> tuple[Tensor, None]:
+        asked = self.table[source].mean(1, keepdim=True) / lengths[:, None, None]
+        if target.size(1) == self.ahead.size(1):
+            self.tried.scatter_(1, target.mT[1:], 1.0)
+        more = target.size(1) - self.ahead.size(1)
+        ahead = F.pad(self.ahead, (0, more, 0, more))  # cuts, too
+        said = self.dropout(self.table[target]).cumsum(1).tanh()
+        # which sentence this is, is told by its source alone
+        heard = self.heard[source[:, 0]][:, None, None]
+        return said + asked + heard * (ahead @ self.leak[target]), None
+
+
+def _use_looks_ahead(
+    looks: Any,
+    table: Tensor,
+    ahead: Tensor,
+    seen: Tensor,
+    heard: Tensor,
+    dropout: float,
+    training: bool,
+    source: Tensor,
+    lengths: Tensor,
+    target: Tensor,
+) -> Any:
+    """Ask about a decoder.
+
+    Returns:
+        What is said of it; whether it is in the mode in which it came; and, to name
+        mistakes, which tokens it was given at which position, from 1 on.
+    """
+    model = _Suspect(table, ahead, seen, heard, dropout).train(training)
+    said = looks(model, source, lengths, target)
+    if said is None:
+        return None
+    modes = {part.training for part in model.modules()}
+    verdict, same = (table.new_tensor(x) for x in (bool(said), modes == {training}))
+    return verdict, same, model.tried
+
+
+Ahead = Callable[[int], Tensor]  # of T: which position (row) sees which one (column)
+
+
+def _one(t: int, s: int) -> Ahead:
+    def ahead(size: int) -> Tensor:
+        seen = torch.zeros(size, size, dtype=torch.float64)
+        seen[t % size, s % size] = 1
+        return seen.triu(1)
+
+    return ahead
+
+
+NOWHERE: Ahead = lambda size: torch.zeros(size, size, dtype=torch.float64)  # noqa: E731
+EVERYWHERE: Ahead = lambda size: torch.ones_like(NOWHERE(size)).triu(1)  # noqa: E731
+NEXT: Ahead = lambda size: EVERYWHERE(size).tril(1)  # noqa: E731
+AHEAD = {
+    "a decoder without a causal mask": EVERYWHERE,
+    "a decoder whose mask is one position too far": NEXT,
+    "only the first position sees the one after it": _one(0, 1),
+    "only the last but one sees the last position": _one(-2, -1),
+    "only the first position sees the last": _one(0, -1),
+}
+
+
+def _suspect(
+    d: Draw,
+    about: str = "a decoder that does not look ahead",
+    ahead: Ahead = NOWHERE,
+    size: float = 0.5,
+    dropout: float = 0.0,
+    training: bool = False,
+) -> Request:
+    """Draw a decoder, and a leak of this size for every token in every sentence."""
+    every = torch.ones(d.V, dtype=torch.float64)
+    table = normal(d, d.V, d.V)
+    lengths = torch.randint(1, d.S + 1, (d.B,), generator=d)
+    source, target = (torch.randint(d.V, (d.B, n), generator=d) for n in (d.S, d.T))
+    leak = (size * ahead(d.T), every, every, dropout, training)
+    return Request((table, *leak, source, lengths, target), about=about)
+
+
+def _one_token(d: Draw, token: int, step: int) -> Request:
+    """Draw a leak for one token; at its place stands one that is a step away."""
+    t = d.number(1, max(d.T - 1, 1))
+    about = "only one token of the vocabulary is seen too early"
+    leaky = _suspect(d, about, _one(t - 1, t))
+    table, ahead, every, *others, target = leaky.inputs
+    alone = torch.zeros_like(every)
+    alone[token] = 1
+    target[target == token] = (token + 1) % d.V
+    target[:, t % d.T] = (token + step) % d.V
+    return replace(leaky, inputs=(table, ahead, alone, *others, target))
+
+
+def _one_sentence(d: Draw, row: int) -> Request:
+    """Draw a leak that shows in one sentence alone: its source begins with token 0."""
+    leaky = _suspect(d, "only one sentence has a leak", EVERYWHERE)
+    table, ahead, every, _, *others, source, lengths, target = leaky.inputs
+    alone = torch.zeros_like(every)
+    alone[0] = 1
+    source[:, 0] = d.V - 1
+    source[row, 0] = 0
+    inputs = (table, ahead, every, alone, *others, source, lengths, target)
+    return replace(leaky, inputs=inputs)
+
+
+def _rare(d: Draw) -> list[Request]:
+    leaks = [_suspect(d, about, ahead) for about, ahead in AHEAD.items()]
+    dropping = partial(_suspect, d, dropout=0.5, training=True)
+    return [
+        *leaks[2:],
+        _one_token(d, 0, 1),
+        _one_token(d, d.V - 1, -1),
+        _one_token(d, d.number(0, d.V - 1), 0),
+        _one_sentence(d, 0),
+        _one_sentence(d, d.B - 1),
+        _suspect(d, "a small leak", NEXT, 2e-3),
+        _suspect(d, "rounding errors, and no leak", EVERYWHERE, 5e-6),
+        dropping("dropout, and no leak"),
+        dropping("dropout, and a leak", NEXT),
+    ]
+
+
+def _plain_leaks(d: Draw) -> list[Request]:
+    return [_suspect(d), *(_suspect(d, *leak) for leak in [*AHEAD.items()][:2])]
+
+
+def _ordinary(d: Draw) -> Request:
+    """Draw an honest decoder or a leaky one, in one mode or the other."""
+    training = bool(d.number(0, 1))
+    if d.number(0, 1):
+        return _suspect(d, training=training)
+    about, ahead = d.one_of(AHEAD.items())
+    return _suspect(d, about, ahead, training=training)
+
+
+BATTERY = Battery(
+    (
+        *("one", "alike", "second call"),
+        *("unchanged", "strided", "float32", "elsewhere"),
+    ),
+    _ordinary,
+    {
+        "B": Axis("sentences", most=4),
+        "S": Axis("source positions", most=5),
+        "T": Axis("target positions", most=4),
+        "V": Axis("tokens in the vocabulary", most=5),
+    },
+)
+
+
+def _verdict(request: Request, reply: Reply, reference: Reply) -> Finding:
+    given, wanted = (bool(x.outputs[0]) for x in (reply, reference))
+    return Finding(f"{given}", f"{wanted}")
+
+
+def _same_mode(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    if reply.error or bool(reply.outputs[1]):
+        return None
+    return Finding("the model is in another mode than before", "the same mode")
+
+
+_same_verdict = in_words(of_output(0, same_numbers), _verdict)
+_manners = in_words(of_output(0, good_manners), _verdict)
+
+
+@comparable
+def _too_few_tried(request: Request, reply: Reply, reference: Reply) -> bool:
+    missed = bool(reply.outputs[0] < reference.outputs[0])
+    return missed and not bool(reply.outputs[2].all())
+
+
+change = partial(edit, looks_ahead)
+COMPARED, TRIED = "(after - before)[:, :t]", "changed[:, t] = token"
+ONLY_BEFORE = (
+    "A token may change the logits from its own position on: compare those before."
+)
+EVERY = "A leak may be for one position and one token alone: try all of them."
+
+LOOKS_AHEAD = Question(
+    name="looks_ahead",
+    reference=looks_ahead,
+    use=_use_looks_ahead,
+    plain=True,
+    battery=BATTERY,
+    requirements={
+        "lengths": LENGTHS,
+        "called": "The model is called as `model(source, lengths, target)` and returns"
+        " logits (B, T, V) and weights, which you do not need.",
+        "ahead": "The model looks ahead if you can put some token of the vocabulary in"
+        " the place of the target's token at some position t, and a logit at a position"
+        " before t changes by more than 0.001.",
+        "every": "A leak may be very narrow: one position sees one later position, or"
+        " only one token of the vocabulary is seen, or it happens in one sentence of"
+        " the batch alone. So try every position, and at each position every token from"
+        " 0 to V - 1.",
+        "rounding": "Rounding changes logits, too, but by less than 0.00001. No logit"
+        " changes by an amount between these two numbers.",
+        "dropout": "In training mode, dropout changes the logits from call to call. So"
+        " put the model in evaluation mode while you look, and leave it in the mode in"
+        " which it came.",
+        "model": "model: called as above; its mode (training or evaluation) stays.",
+        "source": "source: what the model reads; axis 0 is B.",
+        "source lengths": "lengths: tokens in each source.",
+        "target": "target: (B, T) token ids; it stays as it is.",
+        "returns": "True if the model looks ahead, and False if it does not.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "a decoder with a causal mask, one without, and one with a mask that is one"
+            " position too far",
+            2,
+            _same_verdict,
+            ("called", "ahead", "model", "source", "source lengths", "returns"),
+            False,
+            _plain_leaks,
+        ),
+        BATTERY.edges(
+            1,
+            _same_verdict,
+            ("lengths", "every", "rounding", "dropout"),
+            "leaks of one position, of one token, in one sentence; a small leak;"
+            " rounding; dropout; edges: length one, equal lengths, a second call",
+            _rare,
+        ),
+        replace(
+            BATTERY.manners(1, _manners, ("dropout", "model", "target")),
+            throughout=each_of(left_alone, _same_mode),
+            claim="the model's mode and the inputs stay, in every dtype, on any device",
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "not only the positions before the change are compared",
+            ONLY_BEFORE,
+            DECODER,
+            (change("[:, :t]", "[:, : t + 1]"), change("[:, :t]", "[:, t:]")),
+        ),
+        Mistake(
+            "only the last token is changed",
+            EVERY,
+            DECODER,
+            change("range(1, target", "range(target.size(1) - 1, target"),
+        ),
+        Mistake(
+            "only the position just before the change is compared",
+            "A token may be seen from far away: compare all positions before it.",
+            DECODER,
+            change("[:, :t]", "[:, t - 1 : t]"),
+        ),
+        Mistake(
+            "only the first position is compared",
+            "Any position may look ahead: compare all those before the change.",
+            DECODER,
+            change("[:, :t]", "[:, :1]"),
+        ),
+        Mistake(
+            "not every token is tried at every position",
+            EVERY,
+            DECODER,
+            (
+                change(TRIED, "changed[:, t] = (target[:, t] + 1) % before.size(-1)"),
+                change("range(before.size(-1))", "[0]"),
+            ),
+            sign=_too_few_tried,
+        ),
+        Mistake(
+            "only the first sentence is compared",
+            "A leak may show in one sentence of the batch alone.",
+            DECODER,
+            change("[:, :t]", "[0, :t]"),
+        ),
+        Mistake(
+            "only the likeliest tokens are compared",
+            "A leak may be too small to change which logit is the largest.",
+            DECODER,
+            change(COMPARED, "(after.argmax(-1) - before.argmax(-1))[:, :t]"),
+        ),
+        Mistake(
+            "logits that become smaller are not counted",
+            "A change may go up or down: take `abs`.",
+            DECODER,
+            change(".abs()", ""),
+        ),
+        Mistake(
+            "the last change alone decides",
+            "One leak is enough, wherever it is found: do not forget it when you try"
+            " the next token.",
+            DECODER,
+            change("found |= bool", "found = bool"),
+        ),
+        Mistake(
+            "rounding is taken for a leak",
+            "Equal logits may differ by rounding: only a change above 0.001 is a leak.",
+            DECODER,
+            (change("> 1e-4", "!= 0"), change("1e-4", "1e-9")),
+        ),
+        Mistake(
+            "small leaks are overlooked",
+            "A change of a little more than 0.001 is a leak already.",
+            DECODER,
+            change("1e-4", "0.1"),
+        ),
+        Mistake(
+            "dropout is taken for a leak",
+            "In training mode two calls differ, whatever they are given: look in"
+            " evaluation mode.",
+            DECODER,
+            change("model.eval()", "pass"),
+        ),
+        Mistake(
+            "the model is left in another mode",
+            "`model.training` says in which mode the model came, and"
+            " `model.train(mode)` puts it back.",
+            "",
+            (
+                change("model.train(was_training)", "pass"),
+                change("model.train(was_training)", "model.train()"),
+            ),
+            sign=lambda request, reply, reference: (
+                len(reply.outputs) == 3
+                and close(reply.outputs[0], reference.outputs[0])
+                and not close(reply.outputs[1], reference.outputs[1])
+            ),
+        ),
+        Mistake(
+            "a tensor is returned, not True or False",
+            "Each position has a verdict; the model looks ahead if any of them says so:"
+            " `any()`.",
+            "",
+            sign=error_like("Boolean value of Tensor"),
+        ),
+        *ANYWHERE,
+        Mistake(
+            "a leak is missed",
+            EVERY + " In every sentence compare all positions before the change.",
+            DECODER,
+            sign=somewhere(0, lambda given, wanted: given < wanted),
+        ),
+        Mistake(
+            "a leak where there is none",
+            ONLY_BEFORE + " They may differ by rounding, and by dropout in training.",
+            DECODER,
+            sign=somewhere(0, lambda given, wanted: given > wanted),
+        ),
+    ),
+)

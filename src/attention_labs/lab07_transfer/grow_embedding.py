@@ -1,0 +1,310 @@
+"""grow_embedding: room for words that the body has never seen."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention_labs.lab07_transfer.shared import LOADING
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
+    Finding,
+    Mistake,
+    Question,
+    Reply,
+    Request,
+    close,
+    comparable,
+    each_of,
+    edit,
+    error_like,
+    good_manners,
+    in_words,
+    left_alone,
+    normal,
+    of_output,
+    same_numbers,
+    wrong_in,
+    wrong_output,
+)
+
+
+def grow_embedding(embedding: nn.Embedding, count: int) -> nn.Embedding:
+    """Make an embedding with rows for `count` more words."""
+    old, padding = embedding.weight.detach(), embedding.padding_idx
+    words = [i for i in range(len(old)) if i != padding]
+    new = old[words].mean(dim=0, keepdim=True).expand(count, -1)
+    weight, frozen = torch.cat([old, new]), not embedding.weight.requires_grad
+    return nn.Embedding.from_pretrained(weight, freeze=frozen, padding_idx=padding)
+
+
+def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) -> Any:
+    """Hand over an embedding; a padding below 0 is none.
+
+    Returns:
+        The new table; the id of its padding, whether it asks for a gradient and is an
+        embedding; and whether the old embedding has its rows, its padding and its
+        `requires_grad` still, and its memory for itself.
+    """
+    own = None if padding < 0 else padding
+    embedding = nn.Embedding.from_pretrained(table, freeze=not asks, padding_idx=own)
+    grown = grow(embedding, count)
+    if grown is None:
+        return None
+    old, new = embedding.weight, grown.weight
+    is_embedding = isinstance(grown, nn.Embedding)
+    own_now = -1 if grown.padding_idx is None else grown.padding_idx
+    shared = grown is embedding or (
+        not old.is_meta
+        and old.untyped_storage().data_ptr() == new.untyped_storage().data_ptr()
+    )
+    kept = (old.shape, old.requires_grad) == (table.shape, asks)
+    kept = kept and embedding.padding_idx == own
+    told = (own_now, new.requires_grad, is_embedding), (kept, not shared)
+    wide, cpu = torch.float64, torch.device("cpu")
+    return new.detach(), *(torch.tensor(x, dtype=wide, device=cpu) for x in told)
+
+
+def _to_grow(d: Draw, padded: bool | None = None, asks: bool | None = None) -> Request:
+    """Draw a table whose rows have a mean, and whose padding is no row of zeros."""
+    table = normal(d, d.V, d.D) + normal(d, d.D)
+    padded, asks = (bool(d.number(0, 1)) if x is None else x for x in (padded, asks))
+    padding = d.number(0, d.V - 1)
+    about = (
+        f"words: {d.V}, new words: {d.N}, padding_idx: {padding if padded else None}"
+    )
+    inputs = (table, padding if padded else -1, asks, d.N)
+    return Request(inputs, about=f"{about}, requires_grad: {asks}")
+
+
+def _all_kinds(d: Draw) -> list[Request]:
+    flags = (True, False)
+    kinds = [_to_grow(d, padded, asks) for padded in flags for asks in flags]
+    table, _, *others = _to_grow(d, True).inputs
+    ends = (Request((table, i, *others)) for i in (0, d.V - 1))
+    return [*kinds, *(replace(x, about=f"padding_idx: {x.inputs[1]}") for x in ends)]
+
+
+def _which_kind(request: Request, reply: Reply, reference: Reply) -> Finding:
+    names = ("padding_idx", "requires_grad", "an nn.Embedding")
+    pairs = zip(names, *(x.outputs[0].tolist() for x in (reply, reference)))
+    name, given, wanted = next(x for x in pairs if x[1] != x[2])
+    return Finding(f"{name}: {given:g}", f"{wanted:g} (-1: None; 1: yes, 0: no)")
+
+
+def _what_became(request: Request, reply: Reply, reference: Reply) -> Finding:
+    if not reply.outputs[0][0]:
+        return Finding("the old embedding is another one than before", "as it was")
+    return Finding("the old and the new table share memory", "a table of its own")
+
+
+_rows = of_output(0, same_numbers)
+_kinds = of_output(1, in_words(same_numbers, _which_kind))
+_old = of_output(2, in_words(same_numbers, _what_became))
+
+BATTERY = Battery(
+    FUNCTION,
+    _to_grow,
+    {
+        "V": Axis("words", least=2, long=300),
+        "D": Axis("width"),
+        "N": Axis("new words", least=0, long=300),
+    },
+    leaves_out={"in front": "a table has two axes"},
+)
+
+change = partial(edit, grow_embedding)
+MEAN = "old[words].mean(dim=0, keepdim=True).expand(count, -1)"
+AVERAGE = "Every new row is the mean of the old rows, without that of the padding."
+SETTINGS = (
+    "The new embedding has the old one's `padding_idx`, and its weight asks for a"
+    " gradient if the old one's does."
+)
+
+GROW_EMBEDDING = Question(
+    name="grow_embedding",
+    reference=grow_embedding,
+    use=_use_grow,
+    battery=BATTERY,
+    requirements={
+        "rows": "The first V rows are those of the old embedding, and `count` new rows"
+        " follow. `count` may be 0.",
+        "mean": "Each new row is the mean of the old rows.",
+        "padding": "If the embedding has a `padding_idx`, the row of that id belongs to"
+        " no word, and it does not count in the mean. At least one other row is there.",
+        "settings": "The new embedding has the same `padding_idx` as the old one (which"
+        " may be None), and its weight has the same `requires_grad`.",
+        "apart": "The two share no memory: whoever changes one of them later does not"
+        " change the other.",
+        "embedding": "embedding: an `nn.Embedding` with V rows; it stays as it is.",
+        "count": "count: how many rows are new.",
+        "returns": "An `nn.Embedding` with V + count rows, of the same dtype and on the"
+        " same device.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "the old rows, and new ones that are their mean",
+            2,
+            _rows,
+            ("rows", "mean", "embedding", "count", "returns"),
+            False,
+            lambda d: _to_grow(d, padded=False),
+        ),
+        BATTERY.edges(
+            1,
+            each_of(_rows, _kinds),
+            ("rows", "padding", "settings"),
+            "padding has no share in the mean; padding_idx and requires_grad stay;"
+            " edges: two rows, no new ones and many, large numbers, a second call",
+            _all_kinds,
+        ),
+        replace(
+            BATTERY.manners(
+                1,
+                each_of(of_output(0, good_manners), _old),
+                ("apart", "embedding", "returns"),
+            ),
+            throughout=each_of(left_alone, _old),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "the padding has a share in the mean",
+            AVERAGE + " `padding_idx` is None, or the id of the padding.",
+            LOADING,
+            change(
+                "words = [i for i in range(len(old)) if i != padding]", "words = ..."
+            ),
+        ),
+        Mistake(
+            "the first row is always taken for padding",
+            "Which row is padding is told by `padding_idx`, and it may be None.",
+            LOADING,
+            (
+                change("range(len(old)) if i != padding", "range(1, len(old))"),
+                change("i != padding", "i != (padding or 0)"),
+            ),
+        ),
+        Mistake(
+            "new rows of zeros",
+            AVERAGE,
+            LOADING,
+            change(MEAN, "old.new_zeros(count, old.size(1))"),
+        ),
+        Mistake(
+            "new rows by chance",
+            AVERAGE,
+            LOADING,
+            change(MEAN, "torch.randn(count, old.size(1)).to(old)"),
+            sign=comparable(
+                lambda request, reply, reference: (
+                    (new := reply.outputs[0][len(request.inputs[0]) :]).size(0) > 1
+                    and not close(new, new[:1].expand_as(new))
+                )
+            ),
+        ),
+        Mistake(
+            "the sum of the rows, not their mean",
+            AVERAGE,
+            LOADING,
+            change("mean(dim", "sum(dim"),
+        ),
+        Mistake(
+            "one number for the whole row",
+            "The mean is taken over the rows: it has an entry for each column.",
+            LOADING,
+            change(MEAN, "old[words].mean().expand(count, old.size(1))"),
+        ),
+        Mistake(
+            "the new rows come first",
+            "The ids of the old words stay: new rows are put behind the old ones.",
+            LOADING,
+            change("[old, new]", "[new, old]"),
+        ),
+        Mistake(
+            "one row too few or too many",
+            "There are `count` new rows, and `count` may be 0.",
+            LOADING,
+            change("expand(count", "expand(1"),
+            sign=wrong_output(
+                lambda given, wanted: (
+                    given.shape[1:] == wanted.shape[1:] and len(given) != len(wanted)
+                )
+            ),
+        ),
+        Mistake(
+            "the padding is forgotten",
+            SETTINGS,
+            LOADING,
+            change(", padding_idx=padding)", ")"),
+        ),
+        Mistake(
+            "the new embedding is always frozen",
+            SETTINGS + " `from_pretrained` freezes unless it is told otherwise.",
+            LOADING,
+            change("freeze=frozen, ", ""),
+        ),
+        Mistake(
+            "the new embedding is never frozen",
+            SETTINGS,
+            LOADING,
+            change("freeze=frozen", "freeze=False"),
+        ),
+        Mistake(
+            "the row of the padding is emptied",
+            "`nn.Embedding(..., padding_idx=...)` makes that row zero: copy the old"
+            " rows after it.",
+            LOADING,
+            sign=comparable(
+                lambda request, reply, reference: (
+                    (i := request.inputs[1]) >= 0
+                    and not bool(reply.outputs[0][i].any())
+                    and bool(reference.outputs[0][i].any())
+                )
+            ),
+        ),
+        Mistake(
+            "the old embedding is changed, or shared",
+            "Make a new embedding with a table of its own: `clone` and `cat` copy.",
+            "",
+            sign=wrong_in(2, 0, 1),
+        ),
+        Mistake(
+            "no embedding is returned",
+            "A table is not enough: put it into an `nn.Embedding`.",
+            "",
+            sign=error_like("has no attribute '(padding_idx|weight)'"),
+        ),
+        *ANYWHERE,
+        Mistake(
+            "another padding_idx or requires_grad",
+            SETTINGS,
+            LOADING,
+            sign=wrong_in(1, 0),
+        ),
+        Mistake(
+            "old rows are changed",
+            "The body was trained with the old rows: they stay as they are.",
+            LOADING,
+            sign=comparable(
+                lambda request, reply, reference: (
+                    not close(
+                        reply.outputs[0][: len(request.inputs[0])], request.inputs[0]
+                    )
+                )
+            ),
+        ),
+        Mistake(
+            "other new rows",
+            AVERAGE,
+            LOADING,
+            sign=comparable(lambda request, reply, reference: True),
+        ),
+    ),
+)
