@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds today closings multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,12 @@ norms: environment  ## train Transformers with either place of the norm, with an
 
 seeds: environment  ## read reviews from ten seeds and see what their attention explains (5 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.seeds
+
+today: environment  ## try positions on rows longer than those of training, and heads that share keys (13 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.today
+
+closings: environment  ## run the labs' closing experiments from three seeds and hold what they say to bounds (10 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.closings
 
 multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
 	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }

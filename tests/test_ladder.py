@@ -38,6 +38,10 @@ def test_every_rung_gets_through(tmp_path):
         # A memory of one slot is not asked; two steps teach nobody where to look.
         assert (cell.alignment_error is None) == ladder.RUNGS[rung].one_slot
         assert cell.alignment_error is None or 0.5 < cell.alignment_error <= 1
+        # Every reversed letter has one source, so the two say the same.
+        assert cell.hit_rate is None or cell.hit_rate == pytest.approx(
+            1 - cell.alignment_error
+        )
         assert (
             0 <= cell.exact_match < 0.5
             and cell.cpu_seconds > 0
@@ -89,6 +93,7 @@ def test_the_figures_are_those_of_the_seeds(two_rungs):
             cpu_seconds=10.0 + seed,
             exact_match=0.98 + seed / 50,
             by_length=shares[seed],
+            hit_rate=None if rung == "final state" else 0.8 - seed / 5,
             alignment_error=None if rung == "final state" else 0.1 + seed / 5,
             tokens_per_second=100,
         )
@@ -110,9 +115,11 @@ def test_the_figures_are_those_of_the_seeds(two_rungs):
     )
     assert got["Bahdanau", "exact match, 1 to 4 letters"].value == 0.75
     assert got["Bahdanau", "exact match, 10 to 14 letters"].value is None
-    assert got["Bahdanau", "alignment error"].value == pytest.approx(0.2)
-    assert got["Bahdanau", "alignment error, lowest"].value == pytest.approx(0.1)
-    assert got["final state", "alignment error"].value is None
+    assert got["Bahdanau", "hit rate"].value == pytest.approx(0.7)
+    assert got["Bahdanau", "alignment error rate"].value == pytest.approx(0.2)
+    assert got["Bahdanau", "alignment error rate, lowest"].value == pytest.approx(0.1)
+    for name in ("hit rate", "alignment error rate"):
+        assert got["final state", name].value is None
     # The bottleneck is held to being one, and to nothing else.
     long = got["final state", "exact match, 15 to 20 letters"]
     assert long.value == 0.125 and (long.target, long.holds) == ("<= 0.05", False)
@@ -141,10 +148,10 @@ def test_the_verb_leaves_a_report(two_rungs, tmp_path, monkeypatch):
         written["rows"],
         "reversal",
         "model",
-        ["parameters", "CPU time", "alignment error"],
+        ["parameters", "CPU time", "decoding", "hit rate", "alignment error rate"],
     )
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| final state",
         "| Bahdanau",
     ]
-    assert table.splitlines()[2].endswith("| – |")
+    assert table.splitlines()[2].endswith("| – | – |")

@@ -2,6 +2,7 @@
 and what came of it."""
 
 import argparse
+import contextlib
 import copy
 import json
 import os
@@ -9,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -24,7 +26,7 @@ from submissions import RELEASED, SOLVED, read, records, scores
 from nbjudge.grading.batch import Job, Worker
 from nbjudge.grading.commands import nbgrader
 from nbjudge.grading.sandbox.bubblewrap import Limits
-from nbjudge.grading.sandbox.processes import Nursery
+from nbjudge.grading.sandbox.nursery import Nursery
 from nbjudge.grading.sandbox.proof import prove
 from scripts.sample import prepare
 
@@ -39,14 +41,26 @@ SHORT = [
 ]
 
 
-def autograde(course, *arguments, wait=True, lab=LAB):
+# A module that Python imports first of all.
+JUMPS = """import itertools, time
+_days, _time = itertools.cycle((0, 86400, -86400)), time.time
+time.time = lambda: _time() + next(_days)
+"""
+
+
+def autograde(course, *arguments, wait=True, lab=LAB, clock=False, own_group=False):
     command = [sys.executable, "-m", "nbgrader", "autograde", lab, *arguments]
+    (course / "clock").mkdir(exist_ok=True)
+    (course / "clock" / "sitecustomize.py").write_text(JUMPS)
+    path = [str(course / "clock")] * clock + [os.environ.get("PYTHONPATH", "")]
     started = subprocess.Popen(
         command,
         cwd=course,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        start_new_session=own_group,
     )
     return started.communicate()[1] if wait else started
 
@@ -122,7 +136,9 @@ def attacks(base) -> list[Row]:
     canaries.append((course / "gradebook" / "secret").read_text())
     leaked = submissions.leaks(seen, canaries)
     survivors = [
-        p for p in Path("/proc").glob("[0-9]*/cmdline") if b"grader.inside" in _bytes(p)
+        p
+        for p in Path("/proc").glob("[0-9]*/cmdline")
+        if b"sandbox.server" in _bytes(p)
     ]
     summary = re.search(
         r"(\d+) submissions, (\d+) graded .*, (\d+) need a person", said
@@ -372,11 +388,11 @@ def kills(base, count) -> list[Row]:
 def _kill(batch, victim, generator) -> str:
     """Kill the batch, or one of the processes below it, or all; says what was hit, if
     anything was."""
-    marks = {"judge": b"grader.worker", "runner": b"grader.inside"}
+    marks = {"judge": b"grading.worker", "runner": b"sandbox.server"}
     below = [
         pid
         for pid in submissions.below(batch)
-        if marks.get(victim, b"grader.") in _bytes(Path(f"/proc/{pid}/cmdline"))
+        if marks.get(victim, b"grading.") in _bytes(Path(f"/proc/{pid}/cmdline"))
     ]
     if victim in marks:
         chosen = [generator.choice(below)] if below else []
@@ -389,6 +405,159 @@ def _kill(batch, victim, generator) -> str:
             os.kill(pid, signal.SIGKILL)
             hit = victim
     return hit
+
+
+def accidents(base) -> list[Row]:
+    """Grade while something happens that is nobody's attack: the disk is full, there
+    are two runs, the clock jumps, another program holds the gradebook, a person has
+    marked, somebody presses Ctrl-C."""
+    course, full = new_course(base, "accidents"), submissions.QUESTIONS
+    wanted = {}
+    for number in range(4):
+        wrong = number % 2
+        submissions.hand_in(
+            folder_of(course, f"student{number}"),
+            submissions.with_dot(SOLVED, submissions.WRONG) if wrong else SOLVED,
+        )
+        wanted[f"student{number}"] = sum(q.points for q in full) - 3 * wrong
+
+    def off(said, *needed):
+        """Say what is not as it should be, and have all graded anew the next time."""
+        found = {name: record["points"] for name, record in records(course).items()}
+        odd = [f"{found}"] * (found != wanted) + [f"{scores(course)}"] * (
+            scores(course) != wanted
+        )
+        odd += [said[-200:]] * (not all(text in said for text in needed))
+        for path in (course / "gradebook" / "records" / LAB).glob("*.json"):
+            path.unlink()
+        return odd
+
+    def told(what, odd):
+        return row(what, len(odd), "things", at_most=0, note=_list(odd))
+
+    runs = [autograde(course, *ON_TWO_CORES, wait=False) for _ in range(2)]
+    said = [run.communicate()[1] for run in runs]
+    rows = [told("wrong after two runs at once", off("".join(said), "graded already"))]
+    odd = off(autograde(course, *ON_TWO_CORES, clock=True))
+    rows.append(told("wrong with a clock that jumps by a day at each look", odd))
+    with _held(course, 60):
+        odd = off(autograde(course, *ON_TWO_CORES), "another program holds")
+    rows.append(told("wrong after the gradebook was held for 60 s", odd))
+    submissions.query(
+        course,
+        "update grade set manual_score = 1 where id in"
+        " (select id from grade where auto_score is not null limit 1)",
+    )
+    odd = off(autograde(course, *ON_TWO_CORES), "points by hand stand")
+    nbgrader(course, "export")
+    table = (course / "gradebook" / "grades.csv").read_text()
+    odd += ["no score is to be looked at again"] * ("look again" not in table)
+    rows.append(told("wrong after a mark by hand and grading anew", odd))
+    odd = _on_a_full_disk(course)
+    rows.append(told("wrong after a disk that was full", odd + off("")))
+    rows.append(
+        row(
+            "Ctrl-C to the last process of a fork bomb",
+            _interrupted(base),
+            "s",
+            at_most=20,
+            note="by the clock it has 100 s",
+        )
+    )
+    return [*rows, *_sizes(base)]
+
+
+@contextlib.contextmanager
+def _held(course, seconds):
+    """Hold the gradebook for so long, from now on."""
+    database = sqlite3.connect(
+        course / "gradebook" / "gradebook.db", check_same_thread=False
+    )
+    database.execute("begin immediate")
+    timer = threading.Timer(seconds, database.close)
+    timer.start()
+    yield
+    timer.join()
+
+
+def _on_a_full_disk(course):
+    """Grade with the gradebook on a disk that is full, and again when there is room."""
+    script = """
+        mount -t tmpfs none "$1" && cp -a gradebook/. "$1" && mount --bind "$1" gradebook
+        size=$(du -sk gradebook | cut -f1)
+        mount -o remount,size=$((size + 64))k "$1"
+        "$2" -m nbgrader autograde "$3" --Autograde.trust_submissions=True
+        mount -o remount,size=1g "$1"
+        "$2" -m nbgrader autograde "$3" --Autograde.trust_submissions=True
+        umount gradebook && cp -a "$1/." gradebook
+    """
+    private = ["unshare", "--mount", *["--map-root-user"] * (os.getuid() != 0)]
+    with tempfile.TemporaryDirectory() as place:
+        command = [*private, "sh", "-c", script, "sh", place, sys.executable, LAB]
+        done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    first = done.stderr.partition("the report is at")[0]
+    odd = [done.stderr[-200:]] * (done.returncode != 0)
+    odd += ["a traceback"] * ("Traceback" in done.stderr)
+    return odd + [f"the disk was not full: {first}"] * (
+        "stopped: [Errno 28]" not in first
+    )
+
+
+def _interrupted(base):
+    """Press Ctrl-C in a fork bomb; returns the seconds until nothing of it is left."""
+    course = new_course(base, "interrupted")
+    (bomb,) = [each for each in submissions.ROWS if each.name == "fork_bomb"]
+    bomb.make(folder_of(course, "bomb"), copy.deepcopy(SOLVED), None)
+    batch, inside = autograde(course, wait=False, own_group=True), []
+    while len(inside) < 40 and batch.poll() is None:
+        inside = [
+            pid
+            for pid in submissions.below(batch.pid)
+            if b"sandbox.server" in _bytes(Path(f"/proc/{pid}/cmdline"))
+        ]
+    began = time.monotonic()
+    os.killpg(batch.pid, signal.SIGINT)
+    batch.communicate()
+    while any(_bytes(Path(f"/proc/{pid}/cmdline")) for pid in inside):
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def _sizes(base):
+    """Grade a notebook that sleeps in every cell, and one that prints in every cell."""
+    course = new_course(base, "sizes")
+    sleeps = [submissions.code("import time\ntime.sleep(60)")] * 40
+    submissions.hand_in(
+        folder_of(course, "sleeper"), {**SOLVED, "cells": sleeps + SOLVED["cells"]}
+    )
+    began = time.monotonic()
+    autograde(course)
+    seconds = time.monotonic() - began
+    (prints,) = [r for r in submissions.ROWS if r.name == "prints_in_every_cell"]
+    prints.make(folder_of(course, "printer"), copy.deepcopy(SOLVED), None)
+    autograde(course)
+    nbgrader(course, "generate_feedback", LAB)
+    pages = (course / "gradebook" / "feedback" / "printer").rglob("*.html")
+    megabytes = max((page.stat().st_size / 1e6 for page in pages), default=None)
+    code = (
+        "import resource; from nbjudge.grading.notebooks import read_cells\n"
+        "def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3\n"
+        "content = b'[' + b'[],' * 6_000_000 + b'1]'; before = most()\n"
+        "try: read_cells(content, [])\nexcept Exception: print(most() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return [
+        row(
+            "a notebook of 40 cells that sleep for a minute", seconds, "s", at_most=120
+        ),
+        row("the page of 1900 cells that print", megabytes, "MB", at_most=4),
+        row(
+            "memory that 18 MB of empty lists take",
+            float(done.stdout),
+            "MB",
+            at_most=60,
+        ),
+    ]
 
 
 def throughput(base, count) -> list[Row]:
@@ -493,6 +662,7 @@ def _one_worker() -> tuple[float, float]:
     """Grade the solution with one worker; returns the median of its seconds and the
     most megabytes that it had."""
     setup = {
+        "course": "attention_labs",
         "lab": LAB,
         "source": RELEASED["cells"],
         "secret": "00" * 32,
@@ -531,7 +701,7 @@ def _share(process) -> int:
     )
 
 
-PARTS = ["walls", "throughput", "attacks", "elsewhere", "fuzz", "kills"]
+PARTS = ["walls", "throughput", "attacks", "elsewhere", "accidents", "fuzz", "kills"]
 
 
 def main() -> None:
@@ -554,6 +724,7 @@ def main() -> None:
         parts = {
             "attacks": lambda: attacks(base),
             "elsewhere": lambda: elsewhere(base),
+            "accidents": lambda: accidents(base),
             "walls": walls_cost,
             "throughput": lambda: throughput(base, chosen.submissions),
             "fuzz": lambda: fuzz(base, chosen.fuzzed),

@@ -1,25 +1,109 @@
 """`make fidelity`: how far the labs' graders can be trusted, question by question."""
 
+import itertools
 import time
 
 import torch
 from answers import core, fidelity, notebooks
+from blind import rounds
 from measure.report import Row, row, write
 
 from attention_labs import QUESTIONS
+from nbjudge.anywhere import ANYWHERE, KEPT, VARIED
+from nbjudge.edits import Edit
 from nbjudge.grading.fidelity import grade, named
 from nbjudge.question import Question
+
+# Names that say what is seen, and not why.
+GENERAL = {mistake.name for mistake in (*ANYWHERE, *KEPT, *VARIED)}
 
 
 def main() -> None:
     torch.set_num_threads(1)
     begin = time.time()
-    rows = []
+    rows = blind()
     for lab in fidelity.LABS:
         for question in fidelity.asked(lab):
             rows += by_hand(lab, question) + automatic(lab, question)
         rows += whole(lab)
+    rows += pairs()
     write("fidelity", rows, time.time() - begin)
+
+
+def blind() -> list[Row]:
+    """Grade what strangers wrote who had seen the released notebooks alone."""
+    rows = []
+    for number in rounds.numbers():
+        verdicts = list(rounds.graded(number))
+        right = [v for v in verdicts if v.entry.right]
+        wrong = [v for v in verdicts if not v.entry.right]
+        lost = [v for v in wrong if not v.full]
+        what = f"blind round {number}: "
+        accepted = [f"{v.question}: {v.entry.what}" for v in wrong if v.full]
+        rejected = [f"{v.question}: {v.entry.what}" for v in right if not v.full]
+        rows += [
+            row(what + "wrong answers", len(wrong), "answers", at_least=400),
+            row(
+                what + "wrong answers accepted",
+                100 * len(accepted) / len(wrong),
+                "%",
+                at_most=1,
+                note="; ".join(accepted),
+            ),
+            row(what + "right answers", len(right), "answers", at_least=150),
+            row(
+                what + "right answers rejected",
+                len(rejected),
+                "answers",
+                at_most=0,
+                note="; ".join(rejected),
+            ),
+            row(
+                what + "rejected answers with a name",
+                100 * sum(bool(v.names) for v in lost) / len(lost),
+                "%",
+                at_least=85,
+            ),
+            row(
+                what + "rejected answers with an exact name",
+                100 * sum(v.exact for v in lost) / len(lost),
+                "%",
+                at_least=55,
+            ),
+        ]
+    return rows
+
+
+def pairs(most: int = 12) -> list[Row]:
+    """Make two mistakes of a question at once, and look at the names."""
+    tried = true = 0
+    false = []
+    for question in QUESTIONS.values():
+        edits = [m for m in question.mistakes if isinstance(m.made_by, Edit)]
+        for one, other in itertools.islice(itertools.combinations(edits, 2), most):
+            try:
+                thing = (one.made_by & other.made_by).apply(question.reference)
+            except ValueError:  # one has taken the text of the other away
+                continue
+            names = named(grade(question, thing))
+            tried += 1
+            true += bool(names & {one.name, other.name})
+            wrongly = names - GENERAL - {one.name, other.name}
+            false += [
+                f"{question.name}: {one.name} and {other.name} called {name}"
+                for name in wrongly
+            ]
+    return [
+        row("pairs of mistakes", tried, "answers", at_least=200),
+        row("pairs with a true name", 100 * true / tried, "%", at_least=50),
+        row(
+            "pairs with a false name",
+            100 * len(false) / tried,
+            "%",
+            at_most=1,
+            note="; ".join(false),
+        ),
+    ]
 
 
 def by_hand(lab: str, question: Question) -> list[Row]:
@@ -35,6 +119,11 @@ def by_hand(lab: str, question: Question) -> list[Row]:
     found = [grade(question, thing) for thing in wrong_things]
     accepted = [answer.name for answer, x in zip(wrong, found) if x == question.points]
     rightly = [x for answer, x in zip(wrong, found) if named(x) & answer.names]
+    falsely = [
+        f"{answer.name}: {', '.join(sorted(named(x)))}"
+        for answer, x in zip(wrong, found)
+        if answer.names and named(x) - GENERAL and not named(x) & answer.names
+    ]
     own = sum(fidelity.is_own(question, thing) for thing in wrong_things)
     traces = {fidelity.operators(question, thing) for thing in right_things}
     what = f"{lab} {question.name}: "
@@ -71,6 +160,13 @@ def by_hand(lab: str, question: Question) -> list[Row]:
             len(rightly) / len(wrong),
             "share",
             at_least=0.8,
+        ),
+        row(
+            what + "wrong answers named falsely",
+            len(falsely),
+            "answers",
+            at_most=0,
+            note="; ".join(falsely),
         ),
     ]
 

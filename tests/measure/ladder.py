@@ -31,8 +31,8 @@ from torch import nn
 
 from attention_course import models, registry
 from attention_course.metrics import exact_match_by_length
-from attention_course.rnn import LocalM, LocalP
-from attention_course.scores import AdditiveScore
+from attention_course.rnn import LocalM, LocalP, LuongDecoder, RNNEncoder
+from attention_course.scores import AdditiveScore, DotScore, GeneralScore
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.training import TrainConfig, evaluate, train
@@ -52,7 +52,8 @@ class Rung(NamedTuple):
 class Trial(NamedTuple):
     """A task of the registry, and its budget.
 
-    `bounds` are the longest of the source lengths that are reported together.
+    `bounds` are the longest of the source lengths that are reported together; the last
+    two are what Bahdanau's model is held to.
     """
 
     task: str
@@ -61,6 +62,7 @@ class Trial(NamedTuple):
     bounds: tuple[int, ...]
     unit: str
     at_most_seconds: float
+    at_least_right: float = 0.99
 
 
 def additive(width: int, directions: int = 2) -> AdditiveScore:
@@ -90,6 +92,17 @@ RUNGS = {
     "Bahdanau": Rung(
         lambda s, t, d: models.bahdanau(**sizes(s, t, d), score=additive(d))
     ),
+    # the dot product needs keys as wide as queries: an encoder of half the width
+    "Luong, dot": Rung(
+        lambda s, t, d: EncoderDecoder(
+            RNNEncoder(s, EMBEDDING, d // 2),
+            LuongDecoder(t, EMBEDDING, d, d, DotScore()),
+        )
+    ),
+    "Luong, general": Rung(
+        lambda s, t, d: models.luong(**sizes(s, t, d), score=GeneralScore(d, 2 * d))
+    ),
+    # with the score that Luong et al. call "concat", as those below
     "Luong": Rung(lambda s, t, d: models.luong(**sizes(s, t, d), score=additive(d))),
     "Luong, input feeding": Rung(
         lambda s, t, d: models.luong(
@@ -129,6 +142,15 @@ TRIALS = {
         "dates", 300, 32, (10, 15, 20, 40), "characters", at_most_seconds=30
     ),
     "numerals": Trial("numerals-de", 300, 32, (7, 10, 14), "words", at_most_seconds=30),
+    "phrases": Trial(
+        "phrases",
+        600,
+        64,
+        (6, 8, 10, 12),
+        "words",
+        at_most_seconds=40,
+        at_least_right=0.9,
+    ),
 }
 
 
@@ -140,6 +162,7 @@ class Cell(NamedTuple):
     exact_match: float
     # exact match for each of the trial's bounds; None: no test example is so long
     by_length: list[float | None]
+    hit_rate: float | None  # None: a memory of one slot
     alignment_error: float | None
     tokens_per_second: float
 
@@ -206,7 +229,8 @@ def measure(task_name: str, rung_name: str, seed: int, effort: Effort) -> Cell:
         cpu_seconds=cpu_seconds,
         exact_match=result.exact_match,
         by_length=[by_bound.get(bound) for bound in trial.bounds],
-        alignment_error=None if result.hit_rate is None else 1 - result.hit_rate,
+        hit_rate=result.hit_rate,
+        alignment_error=result.alignment_error,
         tokens_per_second=sum(len(tokens) + 1 for tokens in predictions)
         / decoding_seconds,
     )
@@ -315,6 +339,7 @@ def _figures(
 
     held_to = rung == "Bahdanau"
     exact = [cell.exact_match for cell in cells]
+    hits = [cell.hit_rate for cell in cells if cell.hit_rate is not None]
     errors = [
         cell.alignment_error for cell in cells if cell.alignment_error is not None
     ]
@@ -332,7 +357,7 @@ def _figures(
         "exact match",
         mean(exact),
         "share",
-        at_least=0.99 if held_to else None,
+        at_least=trial.at_least_right if held_to else None,
         note=f"mean {of_seeds}",
     )
     yield figure("exact match, lowest", min(exact), "share")
@@ -344,13 +369,12 @@ def _figures(
         )
         what = f"exact match, {low + 1} to {high} {trial.unit}"
         yield figure(what, mean(shares) if shares else None, "share", at_most=near_zero)
-    yield figure(
-        "alignment error",
-        mean(errors) if errors else None,
-        "share",
-        note=f"1 - hit rate, mean {of_seeds}",
-    )
-    yield figure("alignment error, lowest", min(errors) if errors else None, "share")
+    note = f"mean {of_seeds}"
+    yield figure("hit rate", mean(hits) if hits else None, "share", note=note)
+    value = mean(errors) if errors else None
+    yield figure("alignment error rate", value, "share", note=note)
+    value = min(errors) if errors else None
+    yield figure("alignment error rate, lowest", value, "share")
     speed = median(cell.tokens_per_second for cell in cells)
     yield figure("decoding", speed, "tokens/s", note="greedy, 256 at once, CPU time")
 
