@@ -18,6 +18,7 @@ BELOW = {
     "metrics": [],
     "plotting": [],
     "attention": ["masks", "scores"],
+    "blockwise": ["scores"],
     "seq2seq": ["attention"],
     "rnn": ["seq2seq"],
     "transformer": ["seq2seq"],
@@ -25,11 +26,12 @@ BELOW = {
     "vision": ["transformer"],
     "models": ["rnn", "transformer", "pooling", "vision"],
     "decoding": ["seq2seq"],
+    "pretrained": ["models", "decoding"],
     "tasks": ["masks", "decoding", "metrics"],
     "training": ["tasks"],
     "registry": ["models", "tasks"],
     "runs": ["training", "registry"],
-    "cli": ["runs"],
+    "cli": ["runs", "pretrained"],
 }
 # The rooms: what each may import of the others. The command line is for a shell, and the
 # instructor's half of the judge for an instructor.
