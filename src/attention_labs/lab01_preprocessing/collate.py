@@ -146,8 +146,9 @@ COLLATE = Question(
         " the four special ones, even `<pad>`, if it occurs in a source or target. A"
         " target may be empty, a source is not.",
         "batch": "Put a batch together: `Batch(source, lengths, target_in,"
-        " target_out)`, in this order, with an `Example` for each row, which has the"
-        " fields `source` and `target` (tuples of tokens).",
+        " target_out)`, in this order.",
+        "rows": "Each row comes from one `Example`, which has the fields `source` and"
+        " `target` (tuples of tokens), and is filled up with `PAD` at its end.",
         "examples": "examples: a list, which stays as it is; each has `source` and"
         " `target`, tuples of tokens.",
         "device": "device: where the ids go.",
@@ -159,14 +160,14 @@ COLLATE = Question(
             "the sources' ids, and how many tokens each has",
             1,
             of_outputs(0, 2, same_whole_numbers),
-            checks=("sources", "lengths", "batch", "returns"),
+            checks=("sources", "lengths", "batch", "rows", "returns"),
             gradients=False,
         ),
         BATTERY.line(
             "the target with BOS in front, and with EOS behind",
             1,
             judge=of_outputs(2, 4, same_whole_numbers),
-            checks=("batch", "returns"),
+            checks=("batch", "rows", "returns"),
         ),
         BATTERY.edges(
             1,

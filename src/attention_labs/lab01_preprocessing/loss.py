@@ -159,13 +159,14 @@ LOSS = Question(
         " that the right token gets,",
         "sum": "Return the *sum* over all positions that hold a token, and how many"
         " those are.",
-        "end": "`EOS` is a token: where to stop has to be learned. Padding is not.",
+        "end": "`EOS` is a token: where to stop has to be learned. Padding is not,"
+        " and a position at which `target_out` is `PAD` is padding.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
         " logits and something else, which is of no use here.",
         "any": "Logits may be large, and come in any floating-point dtype; the sum has"
         " the same one. The batch stays as it is.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
-        " and the number of tokens.",
+        " and the number of tokens, an int.",
     },
     properties=(
         BATTERY.line(

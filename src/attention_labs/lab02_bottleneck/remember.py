@@ -83,8 +83,9 @@ REMEMBER = Question(
         "key": "`key`: what one would compare a question with. With one slot there is"
         " nothing to choose: the same as `value`;",
         "mask": "`mask` (B, 1, slots): True, as the one slot may be looked at;",
-        "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c)$.",
-        "bridge": "$W$ is `bridge`, as encoder and decoder need not be equally wide.",
+        "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c + b)$.",
+        "bridge": "$W$ and $b$ are those of `bridge`, as encoder and decoder need not"
+        " be equally wide.",
         "forgets": "Keep the final state, and nothing else of the source: a `Memory`.",
     },
     properties=(

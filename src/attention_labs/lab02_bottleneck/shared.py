@@ -147,8 +147,8 @@ LEFT_OUT = {
 OF_AN_ENCODER = {
     "manners": MANNERS,
     "wider": WIDER,
-    "ids": "The lengths alone say what is a token and what is padding: any id may stand"
-    " in either place.",
+    "ids": "The lengths alone say what is a token and what is padding: any id of"
+    " the vocabulary may stand in either place.",
     "source": "source: (B, S), ids.",
     "lengths": "lengths: (B,), tokens in each source; on the CPU.",
 }

@@ -71,7 +71,7 @@ DISTANCE_BIAS = Question(
         "before": "What you return are scores. The softmax comes later.",
         "scores": "scores: (..., T, S), any real numbers.",
         "slope": "slope: a number, 0 or more, which a score loses for each position"
-        " between query and key.",
+        " that its query and its key are apart.",
         "returns": "Scores (..., T, S).",
     },
     properties=(

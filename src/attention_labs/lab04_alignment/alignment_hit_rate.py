@@ -116,7 +116,7 @@ HIT_RATE = Question(
         "unchanged": "The lists that come in are drawn later: leave them as they are.",
         "weights": "weights: per example a list of rows, each a list of S numbers.",
         "gold": "gold: per example and target position, the set of source positions"
-        " that it came from.",
+        " that it came from; at least one set is not empty.",
         "returns": "The share of hits, a float in [0, 1].",
     },
     properties=(

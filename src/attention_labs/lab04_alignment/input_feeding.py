@@ -85,7 +85,7 @@ INPUT_FEEDING = Question(
         **EVERYWHERE,
         "memory": MEMORY["memory"],
         "fed": "The remedy: attach the last attentional vector to the next input,",
-        "zeros": "the attentional vector before the first step is zeros, like the state"
+        "zeros": "The attentional vector before the first step is zeros, like the state"
         " in width, dtype and device.",
         "cache": "You are free in what the cache is, as long as `step` finds in it what"
         " it needs: what are the two things?",

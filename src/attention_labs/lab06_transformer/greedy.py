@@ -195,7 +195,8 @@ GREEDY = Question(
         "of source": "lengths: tokens in each source.",
         "bos": "bos: id of the token that starts a target.",
         "eos": "eos: id of the token that ends it.",
-        "max_length": "max_length: steps after which decoding stops also without EOS.",
+        "max_length": "max_length: steps, at least one, after which decoding stops also"
+        " without EOS.",
         "returns": "(B, T) token ids, T <= `max_length`; after a sentence's EOS come"
         " EOS.",
     },

@@ -186,7 +186,8 @@ ACCURACY = Question(
         "parts": "A part of it may be frozen; then the model's own `train` knows that.",
         "model": "model: called as model(source, lengths); it is left in the mode in"
         " which it came.",
-        "batches": "batches: each with `source`, `lengths` and `labels` (B, 1).",
+        "batches": "batches: at least one, each with `source`, `lengths` and `labels`"
+        " (B, 1).",
         "returns": "The share, between 0 and 1.",
     },
     properties=(

@@ -144,8 +144,8 @@ GROW_EMBEDDING = Question(
         " change the other.",
         "embedding": "embedding: an `nn.Embedding` with V rows; it stays as it is.",
         "count": "count: how many rows are new.",
-        "returns": "An `nn.Embedding` with V + count rows, of the same dtype and on the"
-        " same device.",
+        "returns": "An `nn.Embedding` with V + count rows (its `num_embeddings`), of"
+        " the same dtype and on the same device.",
     },
     properties=(
         BATTERY.numbers(

@@ -273,7 +273,7 @@ LOAD_BODY = Question(
         " included, as it is called in the file.",
         "order": "The order does not matter.",
         "refused": "A tensor whose name fits and whose shape does not: raise a"
-        " `ValueError` that names it, before anything has been copied.",
+        " `ValueError` with its name in the message, before anything has been copied.",
         "body": "body: a module; its tensors are changed in place.",
         "weights": "weights: a dict from the file's names to tensors; it stays as it"
         " is.",
