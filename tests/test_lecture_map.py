@@ -168,7 +168,8 @@ def reference(question):
     functions = vars(thing).values() if inspect.isclass(thing) else [thing]
     called = [
         full_name(function.__globals__.get(name))
-        for function in filter(inspect.isfunction, functions)
+        # the suite runs with every function wrapped in a check of its shapes
+        for function in map(inspect.unwrap, filter(inspect.isfunction, functions))
         for name in function.__code__.co_names
     ]
     return [name for name in called if name and name.startswith(COURSE)]
