@@ -41,6 +41,26 @@ def test_attention_is_the_dot_score(inputs):
     assert_close(weights, their_weights)
 
 
+def test_without_a_key_the_value_is_the_key(inputs):
+    query, key, value, _ = inputs
+    theirs = keras.layers.Attention()([query, value])
+    assert_close(theirs, attend(DotScore()(query, value), value)[0])
+    with pytest.raises(AssertionError):
+        assert_close(theirs, attend(DotScore()(query, key), value)[0])
+
+
+def test_the_scale_is_one_learned_number_that_begins_at_one(inputs):
+    query, key, value, _ = inputs
+    layer = keras.layers.Attention(use_scale=True)
+    theirs = layer([query, value, key])
+    assert_close(theirs, attend(DotScore()(query, key), value)[0])
+    (scale,) = layer.trainable_weights
+    assert scale.shape == ()
+    scale.assign(0.3)
+    theirs = layer([query, value, key])
+    assert_close(theirs, attend(0.3 * DotScore()(query, key), value)[0])
+
+
 def test_causal_attention_is_the_dot_score_under_a_causal_mask(inputs):
     _, key, value, _ = inputs
     theirs = keras.layers.Attention()([key, value, key], use_causal_mask=True)

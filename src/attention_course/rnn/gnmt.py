@@ -95,7 +95,7 @@ class GNMTDecoder(nn.Module):
     token; their a_i, x_t and p_t are our c_t, v_s and a_ts, the m of their 3.1 is h. So
     the bottom layer keeps Bahdanau's order, and only it waits for its own contexts:
     each layer above runs over all T steps in one call. All layers start from the
-    encoder's final state through one linear map.
+    encoder's final state through one linear map and a tanh.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
