@@ -78,7 +78,7 @@ seeds: environment  ## read reviews from ten seeds and see what their attention 
 today: environment  ## try positions on rows longer than those of training, and heads that share keys (13 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.today
 
-induction: environment  ## train one layer of attention and two on strings that repeat, and take their heads apart (6 minutes)
+induction: environment  ## train one layer of attention and two on strings that repeat, and take their heads apart (7 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.induction
 
 closings: environment  ## run the labs' closing experiments from three seeds and hold what they say to bounds (10 minutes)

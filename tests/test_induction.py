@@ -31,7 +31,7 @@ def test_who_copies_is_right_where_the_letters_are_all_different():
 
 
 def test_the_second_half_begins_with_the_first_letter_that_comes_again():
-    kind = induction.ONE
+    kind = induction.LONGER
     rows = induction.measure_model(kind, Copies(), 99)
     measured = {what: value for what, value, _ in rows}
     assert measured[f"period / {kind} / 4"] > 0.8
@@ -44,13 +44,13 @@ def test_kinds_say_what_they_are():
     names = [str(kind) for kind in induction.KINDS]
     assert len(set(names)) == len(names)
     assert str(induction.TWO) == "rotary, two layers, drawn"
-    assert names[-1] == "rotary, one layer, drawn, all different"
+    assert names[-1] == "rotary, one layer, drawn, longer"
 
 
 def test_models_are_those_that_their_kind_names():
     two, one, learned = (
         induction.teach(kind, 0, 1)
-        for kind in (induction.TWO, induction.ONE, induction.Kind(2, (6, 16), True))
+        for kind in (induction.TWO, induction.LONGER, induction.Kind(2, (6, 16), True))
     )
     assert [len(model.blocks) for model in (two, one, learned)] == [2, 1, 2]
     sizes = [sum(p.numel() for p in model.parameters()) for model in (two, one)]
@@ -73,7 +73,7 @@ def test_the_verb_leaves_a_report(tmp_path, monkeypatch):
         ("second half", kinds, ["accuracy", "accuracy, lowest", "loss", "parameters"]),
         ("first half", kinds, ["accuracy, highest"]),
         ("period", kinds, ["4", "20", "20, lowest"]),
-        ("position", kinds[:2], ["1", "32, highest"]),
+        ("position", [str(induction.TWO), str(induction.LONGER)], ["1", "32, highest"]),
         ("heads", heads, ["previous token", "induction", "without it: accuracy"]),
     ):
         shown = report_table(rows, table, "", columns).splitlines()[2:]
