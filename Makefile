@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds today closings multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds today induction closings multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ seeds: environment  ## read reviews from ten seeds and see what their attention 
 
 today: environment  ## try positions on rows longer than those of training, and heads that share keys (13 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.today
+
+induction: environment  ## train one layer of attention and two on strings that repeat, and take their heads apart (7 minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.induction
 
 closings: environment  ## run the labs' closing experiments from three seeds and hold what they say to bounds (10 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.closings

@@ -22,6 +22,7 @@ from attention_course.attention import KeyValue
 from attention_course.masks import causal_mask, padding_mask
 from attention_course.models import decoder_block, encoder_block
 from attention_course.transformer import (
+    AttentionBlock,
     EncoderBlock,
     FeedForward,
     Residual,
@@ -157,6 +158,25 @@ def test_any_part_of_a_block_may_be_another(pre_norm):
     states, seen = block(x)
     assert_close(states, expected)
     assert_close(seen.key[:, 0], key)
+
+
+@both_orders
+def test_a_block_of_attention_alone_is_a_block_whose_network_says_nothing(pre_norm):
+    class Silence(nn.Module):
+        def forward(self, x):
+            return torch.zeros_like(x)
+
+    whole = shaken(encoder_block(D, H, F, pre_norm=pre_norm))
+    silent = Residual(nn.RMSNorm(D), 0.0, pre_norm=True)
+    silenced = EncoderBlock(whole.self_attention, Silence(), whole.around_self, silent)
+    alone = AttentionBlock(whole.self_attention, whole.around_self)
+    x, mask = torch.randn(B, S, D), causal_mask(S)
+
+    (states, seen), (expected, all_seen) = alone(x, mask), silenced(x, mask)
+    assert_close(states, expected)
+    assert_close(seen, all_seen)
+    rest, _ = alone(x[:, 2:], mask[2:], alone(x[:, :2], mask[:2, :2])[1])
+    assert_close(rest, expected[:, 2:])
 
 
 def test_a_past_is_what_a_block_has_seen():

@@ -22,6 +22,7 @@ BELOW = {
     "seq2seq": ["attention"],
     "rnn": ["seq2seq"],
     "transformer": ["seq2seq"],
+    "heads": ["masks", "transformer"],
     "pooling": ["seq2seq"],
     "vision": ["transformer"],
     "models": ["rnn", "transformer", "pooling", "vision"],

@@ -174,7 +174,9 @@ def report_table(
 def _figure(row: Mapping[str, Any] | None) -> str:
     if row is None or row["value"] is None:
         return "–"
-    digits = {"share": 3, "correlation": 2, "points": 1, "s": 1}.get(row["unit"], 0)
+    digits = {"share": 3, "correlation": 2, "points": 1, "s": 1, "nats": 2}.get(
+        row["unit"], 0
+    )
     return f"{row['value']:,.{digits}f}"
 
 

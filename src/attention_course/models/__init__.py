@@ -18,7 +18,8 @@ arguments are given by name, and a name means the same everywhere:
                     hidden_dim wide where nothing else is said
     cell            kind of the encoder's recurrent layers; the decoders have GRUs
     max_length      positions that are learned, in tokens
-    positions       adds positions of width D; None: sines
+    positions       adds positions of width D; None: sines, or, in `attention_only`,
+                    rotary ones
     base            of rotary positions
     pre_norm        normalise what a sub-layer reads, instead of the sum
     eps             keeps norms from dividing by 0
@@ -29,7 +30,7 @@ arguments are given by name, and a name means the same everywhere:
                     embeddings and of what a sub-layer adds
 """
 
-from attention_course.models.families import bert, gpt2, llama
+from attention_course.models.families import attention_only, bert, gpt2, llama
 from attention_course.models.readers import (
     captioner,
     classifier,
@@ -54,6 +55,7 @@ from attention_course.models.transformers import (
 )
 
 __all__ = [
+    "attention_only",
     "bahdanau",
     "bert",
     "captioner",

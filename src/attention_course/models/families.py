@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from attention_course.attention import MultiHeadAttention
 from attention_course.transformer import (
+    AttentionBlock,
     EncoderBlock,
     GroupedQueryAttention,
     LearnedPositions,
@@ -96,6 +97,39 @@ def llama(
         ],
         RMSNorm(dim, eps),
         _head(embedding, tied),
+    )
+
+
+def attention_only(
+    *,
+    vocab_size: int,
+    dim: int,
+    num_heads: int,
+    num_layers: int,
+    positions: nn.Module | None = None,
+) -> TransformerLM:
+    """Build a language model without feed-forward networks, to take it apart.
+
+    Elhage et al. (2021) study such models. Unlike theirs, this one has norms, and
+    rotary positions where no others are given; otherwise it is a `llama` whose heads
+    share nothing.
+    """
+
+    def attention() -> GroupedQueryAttention:
+        turn = (
+            RotaryPositions(head_width(dim, num_heads)) if positions is None else None
+        )
+        return GroupedQueryAttention(dim, num_heads, num_heads, turn)
+
+    def around() -> Residual:
+        return Residual(RMSNorm(dim), 0.0, pre_norm=True)
+
+    added = NoPositions() if positions is None else positions
+    return TransformerLM(
+        embedding := TokenEmbedding(vocab_size, dim, added),
+        [AttentionBlock(attention(), around()) for _ in range(num_layers)],
+        RMSNorm(dim),
+        _head(embedding, tied=False),
     )
 
 

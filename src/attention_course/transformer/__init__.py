@@ -5,6 +5,7 @@ upon an embedding, and a language model is a stack that reads what it writes.
 """
 
 from attention_course.transformer.blocks import (
+    AttentionBlock,
     DecoderBlock,
     EncoderBlock,
     FeedForward,
@@ -28,6 +29,7 @@ from attention_course.transformer.stacks import (
 )
 
 __all__ = [
+    "AttentionBlock",
     "DecoderBlock",
     "EncoderBlock",
     "FeedForward",

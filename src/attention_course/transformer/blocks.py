@@ -184,6 +184,34 @@ class EncoderBlock(nn.Module):
         return self.around_feed_forward.after(x, thought), seen
 
 
+class AttentionBlock(nn.Module):
+    """Every position looks at the others, and that is all.
+
+    Elhage et al. (2021) take models of such blocks apart: without networks in between,
+    what a layer adds is the sum of what its heads write.
+
+    Args:
+        self_attention: how a position looks at the others.
+        around_self: the way around the attention.
+    """
+
+    def __init__(self, self_attention: Attention, around_self: Residual):
+        super().__init__()
+        self.self_attention = self_attention
+        self.around_self = around_self
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "..."] | None = None,
+        past: KeyValue | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], KeyValue]:
+        """Compute a layer's states. See `EncoderBlock.forward`."""
+        query = self.around_self.before(x)
+        context, seen = look_around(self.self_attention, query, mask, past)
+        return self.around_self.after(x, context), seen
+
+
 class DecoderBlock(nn.Module):
     """Every position looks at those before it, then at the source, then thinks.
 

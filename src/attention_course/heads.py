@@ -1,0 +1,141 @@
+"""Heads of a trained model: where they look, and what is missing without them."""
+
+from collections.abc import Collection, Mapping
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from attention_course.masks import causal_mask
+from attention_course.transformer import (
+    AttentionBlock,
+    GroupedQueryAttention,
+    Residual,
+    TransformerLM,
+)
+
+# A layer and one of its heads, both counted from 0.
+Head = tuple[int, int]
+READ_AS = ("query", "key", "value")
+
+
+def previous_token_score(weights: Float[Tensor, "B H T T"]) -> Float[Tensor, " H"]:
+    """Measure how much of its weight a head gives to the token just before.
+
+    Args:
+        weights: of one layer, over its own positions.
+
+    Returns:
+        For each head the mean weight of key t - 1 for query t, over the batch and all t
+        that have a position before them; 0 if none has.
+    """
+    return _mean_over(weights.diagonal(-1, dim1=-2, dim2=-1))
+
+
+def induction_score(
+    token: Int[Tensor, "B T"], weights: Float[Tensor, "B H T T"]
+) -> Float[Tensor, " H"]:
+    """Measure how much of its weight a head gives to what came next the last time.
+
+    Where the token of query t occurred before, let s < t be its latest occurrence; what
+    counts is the weight of key s + 1. After the prefix matching of Olsson et al.
+    (2022), Section "Key Concepts".
+
+    Args:
+        token: what stands at the positions.
+        weights: of one layer, over its own positions.
+
+    Returns:
+        For each head the mean weight of key s + 1, over all queries whose token
+        occurred before; 0 if none did.
+    """
+    t = torch.arange(token.size(1), device=token.device)
+    earlier = (token[:, :, None] == token[:, None, :]) & (t[:, None] > t)  # (B, T, T)
+    latest = torch.where(earlier, t, -1).amax(dim=-1)  # (B, T), -1 where there is none
+    batch, query = (latest >= 0).nonzero(as_tuple=True)
+    return _mean_over(weights[batch, :, query, latest[batch, query] + 1].mT[None])
+
+
+def _mean_over(found: Float[Tensor, "B H N"]) -> Float[Tensor, " H"]:
+    """Average each head's weights; no weight at all is 0."""
+    return found.sum(dim=(0, 2)) / max(found.size(0) * found.size(2), 1)
+
+
+def run_heads(
+    model: TransformerLM,
+    token: Int[Tensor, "B T"],
+    removed: Collection[Head] = (),
+    cut: Mapping[str, Collection[Head]] | None = None,
+) -> tuple[Float[Tensor, "B T V"], list[Float[Tensor, "B H T T"]]]:
+    """Run a model of attention alone, return its maps, and take away what heads write.
+
+    What a layer adds to the residual stream is the sum of what its heads write, each by
+    its own part of the output map. A removed head writes nothing. A head that is cut
+    writes as ever, but the layers above do not read it where they make queries, keys or
+    values.
+
+    Args:
+        model: of pre-norm `AttentionBlock`s with `GroupedQueryAttention`, such as
+            `models.attention_only`.
+        token: what the model reads, as in `TransformerLM.forward`.
+        removed: heads that write nothing.
+        cut: "query", "key" or "value" -> the heads that are not read for these.
+
+    Returns:
+        Logits, and for each layer the weights of its heads.
+
+    Raises:
+        ValueError: the model has other blocks; there is no such head, or nothing of
+            that name to cut it from.
+    """
+    cut = {} if cut is None else cut
+    layers = [_taken_apart(block) for block in model.blocks]
+    heads = {(i, h) for i, (a, _) in enumerate(layers) for h in range(a.num_heads)}
+    for head in {*removed}.union(*cut.values()) - heads:
+        raise ValueError(f"the model has no head {head}, only {sorted(heads)}")
+    for name in set(cut) - set(READ_AS):
+        raise ValueError(f"heads are cut from {', '.join(READ_AS)}, not from {name!r}")
+    x, maps = model.embedding(token), []
+    written: dict[Head, Tensor] = {}
+    for i, (attention, around) in enumerate(layers):
+        read = [
+            around.before(
+                x - sum(written[head] for head in cut.get(name, ()) if head in written)
+            )
+            for name in READ_AS
+        ]
+        added, weights = attention(*read, causal_mask(token.size(1), token.device))
+        for h, part in enumerate(_parts(attention, weights, read[-1]).unbind(dim=1)):
+            if (i, h) in removed:
+                added = added - part
+            else:
+                written[i, h] = part
+        x = around.after(x, added)
+        maps.append(weights)
+    return model.head(model.norm(x)), maps
+
+
+def _taken_apart(block: nn.Module) -> tuple[GroupedQueryAttention, Residual]:
+    """Return a block's parts, if its heads write sums into the residual stream."""
+    if not (
+        isinstance(block, AttentionBlock)
+        and block.around_self.pre_norm
+        and isinstance(block.self_attention, GroupedQueryAttention)
+    ):
+        raise ValueError(
+            "heads are taken apart in pre-norm AttentionBlocks with"
+            f" GroupedQueryAttention, got {type(block).__name__}"
+        )
+    return block.self_attention, block.around_self
+
+
+def _parts(
+    attention: GroupedQueryAttention,
+    weights: Float[Tensor, "B H T S"],
+    read: Float[Tensor, "B S D"],
+) -> Float[Tensor, "B H T D"]:
+    """Compute what each head writes: its context, by its columns of the output map."""
+    v = attention.remember(read, read).value  # (B, G, S, Dh)
+    v = v.repeat_interleave(attention.num_heads // attention.num_key_heads, dim=1)
+    columns = attention.output_proj.weight.unflatten(1, (attention.num_heads, -1))
+    return (weights @ v) @ columns.transpose(0, 1).mT  # (B, H, T, D)
