@@ -40,5 +40,7 @@ TITLES = {
     "14_decoding.html#decoding-greedy": "The likeliest token",
     "16_transfer.html#transfer-folder": "A model is a folder",
     "16_transfer.html#transfer-load": "Load it, and put a new head on",
+    "18_positions_heads.html#positions-heads-share": "Heads that share their keys",
+    "18_positions_heads.html#positions-heads-turn": "Turn the query, turn the key",
     "notation.html#notation-mask": "Masks",
 }
