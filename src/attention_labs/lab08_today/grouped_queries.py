@@ -43,7 +43,7 @@ KEPT = "attention_course.transformer.rotary.GroupedQueryAttention"
 class GroupedQueryAttention(CourseGroupedQueryAttention):
     """The course's attention, called with tokens and a cache as the lab's is."""
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, x: Tensor, past: KeyValue | None = None
     ) -> tuple[Tensor, Tensor | None, KeyValue]:
         """Let T tokens ask themselves and what came before them."""
@@ -65,7 +65,10 @@ def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
     Returns:
         The contexts and the weights of all tokens; or what the cache holds at the end.
     """
-    seen, outputs, weights, changed = None, [], [], False
+    seen: KeyValue | None = None
+    outputs: list[Tensor] = []
+    weights: list[Tensor] = []
+    changed = False
     for piece in x.split(pieces, dim=1):
         before = None if seen is None else KeyValue(*(part.clone() for part in seen))
         said = attention(*([piece] if seen is None else [piece, seen]))
