@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import weakref
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -36,6 +37,7 @@ Blocks = Iterable[tuple[Tensor, Tensor]]
 # would not fit into the sandbox. There, tensors have shapes and no numbers.
 FAR, FAR_BLOCK = 65_536, 2_048
 MOST_CALLS = 100  # of torch's operators, for a block
+MANY_BLOCKS, MOST_HELD = 300, 100  # tensors at a time, for so many blocks
 LOOP = f"more than {MOST_CALLS} operator calls for a block"
 OBSERVED = 4  # where the inputs say whether the sizes of tensors are looked at
 
@@ -56,7 +58,7 @@ def running_softmax(query: Tensor, blocks: Blocks) -> Tensor:
 
 
 class _Largest(TorchDispatchMode):
-    """Note how many numbers the largest tensor has that is made.
+    """Note how large the largest tensor is that is made, and how many are held.
 
     Args:
         most: operators that may be called.
@@ -65,6 +67,8 @@ class _Largest(TorchDispatchMode):
     def __init__(self, most: int):
         super().__init__()
         self.numbers, self.calls, self.most = 0, 0, most
+        self.living: list[weakref.ref[Tensor]] = []
+        self.held = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -77,6 +81,9 @@ class _Largest(TorchDispatchMode):
             if isinstance(x, Tensor):
                 numbers = x.untyped_storage().nbytes() // x.element_size()
                 self.numbers = max(self.numbers, numbers)
+                self.living = [one for one in self.living if one() is not None]
+                self.living.append(weakref.ref(x))
+                self.held = max(self.held, len(self.living))
         return made
 
 
@@ -109,8 +116,8 @@ def _use(
     """Hand over keys and values in blocks of these lengths.
 
     Returns:
-        The contexts; or, if that is observed, how many numbers the largest tensor has
-        and how many it may have.
+        The contexts; or, if that is observed, how many numbers the largest tensor has,
+        how many it may have, and how many tensors are held at a time.
     """
     if far:
         query = query.to("meta").expand(FAR, -1).contiguous()
@@ -125,7 +132,8 @@ def _use(
         contexts = running(query, iter(stream))
     if observed and isinstance(contexts, Tensor):
         allowed = 2 * max(queries * max(width, *blocks), keys * width)
-        return tuple(torch.tensor(float(n)) for n in (largest.numbers, allowed))
+        counts = largest.numbers, allowed, largest.held
+        return tuple(torch.tensor(float(count)) for count in counts)
     return Changed(contexts) if stream.changed else contexts
 
 
@@ -147,7 +155,7 @@ def _asked(
 
 def _sizes(d: Draw) -> Iterator[Request]:
     """Ask for few queries and many small blocks; and for lengths that do not fit."""
-    yield _asked(d, [d.number(2, 5) for _ in range(300)], observed=True)
+    yield _asked(d, [d.number(2, 5) for _ in range(MANY_BLOCKS)], observed=True)
     query, key, value = (normal(d, 1, width) for width in (d.D, d.D, d.V))
     about = f"{FAR:,} queries, {FAR:,} keys in blocks of {FAR_BLOCK:,}"
     inputs = (query, key, value, [1], True, True)
@@ -187,15 +195,17 @@ BATTERY = Battery(
 
 
 def _not_too_large(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """No tensor is larger than what a block needs."""
+    """No tensor is larger than what a block needs, and few are held."""
     if reply.error:
         # what else goes wrong on this device is told where manners are looked at
         told = request.device == "meta" and LOOP not in reply.error
         return None if told else Finding(reply.error, "no error")
-    numbers, allowed = (int(x) for x in reply.outputs)
-    if numbers <= allowed:
-        return None
-    return Finding(f"a tensor of {numbers:,} numbers", f"at most {allowed:,}")
+    numbers, allowed, held = (int(x) for x in reply.outputs)
+    if numbers > allowed:
+        return Finding(f"a tensor of {numbers:,} numbers", f"at most {allowed:,}")
+    if held > MOST_HELD:
+        return Finding(f"{held} tensors held at a time", f"at most {MOST_HELD}")
+    return None
 
 
 def _cat_all(query: Tensor, blocks: Blocks) -> Tensor:
@@ -205,6 +215,19 @@ def _cat_all(query: Tensor, blocks: Blocks) -> Tensor:
         keys.append(key.clone())
         values.append(value.clone())
     return running_softmax(query, [(torch.cat(keys, -2), torch.cat(values, -2))])
+
+
+def _parts_kept(query: Tensor, blocks: Blocks) -> Tensor:
+    """Keep three tensors for each block, and join them at the end."""
+    parts = []
+    for key, value in blocks:
+        scores = query @ key.mT * query.size(-1) ** -0.5
+        top = scores.amax(dim=-1, keepdim=True)
+        shares = (scores - top).exp()
+        parts.append((top, shares.sum(dim=-1, keepdim=True), shares @ value))
+    tops, sums, contexts = (torch.stack(part) for part in zip(*parts))
+    shares = (tops - tops.amax(dim=0)).exp()
+    return (shares * contexts).sum(dim=0) / (shares * sums).sum(dim=0)
 
 
 def _kept(query: Tensor, blocks: Blocks) -> Tensor:
@@ -248,6 +271,8 @@ RUNNING_SOFTMAX = Question(
         "small": "No tensor that you make may have more than twice as many numbers as"
         " the largest of these: the queries, the contexts, the keys of a block, its"
         " values, and the scores of all queries for one block.",
+        "held": "What you hold from one block to the next does not grow with the number"
+        " of blocks.",
         "no loop": "Look at all queries and at a whole block at once, without a loop"
         " over single queries or keys.",
         "in front": "There may be any number of axes before the last two, the same for"
@@ -265,12 +290,12 @@ RUNNING_SOFTMAX = Question(
             requests=lambda d: [_asked(d, [d.N]), _asked(d, _lengths(d))],
         ),
         BATTERY.line(
-            f"no tensor grows with the number of keys, and no loop over single ones;"
+            f"nothing grows with the number of keys, and no loop over single ones;"
             f" {FAR:,} queries and as many keys",
             2,
             _sizes,
             _not_too_large,
-            ("small", "no loop"),
+            ("small", "held", "no loop"),
             times=1,
         ),
         BATTERY.edges(
@@ -367,11 +392,11 @@ RUNNING_SOFTMAX = Question(
             sign=error_like(LOOP),
         ),
         Mistake(
-            "a tensor that grows with the number of keys",
-            "Put no blocks together. What is left of a block are m, l and o: two"
-            " numbers and a vector for each query.",
+            "something that grows with the number of keys",
+            "Put no blocks together, and keep no list of them. What is left of a block"
+            " are m, l and o: two numbers and a vector for each query.",
             SOFTMAX,
-            _cat_all,
+            (_cat_all, _parts_kept),
             sign=lambda request, reply, reference: bool(request.inputs[OBSERVED]),
         ),
         *ANYWHERE,

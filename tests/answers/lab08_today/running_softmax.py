@@ -173,7 +173,7 @@ right_edits(
 SECOND = "wrong from the second block on"
 LOOPED = "a loop over single queries or keys"
 SHRUNK = "only one of the two sums is shrunk"
-GROWS = "a tensor that grows with the number of keys"
+GROWS = "something that grows with the number of keys"
 
 
 @wrong("running_softmax", GROWS)
@@ -184,6 +184,20 @@ def joined_as_they_come(query, blocks):
         keys, values = torch.cat([keys, key], -2), torch.cat([values, value], -2)
     scores = query @ keys.mT / math.sqrt(query.size(-1))
     return scores.softmax(-1) @ values
+
+
+@wrong("running_softmax", GROWS)
+def scores_in_a_list(query, blocks):
+    scale, scores, values = query.size(-1) ** -0.5, [], []
+    for key, value in blocks:
+        scores.append(query @ key.mT * scale)
+        values.append(value.clone())
+    m = scores[0].amax(-1, keepdim=True)
+    for e in scores:
+        m = torch.maximum(m, e.amax(-1, keepdim=True))
+    weights = [(e - m).exp() for e in scores]
+    total = sum(w.sum(-1, keepdim=True) for w in weights)
+    return sum(w @ v for w, v in zip(weights, values)) / total
 
 
 @wrong("running_softmax", GROWS)
