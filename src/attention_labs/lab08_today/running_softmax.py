@@ -77,15 +77,14 @@ class _Largest(TorchDispatchMode):
         if self.calls > self.most:
             raise RuntimeError(LOOP)
         made = func(*args, **(kwargs or {}))
-        for x in tree_leaves(made):
-            if isinstance(x, Tensor):
-                numbers = x.untyped_storage().nbytes() // x.element_size()
-                self.numbers = max(self.numbers, numbers)
-                self.living[id(x)] = weakref.ref(x)
-                self.living = {
-                    name: one for name, one in self.living.items() if one() is not None
-                }
-                self.held = max(self.held, len(self.living))
+        tensors = [x for x in tree_leaves(made) if isinstance(x, Tensor)]
+        for x in tensors:
+            numbers = x.untyped_storage().nbytes() // x.element_size()
+            self.numbers = max(self.numbers, numbers)
+        if self.held <= MOST_HELD:  # otherwise it is settled, and counting takes time
+            self.living |= {id(x): weakref.ref(x) for x in tensors}
+            alive = {key: x for key, x in self.living.items() if x() is not None}
+            self.living, self.held = alive, max(self.held, len(alive))
         return made
 
 
