@@ -43,14 +43,16 @@ def _repeated(d: Draw) -> Request:
 
 
 def _rare(d: Draw) -> list[Request]:
-    """Draw rows of which none has a token twice, or one has, or one token is all."""
+    """Draw rows of which none has a token twice, or one has it once, or all have."""
     different = torch.stack(
         [torch.randperm(d.T, generator=d) + 7 for _ in range(d.B + 1)]
     )
     several = different.clone()
     several[0] = torch.randint(2, (d.T,), generator=d)
-    twice = different.repeat(1, 2)
+    once, twice = different[:1].clone(), different.repeat(1, 2)
+    once[0, -1] = once[0, 0]
     return [
+        _looked(d, once),
         _looked(d, different),
         _looked(d, several),
         _looked(d, 0 * different),
