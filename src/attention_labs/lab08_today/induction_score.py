@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from attention_labs.lab08_today.shared import EVERYWHERE, LEAVES_OUT, B
+from attention_labs.lab08_today.shared import EVERYWHERE, LEAVES_OUT
 from nbjudge import (
     ANYWHERE,
     FUNCTION,
@@ -64,9 +64,9 @@ BATTERY = Battery(
     FUNCTION,
     _repeated,
     {
-        "B": B,
-        "T": Axis("tokens", long=200),
-        "H": Axis("heads"),
+        "B": Axis("sentences", most=4),
+        "T": Axis("tokens", long=150),
+        "H": Axis("heads", most=5),
         "V": Axis("tokens in the vocabulary", most=6),
     },
     leaves_out=LEAVES_OUT,
