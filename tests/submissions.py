@@ -1324,7 +1324,7 @@ HEADS, CACHE = "lab05_self_attention", "lab06_transformer"
 
 # What is right beside the tests has to be right behind the walls, too: with stubs in
 # torch's place, and with requests and replies that have to fit the wire.
-for lab in (TEXT, VECTOR, STEPS, HEADS, CACHE, "lab07_transfer"):
+for lab in (TEXT, VECTOR, STEPS, HEADS, CACHE, "lab07_transfer", "lab08_today"):
     forged(lab, f"solution_of_{lab}", "", ())
 
 forged(

@@ -14,9 +14,11 @@ from torch import nn
 from attention_course.attention import masked_softmax
 from attention_course.scores import AdditiveScore, DotScore, GeneralScore, Score
 from attention_labs import QUESTIONS, check
+from attention_labs.lab08_today.running_softmax import FAR
 from attention_labs.pages import TITLES
 from nbjudge import Grade
 from nbjudge.evaluation import evaluate
+from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.in_process import in_process
 
 BOOK = Path(__file__).parents[1] / "book"
@@ -52,6 +54,10 @@ def test_a_mistake_leads_to_a_section_of_the_book(section):
     page, label = section.split("#")
     text = (BOOK / page).with_suffix(".md").read_text()
     assert re.search(rf"\({label}\)=\n#+ {re.escape(TITLES[section])}\n", text)
+
+
+def test_all_scores_at_once_do_not_fit_into_the_sandbox():
+    assert 4 * FAR**2 >= 1.5 * Limits().memory  # in single precision
 
 
 def test_points_are_positive_integers():

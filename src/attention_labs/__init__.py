@@ -13,6 +13,7 @@ from attention_labs.lab04_alignment import QUESTIONS as LAB04_ALIGNMENT
 from attention_labs.lab05_self_attention import QUESTIONS as LAB05_SELF_ATTENTION
 from attention_labs.lab06_transformer import QUESTIONS as LAB06_TRANSFORMER
 from attention_labs.lab07_transfer import QUESTIONS as LAB07_TRANSFER
+from attention_labs.lab08_today import QUESTIONS as LAB08_TODAY
 from attention_labs.pages import TITLES
 from nbjudge import Book, checker
 
@@ -24,6 +25,7 @@ LABS = (
     LAB05_SELF_ATTENTION,
     LAB06_TRANSFORMER,
     LAB07_TRANSFER,
+    LAB08_TODAY,
 )
 QUESTIONS = {question.name: question for lab in LABS for question in lab}
 # From labs/LAB/ to where `make book` puts the pages.

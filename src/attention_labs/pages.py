@@ -38,7 +38,10 @@ TITLES = {
     "13_transformer.html#transformer-stream": "The way around",
     "14_decoding.html#decoding-cache": "What a step keeps",
     "14_decoding.html#decoding-greedy": "The likeliest token",
+    "14_decoding.html#decoding-sampling": "A drawn token",
     "16_transfer.html#transfer-folder": "A model is a folder",
     "16_transfer.html#transfer-load": "Load it, and put a new head on",
+    "18_positions_heads.html#positions-heads-share": "Heads that share their keys",
+    "18_positions_heads.html#positions-heads-turn": "Turn the query, turn the key",
     "notation.html#notation-mask": "Masks",
 }

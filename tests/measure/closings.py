@@ -499,6 +499,69 @@ LAB07_MORE = (
     ),
 )
 
+
+def _lab08_best(layer: int, kind: str) -> Callable[[Found], float]:
+    """Return the highest score of a layer's heads, in the model with two layers."""
+    return lambda found: max(found["found"][2][kind][layer - 1])
+
+
+LAB08 = (
+    Claim(
+        "all scores at once and the running softmax: largest difference",
+        lambda found: found["largest_difference"],
+        "",
+        at_most=1e-5,
+    ),
+    Claim(
+        "with G = 2 of 8 key heads the cache is a quarter",
+        lambda found: found["cache_bytes"][2] / found["cache_bytes"][8],
+        at_most=0.25,
+    ),
+    Claim(
+        "two layers repeat nearly all tokens",
+        lambda found: found["found"][2]["right"],
+        at_least=0.9,
+    ),
+    Claim(
+        "one layer repeats few",
+        lambda found: found["found"][1]["right"],
+        at_most=0.35,
+    ),
+    Claim(
+        "a head of the second layer looks at what came next the last time",
+        _lab08_best(2, "scores"),
+        at_least=0.2,
+    ),
+    Claim(
+        "no head of the first layer does",
+        _lab08_best(1, "scores"),
+        at_most=0.1,
+    ),
+    Claim(
+        "a head of the first layer looks at the previous token",
+        _lab08_best(1, "backs"),
+        at_least=0.5,
+    ),
+    Claim(
+        "windows of 512 tokens are harder to predict than those of 64, by",
+        lambda found: found["bits"][512] - found["bits"][64],
+        "bits per token",
+        at_least=0.1,
+    ),
+)
+LAB08_WORDS = (
+    Claim(
+        "unknown words: from all tokens, above those from the nucleus with p = 0.8",
+        lambda found: found["unknown"][1] - found["unknown"][0.8],
+        at_least=0.02,
+    ),
+    Claim(
+        "unknown words: from p = 0.8, above those from p = 0.4",
+        lambda found: found["unknown"][0.8] - found["unknown"][0.4],
+        at_least=0.0,
+    ),
+)
+
 NO_SLOTS = (
     'learn(\n    "a slot for every',
     '(lambda *_: None)(\n    "a slot for every',
@@ -521,6 +584,12 @@ CLOSINGS = (
         LAB07,
         quick=(("(20, 60, 200, 600), range(3)", "(20,), range(3)"),),
         also=LAB07_MORE,
+    ),
+    Closing(
+        "lab08_today",
+        LAB08,
+        quick=(("STEPS = 400", "STEPS = 250"),),
+        also=LAB08_WORDS,
     ),
     Closing(
         "lab02_bottleneck",

@@ -1,0 +1,379 @@
+"""grouped_queries: many heads ask a few heads of keys, which a cache keeps."""
+
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_course.attention import KeyValue
+from attention_course.transformer import (
+    GroupedQueryAttention as CourseGroupedQueryAttention,
+)
+from attention_course.transformer import RotaryPositions
+from attention_course.transformer.rotary import _by_heads
+from attention_course.transformer.stacks import causal_after
+from attention_labs.lab08_today.shared import EVERYWHERE, SHARE, TURN
+from attention_labs.pages import MASK, SCORING
+from nbjudge import (
+    ANYWHERE,
+    ATTENTION,
+    MODULE,
+    Axis,
+    Battery,
+    Changed,
+    Draw,
+    Mistake,
+    Question,
+    Request,
+    comparable,
+    edit,
+    error_like,
+    normal,
+    parameters,
+    right_in,
+)
+
+WEIGHTS = 1  # where they stand among the outputs
+OTHERS = "returned something else than contexts, weights and a KeyValue"
+KEPT = "attention_course.transformer.rotary.GroupedQueryAttention"
+
+
+class GroupedQueryAttention(CourseGroupedQueryAttention):
+    """The course's attention, called with tokens and a cache as the lab's is."""
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, past: KeyValue | None = None
+    ) -> tuple[Tensor, Tensor | None, KeyValue]:
+        """Let T tokens ask themselves and what came before them."""
+        now = self.remember(x, x)
+        seen = now if past is None else past.extend(now)
+        mask = causal_after(seen.key.size(2) - x.size(1), x)
+        output, weights = self.ask(x, seen, mask)
+        return output, weights, seen
+
+
+def _make(thing: Any, dim: int, heads: int, key_heads: int, base: float | None) -> Any:
+    positions = None if base is None else RotaryPositions(dim // heads, base)
+    return thing(dim, heads, key_heads, positions)
+
+
+def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
+    """Go through a sequence piece by piece, each with the cache of those before it.
+
+    Returns:
+        The contexts and the weights of all tokens; or what the cache holds at the end.
+    """
+    seen: KeyValue | None = None
+    outputs: list[Tensor] = []
+    weights: list[Tensor] = []
+    changed = False
+    for piece in x.split(pieces, dim=1):
+        before = None if seen is None else KeyValue(*(part.clone() for part in seen))
+        said = attention(*([piece] if seen is None else [piece, seen]))
+        if said is None:
+            return None
+        if not isinstance(said, tuple | list) or [
+            isinstance(part, KeyValue) for part in said
+        ] != [False, False, True]:
+            raise TypeError(OTHERS)
+        output, looked, now = said
+        if before is not None and not x.is_meta:
+            changed = changed or not all(map(torch.equal, before, seen or ()))
+        outputs.append(output)
+        weights.append(F.pad(looked, (0, x.size(1) - looked.size(-1))))
+        seen = now
+    assert seen is not None
+    looks = torch.cat(outputs, dim=1), torch.cat(weights, dim=2)
+    result = (seen.key, seen.value) if cache else looks
+    return Changed(result) if changed else result
+
+
+def _asked(
+    d: Draw, pieces: list[int], base: float | None, cache: bool = False
+) -> Request:
+    heads = d.G * d.R
+    dim = heads * 2 * d.W
+    weights = parameters(d, lambda: CourseGroupedQueryAttention(dim, heads, d.G))
+    x = normal(d, d.B, sum(pieces), dim)
+    about = (
+        f"{heads} heads, {d.G} heads of keys,"
+        f" {'no' if base is None else 'rotary'} positions, tokens by step:"
+        f" {', '.join(map(str, pieces))}"
+    )
+    inputs, init = (x, pieces, cache), (dim, heads, d.G, base)
+    return Request(inputs, init, weights, about=about)
+
+
+def _whole(d: Draw) -> list[Request]:
+    return [_asked(d, [d.T], base) for base in (None, 1e4)]
+
+
+def _steps(d: Draw, cache: bool = False) -> list[Request]:
+    """Draw sequences of several steps, of which some have one token and some many."""
+    ways = [d.T, 1, 1], [1, d.T, 2], [2, d.T]
+    bases = None, 1e4, 100.0
+    return [_asked(d, pieces, base, cache) for pieces, base in zip(ways, bases)]
+
+
+def _ordinary(d: Draw) -> Request:
+    """Draw a sequence of one step or of two."""
+    return _asked(d, [d.P, d.T] if d.P else [d.T], d.one_of((None, 1e4)))
+
+
+BATTERY = Battery(
+    MODULE,
+    _ordinary,
+    {
+        "B": Axis("sentences", most=4),
+        "T": Axis("tokens", long=100),
+        "P": Axis("tokens before", least=0, long=100),
+        "G": Axis("heads of keys", most=3, fixed=True),
+        "R": Axis("heads in a group", most=2, fixed=True),
+        "W": Axis("pairs of entries in a head", most=4, fixed=True),
+    },
+    leaves_out={"in front": "the lab's shapes have the axes that they have"},
+)
+
+ask = partial(edit, CourseGroupedQueryAttention.ask)
+forward = partial(edit, GroupedQueryAttention.forward)
+KEYS = "k = k.repeat_interleave(group_size, dim=1)"
+VALUES = "v = v.repeat_interleave(group_size, dim=1)"
+TURNED = "q = self.positions(q, past=k.size(2) - q.size(2))"
+GROUPS = (
+    "With H = 4 and G = 2, heads 0 and 1 share key head 0, and 2 and 3 share head 1."
+)
+PLACES = (
+    "The keys stand at the positions 0 to P + T - 1. The queries are the last T of"
+    " these."
+)
+KEEP = (
+    "What is kept are the G heads of keys and values as the projections make them:"
+    " repeat and turn them after that, each time they are asked."
+)
+
+
+@comparable
+def _ahead(request: Request, reply: Any, reference: Any) -> bool:
+    """Whether a token looks at a later one."""
+    if request.inputs[2] or len(reply.outputs) < 2:
+        return False
+    weight = reply.outputs[WEIGHTS][reference.outputs[WEIGHTS] == 0]
+    return bool((weight.abs() > 1e-6).any())
+
+
+GROUPED_QUERIES = Question(
+    name="grouped_queries",
+    reference=GroupedQueryAttention,
+    use=_use,
+    make=_make,
+    forbidden=(*ATTENTION, KEPT),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "groups": r"\alpha_{hts} = \mathrm{softmax}_s"
+        r" \frac{q_{ht}^\top k_{gs}}{\sqrt{D_h}}, \qquad c_{ht} = \sum_s \alpha_{hts}"
+        r" v_{gs}, \qquad g = \lfloor h G / H \rfloor",
+        "names": "Queries, keys and values are projected by `query_proj`, `key_proj`"
+        " and `value_proj`, whose outputs hold the heads side by side. The contexts of"
+        " all heads are concatenated and go through `output_proj`.",
+        "causal": "A token may attend to itself and to all tokens before it, those of"
+        " the past included. It may attend to nothing after it.",
+        "past": "`past` is the cache that was returned for the P tokens before x, and"
+        " `past.extend(new)` appends to it. It stays as it is.",
+        "cache": "The cache holds G heads of keys and values, as the projections make"
+        " them: not repeated, and not turned.",
+        "positions": "Queries and keys are turned by `self.positions(x, past)` before"
+        " they are compared. Keys stand at the positions from 0 on, and queries at the"
+        " positions from P on. Values are not turned. If `self.positions` is None,"
+        " nothing is turned.",
+        "x": "x: (B, T, D), the tokens that come now.",
+        "argument": "past: `KeyValue` of the P tokens before, each (B, G, P, Dh); None:"
+        " there are none.",
+        "returns": "Contexts (B, T, D), weights (B, H, T, P + T), and the `KeyValue` of"
+        " all P + T tokens.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "a whole sequence, without positions and with them: contexts, weights and"
+            " gradients",
+            2,
+            checks=("groups", "names", "causal", "positions", "x", "returns"),
+            requests=_whole,
+        ),
+        BATTERY.line(
+            "a sequence in several steps gives the same contexts and weights",
+            1,
+            _steps,
+            checks=("past", "causal", "positions", "argument"),
+        ),
+        BATTERY.line(
+            "the cache holds the key heads alone, not repeated and not turned",
+            1,
+            lambda d: _steps(d, cache=True),
+            checks=("cache", "returns"),
+        ),
+        BATTERY.edges(1, checks=("lengths", "positions", "argument")),
+        BATTERY.manners(1, checks=("manners", "past")),
+    ),
+    mistakes=(
+        Mistake(
+            "key heads dealt out in turn",
+            "The heads of a group stand side by side: `repeat_interleave` repeats each"
+            " head, `repeat` the whole row of heads. " + GROUPS,
+            SHARE,
+            ask(KEYS, "k = k.repeat(1, group_size, 1, 1)")
+            & ask(VALUES, "v = v.repeat(1, group_size, 1, 1)"),
+        ),
+        Mistake(
+            "keys and values of different heads",
+            "A head looks up the values that stand beside its keys. " + GROUPS,
+            SHARE,
+            (
+                ask(VALUES, "v = v.repeat(1, group_size, 1, 1)"),
+                ask(KEYS, "k = k.repeat(1, group_size, 1, 1)"),
+            ),
+        ),
+        Mistake(
+            "scaled by the width of the model, not of a head",
+            "The scores are divided by the root of the width that is multiplied, Dh.",
+            SCORING + "scale",
+            ask(
+                "attend(self.score(q, k), v, mask)",
+                "attend(self.score(q, k) / self.num_heads**0.5, v, mask)",
+            ),
+        ),
+        Mistake(
+            "scale missing",
+            "The scores are divided by the root of the width that is multiplied, Dh.",
+            SCORING + "scale",
+            ask("attend(self.score(q, k), v, mask)", "attend(q @ k.mT, v, mask)"),
+        ),
+        Mistake(
+            "no causal mask",
+            "A token may attend to nothing after it. For a whole sequence the mask is"
+            " a lower triangle.",
+            MASK,
+            forward("self.ask(x, seen, mask)", "self.ask(x, seen)"),
+        ),
+        Mistake(
+            "only the queries are turned",
+            "Turn the keys, too: the score then depends on the distance.",
+            TURN,
+            ask("k = self.positions(k)", "pass"),
+        ),
+        Mistake(
+            "only the keys are turned",
+            "Turn the queries, too: the score then depends on the distance.",
+            TURN,
+            ask(TURNED, "pass"),
+        ),
+        Mistake(
+            "the values are turned, too",
+            "Positions are for comparing. What is looked up is not turned.",
+            TURN,
+            ask("k = self.positions(k)", "k, v = self.positions(k), self.positions(v)"),
+        ),
+        Mistake(
+            "every step begins at position 0",
+            PLACES,
+            TURN,
+            ask(TURNED, "q = self.positions(q)"),
+        ),
+        Mistake(
+            "turned across the heads",
+            "Positions count along the tokens: bring the heads to the front, (B, H, T,"
+            " Dh), before you turn.",
+            TURN,
+            ask(TURNED, "q = self.positions(q.transpose(1, 2)).transpose(1, 2)")
+            & ask(
+                "k = self.positions(k)",
+                "k = self.positions(k.transpose(1, 2)).transpose(1, 2)",
+            ),
+        ),
+        Mistake(
+            "the past is ignored",
+            "The tokens ask what came before, too: `past.extend(new)`.",
+            SHARE,
+            forward("now if past is None else past.extend(now)", "now"),
+        ),
+        Mistake(
+            "output map missing",
+            "After the contexts of the heads are side by side, `output_proj` mixes"
+            " them.",
+            SHARE,
+            ask("self.output_proj(context", "(context"),
+        ),
+        Mistake(
+            "contexts merged without bringing the heads back",
+            "First bring the heads of one token together, (B, T, H, Dh), then make one"
+            " axis of the last two.",
+            SHARE,
+            ask(
+                "context.transpose(1, 2).flatten(2)",
+                "context.reshape(context.size(0), context.size(2), -1)",
+            ),
+        ),
+        Mistake(
+            "heads split by view, without transpose",
+            "The vector of one token is cut into pieces that stand side by side in it;"
+            " pieces of different tokens do not mix.",
+            SHARE,
+            edit(
+                _by_heads,
+                "x.unflatten(-1, (num_heads, -1)).transpose(1, 2)",
+                "x.reshape(x.size(0), num_heads, x.size(1), -1)",
+            ),
+        ),
+        Mistake(
+            "all heads ask one head of keys",
+            "Each group has a head of keys of its own. " + GROUPS,
+            SHARE,
+            ask(KEYS, "k = k[:, :1].expand(-1, self.num_heads, -1, -1)")
+            & ask(VALUES, "v = v[:, :1].expand(-1, self.num_heads, -1, -1)"),
+        ),
+        Mistake(
+            "something else than contexts, weights and a cache",
+            "Three things are returned, in this order: the contexts, the weights and a"
+            " `KeyValue` with all keys and values so far.",
+            SHARE,
+            sign=error_like(OTHERS),
+        ),
+        Mistake(
+            "the cache holds something else",
+            KEEP,
+            SHARE,
+            sign=lambda request, reply, reference: bool(request.inputs[2]),
+        ),
+        Mistake(
+            "a later token has weight",
+            "The new tokens are the last T of P + T: row t of the mask allows the"
+            " columns up to and including P + t.",
+            MASK,
+            sign=_ahead,
+        ),
+        *ANYWHERE,
+        Mistake(
+            "wrong from the second step on",
+            PLACES + " The new ones ask the old and the new.",
+            SHARE,
+            sign=lambda request, reply, reference: (
+                len(request.inputs[1]) > 1 and not request.inputs[2]
+            ),
+        ),
+        Mistake(
+            "the weights are right, the contexts are not",
+            "Each head looks up the values of its own group; then the contexts are"
+            " concatenated, and `output_proj` comes last.",
+            SHARE,
+            sign=right_in(WEIGHTS),
+        ),
+        Mistake(
+            "wrong with positions alone",
+            PLACES,
+            TURN,
+            sign=lambda request, reply, reference: request.init[3] is not None,
+        ),
+    ),
+)

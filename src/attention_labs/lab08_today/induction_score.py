@@ -1,0 +1,235 @@
+"""induction_score: does a head look at what followed the same token before?"""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from attention_labs.lab08_today.shared import EVERYWHERE, LEAVES_OUT
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
+    Mistake,
+    Question,
+    Request,
+    edit,
+    normal,
+    wrong_output,
+)
+
+
+def induction_score(tokens: Tensor, weights: Tensor) -> Tensor:
+    """Return for each head the mean weight on what followed the same token before."""
+    place = torch.arange(1, tokens.size(1) + 1, device=tokens.device)
+    same = (tokens[:, :, None] == tokens[:, None, :]).tril(-1)  # (B, T, T)
+    after = (same * place).amax(dim=-1)  # s + 1, or 0 if there is no such s
+    found = after > 0
+    index = after[:, None, :, None].expand(-1, weights.size(1), -1, -1)
+    asked = weights.gather(-1, index)[..., 0] * found[:, None]  # (B, H, T)
+    return asked.sum(dim=(0, 2)) / found.sum().clamp(min=1)
+
+
+def _looked(d: Draw, tokens: Tensor) -> Request:
+    scores = normal(d, *tokens.shape[:1], d.H, *tokens.shape[1:], tokens.size(1))
+    return Request((tokens, scores.abs() if d.whole else (2 * scores).softmax(dim=-1)))
+
+
+def _repeated(d: Draw) -> Request:
+    """Draw tokens of which some occur often, and some once or never."""
+    return _looked(d, torch.randint(d.V, (d.B, d.T), generator=d))
+
+
+def _rare(d: Draw) -> list[Request]:
+    """Draw rows of which none has a token twice, or one has it once, or all have."""
+    different = torch.stack(
+        [torch.randperm(d.T, generator=d) + 7 for _ in range(d.B + 1)]
+    )
+    several = different.clone()
+    several[0] = torch.randint(2, (d.T,), generator=d)
+    once, twice = different[:1].clone(), different.repeat(1, 2)
+    once[0, -1] = once[0, 0]
+    return [
+        _looked(d, once),
+        _looked(d, different),
+        _looked(d, several),
+        _looked(d, 0 * different),
+        _looked(d, twice),
+    ]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _repeated,
+    {
+        "B": Axis("sentences", most=4),
+        "T": Axis("tokens", long=150),
+        "H": Axis("heads", most=5),
+        "V": Axis("tokens in the vocabulary", most=6),
+    },
+    leaves_out=LEAVES_OUT,
+)
+
+
+def _all_occurrences(tokens: Tensor, weights: Tensor) -> Tensor:
+    """Add the weights on what followed every earlier occurrence."""
+    same = (tokens[:, :, None] == tokens[:, None, :]).tril(-1)
+    asked = (weights * same.roll(1, dims=-1)[:, None]).sum(dim=(0, 2, 3))
+    return asked / same.any(dim=-1).sum().clamp(min=1)
+
+
+def _hits(tokens: Tensor, weights: Tensor) -> Tensor:
+    """Count how often the largest weight lies on what followed."""
+    largest = torch.nn.functional.one_hot(weights.argmax(dim=-1), tokens.size(1))
+    return induction_score(tokens, largest.to(weights.dtype))
+
+
+change = partial(edit, induction_score)
+AFTER = "(same * place).amax(dim=-1)"
+INDEX = "after[:, None, :, None]"
+MEAN = "asked.sum(dim=(0, 2)) / found.sum().clamp(min=1)"
+LATEST = "Of several earlier positions with the same token, the latest one is s."
+COUNTED = "The mean is over the positions that count, of all rows together."
+
+INDUCTION_SCORE = Question(
+    name="induction_score",
+    reference=induction_score,
+    use=lambda induction_score, tokens, weights: induction_score(tokens, weights),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "counts": "A position t counts if its token has occurred before it in the same"
+        " row. Then s is the latest earlier position with this token.",
+        "mean": "The score of a head is the mean of the weights that the queries t give"
+        " to the keys s + 1. It is taken over the positions that count, of all rows"
+        " together.",
+        "none": "If no position counts, all scores are 0.",
+        "tokens": "tokens: (B, T), ids.",
+        "weights": "weights: (B, H, T, T), queries by keys, of one layer.",
+        "returns": "The scores (H,), of the dtype of the weights.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "the mean weight on what followed the latest occurrence, for each head",
+            2,
+            checks=("counts", "mean", "tokens", "weights", "returns"),
+            gradients=False,
+        ),
+        BATTERY.edges(
+            1,
+            checks=("lengths", "counts", "none"),
+            claim="rows without a repetition, rows of one token; edges: length one,"
+            " equal and great lengths, large numbers, a second call",
+            also=_rare,
+        ),
+        BATTERY.manners(1, checks=("manners", "returns")),
+    ),
+    mistakes=(
+        Mistake(
+            "the weight on the same token, not on the one after it",
+            "An induction head looks at what followed: key s + 1.",
+            "",
+            change(INDEX, "(after - 1).clamp(min=0)[:, None, :, None]"),
+        ),
+        Mistake(
+            "the weight on the token before the same one",
+            "An induction head looks at what followed: key s + 1.",
+            "",
+            change(INDEX, "(after - 2).clamp(min=0)[:, None, :, None]"),
+        ),
+        Mistake(
+            "the earliest occurrence, not the latest",
+            LATEST,
+            "",
+            change(AFTER, "same.int().argmax(dim=-1).add(1) * same.any(dim=-1)"),
+        ),
+        Mistake(
+            "all earlier occurrences are added up",
+            LATEST,
+            "",
+            _all_occurrences,
+        ),
+        Mistake(
+            "a position counts as its own earlier occurrence",
+            "The earlier position is before t: leave the diagonal out.",
+            "",
+            (
+                change(".tril(-1)", ".tril()")
+                & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
+                change(".tril(-1)", ".tril()")
+                & change(AFTER, f"{AFTER} % tokens.size(1)"),
+            ),
+        ),
+        Mistake(
+            "later occurrences, not earlier ones",
+            "Rows are queries and columns keys: earlier keys stand below the diagonal.",
+            "",
+            change(".tril(-1)", ".triu(1)")
+            & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
+        ),
+        Mistake(
+            "an occurrence at the first position is overlooked",
+            "Positions count from 0, and 0 is a position like the others.",
+            "",
+            change("found = after > 0", "found = after > 1"),
+        ),
+        Mistake(
+            "positions that do not count are in the mean",
+            COUNTED,
+            "",
+            change("found.sum().clamp(min=1)", "found.numel()"),
+        ),
+        Mistake(
+            "positions without an earlier occurrence have a weight",
+            COUNTED + " Elsewhere there is no s, and index 0 means nothing.",
+            "",
+            change(" * found[:, None]", ""),
+        ),
+        Mistake(
+            "the mean of the rows' means",
+            COUNTED + " A row with many of them says more than one with few.",
+            "",
+            change(
+                MEAN,
+                "(asked.sum(dim=2) / found.sum(dim=1, keepdim=True).clamp(min=1))"
+                ".mean(dim=0)",
+            ),
+        ),
+        Mistake(
+            "summed, not averaged",
+            COUNTED,
+            "",
+            change(" / found.sum().clamp(min=1)", ""),
+        ),
+        Mistake(
+            "nothing divided by nothing",
+            "If no position counts, the sum is 0 and so is their number: divide by 1"
+            " then.",
+            "",
+            change(".clamp(min=1)", ""),
+        ),
+        Mistake(
+            "queries and keys exchanged",
+            "weights[b, h, t, s]: rows are queries, columns are keys.",
+            "",
+            change("weights.gather", "weights.mT.gather"),
+        ),
+        Mistake(
+            "largest weights are counted, not averaged",
+            "The score is a mean of weights, whether they are the largest or not.",
+            "",
+            _hits,
+        ),
+        *ANYWHERE,
+        Mistake(
+            "one number for all heads",
+            "Each head has a score of its own: (H,).",
+            "",
+            sign=wrong_output(
+                lambda given, wanted: given.numel() == 1 and wanted.numel() > 1
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,234 @@
+"""rotary: queries and keys are turned by their positions."""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from attention_course.transformer import RotaryPositions
+from attention_labs.lab08_today.shared import EVERYWHERE, TURN, B, T
+from nbjudge import (
+    ANYWHERE,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
+    Finding,
+    Mistake,
+    Question,
+    Reply,
+    Request,
+    close,
+    comparable,
+    edit,
+    normal,
+    same_numbers,
+    wrong_output,
+)
+
+
+def _turned(d: Draw) -> list[Request]:
+    x = normal(d, *d.leading, d.T, 2 * d.C)
+    bases = 10_000.0, float(d.one_of((100, 2_000, 500_000)))
+    pasts = None, d.P
+    return [Request((x, past), (2 * d.C, base)) for past, base in zip(pasts, bases)]
+
+
+def _far(d: Draw) -> Request:
+    """Turn small vectors where half precision knows even positions only."""
+    small = normal(d, *d.leading, d.T, 2 * d.C) / 10
+    past = d.number(260, 500)
+    about = f"past: {past}, in bfloat16, which knows no odd number beyond 256"
+    return Request((small, past), (2 * d.C, 1e4), dtype=torch.bfloat16, about=about)
+
+
+def _but_for_rounding(
+    request: Request, reply: Reply, reference: Reply
+) -> Finding | None:
+    """Have the reference's numbers; in half precision, but for its rounding."""
+    if reply.error or request.dtype != torch.bfloat16:
+        return same_numbers(request, reply, reference)
+    given, wanted = reply.outputs[0].double(), reference.outputs[0]
+    if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.02):
+        return None
+    seen = f"other positions in {request.dtype}"
+    return Finding(seen, "those of float32, but for the rounding of the result")
+
+
+BATTERY = Battery(
+    MODULE,
+    _turned,
+    {
+        "B": B,
+        "T": T,
+        "C": Axis("pairs of entries", most=8, fixed=True),
+        "P": Axis("tokens before", least=0, long=300),
+    },
+    leading=True,
+)
+
+change = partial(edit, RotaryPositions.forward)
+TURNED = "[one * cos - other * sin, other * cos + one * sin]"
+SLOWER = "(1.0 / self.base ** (2 * i / self.dim))"
+PAIRS = "Entry i of the first half and entry i of the second half are one pair."
+SPEEDS = "The angle of pair i is the position, divided by the base to the power 2i / D."
+
+
+def _turned_by_more(given: Tensor, wanted: Tensor) -> bool:
+    """Whether vectors of the right shape are not as long as they were."""
+    return given.shape == wanted.shape and not close(
+        given.norm(dim=-1), wanted.norm(dim=-1)
+    )
+
+
+ROTARY = Question(
+    name="rotary",
+    reference=RotaryPositions,
+    use=lambda positions, x, past: positions(x) if past is None else positions(x, past),
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "angles": r"\theta_{ti} = t\, b^{-2i/D}, \qquad i = 0, \dots, D/2 - 1",
+        "turn": r"x'_{t,i} = x_{t,i} \cos\theta_{ti} - x_{t,i+D/2} \sin\theta_{ti},"
+        r" \qquad x'_{t,i+D/2} = x_{t,i+D/2} \cos\theta_{ti} + x_{t,i} \sin\theta_{ti}",
+        "positions": "Positions count from `past`, which is the number of tokens that"
+        " have come before. Without a past, the first position is 0.",
+        "in front": "There may be any number of axes before the last two: (T, D),"
+        " (B, T, D) and (B, H, T, D) are all possible.",
+        "float32": "Take the angles, their sines and their cosines in float32 also if x"
+        " has another dtype. A half-precision number cannot tell 256 from 257.",
+        "x": "x: (..., T, D), queries or keys.",
+        "past": "past: how many tokens have come before.",
+        "returns": "The turned vectors (..., T, D), of the dtype of x.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "each pair of entries is turned by its angle, from position 0 or from"
+            " where the past ends",
+            2,
+            checks=("angles", "turn", "positions", "x", "past", "returns"),
+        ),
+        BATTERY.edges(
+            1,
+            _but_for_rounding,
+            ("lengths", "in front", "float32", "positions"),
+            "positions far on, in half precision; edges: length one, no past, equal and"
+            " great lengths, more and fewer axes, large numbers, eval mode, a second"
+            " call, two instances",
+            _far,
+        ),
+        BATTERY.manners(1, checks=("manners", "returns")),
+    ),
+    mistakes=(
+        Mistake(
+            "neighbours are turned, not halves",
+            PAIRS + " The paper pairs neighbours; Llama's weights, and this lab, pair"
+            " halves.",
+            TURN,
+            (
+                change("x.chunk(2, dim=-1)", "x[..., 0::2], x[..., 1::2]")
+                & change(f"torch.cat({TURNED}, dim=-1)", f"torch.cat({TURNED}, -1)"),
+                change("x.chunk(2, dim=-1)", "x[..., 0::2], x[..., 1::2]")
+                & change(
+                    f"torch.cat({TURNED}, dim=-1)",
+                    f"torch.stack({TURNED}, dim=-1).flatten(-2)",
+                ),
+                change(
+                    f"torch.cat({TURNED}, dim=-1)",
+                    f"torch.stack({TURNED}, dim=-1).flatten(-2)",
+                ),
+            ),
+        ),
+        Mistake(
+            "turned the other way",
+            "The first entry loses the second times the sine, and the second gains the"
+            " first times the sine.",
+            TURN,
+            change(TURNED, "[one * cos + other * sin, other * cos - one * sin]"),
+        ),
+        Mistake(
+            "a sign that makes it no turn",
+            "One of the two sines is subtracted and one is added: otherwise the vector"
+            " changes its length.",
+            TURN,
+            (
+                change(TURNED, "[one * cos + other * sin, other * cos + one * sin]"),
+                change(TURNED, "[one * cos - other * sin, other * cos - one * sin]"),
+            ),
+        ),
+        Mistake(
+            "sine and cosine exchanged",
+            "At position 0 nothing is turned: there the cosine is 1 and the sine 0.",
+            TURN,
+            change("cos, sin = angles", "sin, cos = angles"),
+        ),
+        Mistake(
+            "positions count from 1",
+            "The first token stands at position 0, or at `past`.",
+            TURN,
+            change("(past, past + x.size(-2)", "(past + 1, past + 1 + x.size(-2)"),
+        ),
+        Mistake(
+            "the past is ignored",
+            "The first vector stands at position `past`, because so many tokens came"
+            " before it.",
+            TURN,
+            change("(past, past + x.size(-2)", "(0, x.size(-2)"),
+        ),
+        Mistake(
+            "clocks half as far apart",
+            SPEEDS + " Here i counts pairs: mind the 2.",
+            TURN,
+            (change("2 * i / self.dim", "i / self.dim"),),
+        ),
+        Mistake(
+            "clocks that run faster and faster",
+            SPEEDS + " Each pair turns more slowly than the one before.",
+            TURN,
+            change("1.0 / self.base", "self.base"),
+        ),
+        Mistake(
+            "one speed for all pairs",
+            SPEEDS,
+            TURN,
+            change(SLOWER, "torch.ones_like(i)"),
+        ),
+        Mistake(
+            "another base than the one that is given",
+            "The base comes with `__init__`, and 10,000 is only its default.",
+            TURN,
+            change("self.base", "10_000.0"),
+        ),
+        Mistake(
+            "positions counted in half precision",
+            "A half-precision number cannot tell 256 from 257. Take angles, sines and"
+            " cosines in float32, and cast them at the end.",
+            TURN,
+            sign=lambda request, reply, reference: (
+                request.dtype == torch.bfloat16 and request.inputs[1] is not None
+            ),
+        ),
+        *ANYWHERE,
+        Mistake(
+            "right at the first position alone",
+            "At position 0 nothing is turned. From there on the angle grows with the"
+            " position, for each pair at its own speed.",
+            TURN,
+            sign=comparable(
+                lambda request, reply, reference: (
+                    not request.inputs[1]
+                    and close(
+                        reply.outputs[0][..., :1, :], reference.outputs[0][..., :1, :]
+                    )
+                )
+            ),
+        ),
+        Mistake(
+            "the vectors do not keep their lengths",
+            "A turn changes no length. For each pair, one of the two sines is"
+            " subtracted and one is added.",
+            TURN,
+            sign=wrong_output(_turned_by_more),
+        ),
+    ),
+)

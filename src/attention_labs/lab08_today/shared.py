@@ -1,0 +1,9 @@
+"""What several questions of this lab share: axes, where to read, and sentences."""
+
+from attention_labs.lab04_alignment.shared import EVERYWHERE as EVERYWHERE
+from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
+from nbjudge import Axis
+
+B, T = Axis("sentences"), Axis("tokens", long=300)
+TURN = "18_positions_heads.html#positions-heads-turn"
+SHARE = "18_positions_heads.html#positions-heads-share"

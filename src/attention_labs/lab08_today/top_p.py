@@ -1,0 +1,274 @@
+"""top_p: draw among the most probable tokens, as many as it takes."""
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_labs.lab08_today.shared import EVERYWHERE
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    Axis,
+    Battery,
+    Draw,
+    Mistake,
+    Question,
+    Request,
+    close,
+    edit,
+    normal,
+    somewhere,
+)
+
+DRAWN = "14_decoding.html#decoding-sampling"
+
+
+def top_p(logits: Tensor, p: float) -> Tensor:
+    """Keep the nucleus: Holtzman et al. (2020), Section 3.1."""
+    likely, ids = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    inside = likely.cumsum(dim=-1) - likely < p
+    keep = torch.zeros_like(inside).scatter(-1, ids, inside)
+    return logits.masked_fill(~keep, -math.inf)
+
+
+def _use(top_p: Any, logits: Tensor, p: float) -> Any:
+    """Put finite numbers in the place of the removed, and say which tokens stay.
+
+    Of equally probable tokens the first ones count as those that stay.
+    """
+    before = logits.clone()
+    after = top_p(logits, p)
+    if not isinstance(after, Tensor) or after.shape != before.shape:
+        return None if after is None else (after, after)
+    stays = ~after.isneginf()
+    same = before[..., :, None] == before[..., None, :]
+    among = (same & stays[..., None, :]).sum(dim=-1)
+    shown = same.tril(-1).sum(dim=-1) < among
+    changes = (after - before).masked_fill(~stays, 0.0)
+    return before.masked_fill(~shown, 0.0) + changes, shown.to(after.dtype)
+
+
+def _some_p(d: Draw, logits: Tensor) -> float:
+    """Draw a number that no sum of probabilities comes near."""
+    sums = logits.softmax(dim=-1).sort(dim=-1, descending=True).values.cumsum(dim=-1)
+    even = torch.arange(1, d.V + 1) / d.V
+    tried = 0.05 + 0.9 * torch.rand(64, generator=d, dtype=torch.float64)
+    away = (tried[:, None] - torch.cat([sums.flatten(), even])).abs().amin(dim=-1)
+    return float(tried[away.argmax()])
+
+
+def _logits(d: Draw) -> Request:
+    logits = normal(d, *d.leading, d.V) * (1 if d.whole else 1.5)
+    return Request((logits, _some_p(d, logits)))
+
+
+def _rare(d: Draw) -> list[Request]:
+    """Draw equally probable tokens, removed ones, and sets of one and of nearly all."""
+    ties = torch.randint(0, 3, (*d.leading, d.V), generator=d).double()
+    (plain, _), (other, _) = _logits(d).inputs, _logits(d).inputs
+    removed = other.masked_fill(torch.arange(d.V) % 3 == 1, -math.inf)
+    return [
+        Request((ties, _some_p(d, ties)), about="equally probable tokens"),
+        Request((removed, _some_p(d, removed)), about="logits of minus infinity"),
+        Request((plain, 1e-5), about="p = 0.00001"),
+        Request((3 * plain, 0.01), about="p = 0.01"),
+    ]
+
+
+BATTERY = Battery(
+    FUNCTION,
+    _logits,
+    {"B": Axis("sentences"), "V": Axis("tokens of the vocabulary", long=300)},
+    leading=True,
+    leaves_out={
+        "zero": "a vocabulary has a token",
+        "bfloat16": "sums of probabilities in half precision are not asked about",
+        "long in bfloat16": "sums in half precision are not asked about",
+    },
+)
+
+change = partial(edit, top_p)
+INSIDE = "likely.cumsum(dim=-1) - likely < p"
+PLACED = "torch.zeros_like(inside).scatter(-1, ids, inside)"
+CROSSES = (
+    "A token stays if the probabilities of those before it sum to less than p. So the"
+    " one with which the sum reaches p stays, too."
+)
+BACK = (
+    "After sorting, place n belongs to token ids[n]: `scatter` with these ids brings"
+    " the answer back into the order of the vocabulary."
+)
+
+
+def _all_ties(logits: Tensor, p: float) -> Tensor:
+    """Keep what is as probable as the least probable token that is needed."""
+    least = top_p(logits, p).masked_fill(top_p(logits, p).isneginf(), math.inf)
+    return logits.masked_fill(logits < least.amin(-1, keepdim=True), -math.inf)
+
+
+TOP_P = Question(
+    name="top_p",
+    reference=top_p,
+    use=_use,
+    battery=BATTERY,
+    requirements={
+        **EVERYWHERE,
+        "softmax": "The probabilities are the softmax of the logits over the last"
+        " axis.",
+        "in front": "There may be any number of axes before it, also none, and each row"
+        " of V logits has a set of its own.",
+        "smallest": "Take the tokens from the most probable one on, until their"
+        " probabilities sum to at least p. These tokens stay.",
+        "logits": r"The logits of the tokens that stay do not change. All others become"
+        r" $-\infty$.",
+        "one": "At least one token stays, however small p is.",
+        "ties": "Of tokens that are equally probable, no more stay than are needed. It"
+        " does not matter which.",
+        "removed": r"A logit may be $-\infty$ already. Its token does not stay.",
+        "argument": "logits: (..., V).",
+        "p": "p: above 0 and below 1.",
+        "returns": "The logits (..., V), new ones.",
+    },
+    properties=(
+        BATTERY.numbers(
+            "the most probable tokens stay, until their probabilities sum to p",
+            2,
+            checks=("softmax", "smallest", "logits", "argument", "p", "returns"),
+            gradients=False,
+        ),
+        BATTERY.edges(
+            1,
+            checks=("lengths", "in front", "one", "ties", "removed"),
+            claim="equally probable tokens, removed ones, p near 0; edges: length one,"
+            " equal and great lengths, more and fewer axes, large numbers, a second"
+            " call",
+            also=_rare,
+        ),
+        BATTERY.manners(1, checks=("manners",)),
+    ),
+    mistakes=(
+        Mistake(
+            "the token that reaches p is left out",
+            CROSSES,
+            DRAWN,
+            (
+                change(INSIDE, "likely.cumsum(dim=-1) <= p"),
+                change(
+                    INSIDE,
+                    "(likely.cumsum(dim=-1) <= p) | (likely.cumsum(dim=-1) == likely)",
+                ),
+            ),
+        ),
+        Mistake(
+            "the answer stays in the order of the probabilities",
+            BACK,
+            DRAWN,
+            change(PLACED, "inside"),
+        ),
+        Mistake(
+            "gathered where it should be scattered",
+            BACK,
+            DRAWN,
+            change(PLACED, "inside.gather(-1, ids)"),
+        ),
+        Mistake(
+            "sorted from the least probable token",
+            "The most probable tokens come first: `descending=True`.",
+            DRAWN,
+            change("descending=True", "descending=False"),
+        ),
+        Mistake(
+            "the tokens that should stay are removed",
+            "`masked_fill` fills where the mask is True: there it has to say which"
+            " tokens go.",
+            DRAWN,
+            change("~keep", "keep"),
+        ),
+        Mistake(
+            "probabilities are returned, not logits",
+            "What stays is handed on as it came: the softmax comes later.",
+            DRAWN,
+            change("return logits", "return logits.softmax(dim=-1)"),
+        ),
+        Mistake(
+            "the removed logits are not minus infinity",
+            "Only minus infinity has a probability of 0 whatever the other logits are.",
+            DRAWN,
+            (
+                change("-math.inf", "0.0"),
+                change("-math.inf", "-1e9"),
+                change("-math.inf", "torch.finfo(logits.dtype).min"),
+            ),
+        ),
+        Mistake(
+            "each probability is compared by itself",
+            "It is the sum of the probabilities, from the largest on, that is compared"
+            " with p.",
+            DRAWN,
+            (
+                change(INSIDE, "likely >= p * likely[..., :1]"),
+                change(INSIDE, "likely >= p"),
+                change(INSIDE, "likely >= 1 - p"),
+            ),
+        ),
+        Mistake(
+            "p is what is removed",
+            "The tokens that stay have the probability p, or a little more.",
+            DRAWN,
+            change("< p", "< 1 - p"),
+        ),
+        Mistake(
+            "logits are summed, not probabilities",
+            "Take the softmax first.",
+            DRAWN,
+            change("logits.softmax(dim=-1).sort", "logits.sort"),
+        ),
+        Mistake(
+            "more equally probable tokens stay than are needed",
+            "If not all of them are needed, it does not matter which of them stay, but"
+            " no more than are needed do: decide by place, not by probability.",
+            DRAWN,
+            _all_ties,
+        ),
+        *ANYWHERE,
+        Mistake(
+            "some row keeps no token",
+            CROSSES + " For the most probable one, that sum is 0.",
+            DRAWN,
+            sign=somewhere(
+                1, lambda given, wanted: given.sum(-1) < wanted.sum(-1).clamp(max=1)
+            ),
+        ),
+        Mistake(
+            "something else than the logits is returned",
+            "The logits of the tokens that stay do not change, and each stays at its"
+            " place.",
+            DRAWN,
+            sign=lambda request, reply, reference: (
+                len(reply.outputs) == 2
+                and close(reply.outputs[1], reference.outputs[1])
+            ),
+        ),
+        Mistake(
+            "too many tokens stay",
+            CROSSES + " Each row has a set of its own.",
+            DRAWN,
+            sign=somewhere(1, lambda given, wanted: given.sum(-1) > wanted.sum(-1)),
+        ),
+        Mistake(
+            "too few tokens stay",
+            CROSSES + " Each row has a set of its own.",
+            DRAWN,
+            sign=somewhere(1, lambda given, wanted: given.sum(-1) < wanted.sum(-1)),
+        ),
+        Mistake(
+            "as many tokens as should stay, but others",
+            BACK,
+            DRAWN,
+            sign=somewhere(1, lambda given, wanted: given != wanted),
+        ),
+    ),
+)
