@@ -29,11 +29,12 @@ def previous_token_score(weights: Float[Tensor, "B H T T"]) -> Float[Tensor, " H
         For each head the mean weight of key t - 1 for query t, over the batch and all t
         that have a position before them; 0 if none has.
     """
-    return _mean_over(weights.diagonal(-1, dim1=-2, dim2=-1))
+    found = weights.diagonal(-1, dim1=-2, dim2=-1)  # (B, H, T - 1)
+    return found.sum(dim=(0, 2)) / max(found.size(0) * found.size(2), 1)
 
 
 def induction_score(
-    token: Int[Tensor, "B T"], weights: Float[Tensor, "B H T T"]
+    tokens: Int[Tensor, "B T"], weights: Float[Tensor, "B H T T"]
 ) -> Float[Tensor, " H"]:
     """Measure how much of its weight a head gives to what came next the last time.
 
@@ -42,23 +43,20 @@ def induction_score(
     (2022), Section "Key Concepts".
 
     Args:
-        token: what stands at the positions.
+        tokens: what stands at the positions.
         weights: of one layer, over its own positions.
 
     Returns:
         For each head the mean weight of key s + 1, over all queries whose token
         occurred before; 0 if none did.
     """
-    t = torch.arange(token.size(1), device=token.device)
-    earlier = (token[:, :, None] == token[:, None, :]) & (t[:, None] > t)  # (B, T, T)
-    latest = torch.where(earlier, t, -1).amax(dim=-1)  # (B, T), -1 where there is none
-    batch, query = (latest >= 0).nonzero(as_tuple=True)
-    return _mean_over(weights[batch, :, query, latest[batch, query] + 1].mT[None])
-
-
-def _mean_over(found: Float[Tensor, "B H N"]) -> Float[Tensor, " H"]:
-    """Average each head's weights; no weight at all is 0."""
-    return found.sum(dim=(0, 2)) / max(found.size(0) * found.size(2), 1)
+    place = torch.arange(1, tokens.size(1) + 1, device=tokens.device)
+    same = (tokens[:, :, None] == tokens[:, None, :]).tril(-1)  # (B, T, T)
+    after = (same * place).amax(dim=-1)  # s + 1, or 0 if there is no such s
+    found = after > 0
+    index = after[:, None, :, None].expand(-1, weights.size(1), -1, -1)
+    asked = weights.gather(-1, index)[..., 0] * found[:, None]  # (B, H, T)
+    return asked.sum(dim=(0, 2)) / found.sum().clamp(min=1)
 
 
 def run_heads(

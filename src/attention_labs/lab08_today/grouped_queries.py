@@ -373,7 +373,9 @@ GROUPED_QUERIES = Question(
             "wrong with positions alone",
             PLACES,
             TURN,
-            sign=lambda request, reply, reference: request.init[3] is not None,
+            sign=lambda request, reply, reference: bool(
+                request.init and request.init[3] is not None
+            ),
         ),
     ),
 )

@@ -5,6 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from attention_course.heads import induction_score
 from attention_labs.lab08_today.shared import EVERYWHERE, LEAVES_OUT
 from nbjudge import (
     ANYWHERE,
@@ -19,17 +20,6 @@ from nbjudge import (
     normal,
     wrong_output,
 )
-
-
-def induction_score(tokens: Tensor, weights: Tensor) -> Tensor:
-    """Return for each head the mean weight on what followed the same token before."""
-    place = torch.arange(1, tokens.size(1) + 1, device=tokens.device)
-    same = (tokens[:, :, None] == tokens[:, None, :]).tril(-1)  # (B, T, T)
-    after = (same * place).amax(dim=-1)  # s + 1, or 0 if there is no such s
-    found = after > 0
-    index = after[:, None, :, None].expand(-1, weights.size(1), -1, -1)
-    asked = weights.gather(-1, index)[..., 0] * found[:, None]  # (B, H, T)
-    return asked.sum(dim=(0, 2)) / found.sum().clamp(min=1)
 
 
 def _looked(d: Draw, tokens: Tensor) -> Request:
