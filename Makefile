@@ -66,7 +66,7 @@ attacks: environment  ## hand in everything that may be handed in, and measure w
 	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
 	@PYTHONPATH=tests:. $(BIN)/python -m measure.attacks
 
-ladder: environment  ## train every kind of model on the same tasks and compare them (three quarters of an hour)
+ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
 
 norms: environment  ## train Transformers with either place of the norm, with and without warm-up (8 minutes)
