@@ -43,5 +43,9 @@ TITLES = {
     "16_transfer.html#transfer-load": "Load it, and put a new head on",
     "18_positions_heads.html#positions-heads-share": "Heads that share their keys",
     "18_positions_heads.html#positions-heads-turn": "Turn the query, turn the key",
+    "19_without_the_matrix.html#without-the-matrix-running": (
+        "A softmax that reads its scores once"
+    ),
+    "20_what_a_head_learns.html#what-a-head-learns-scores": "Where the heads look",
     "notation.html#notation-mask": "Masks",
 }

@@ -76,6 +76,8 @@ def _hits(tokens: Tensor, weights: Tensor) -> Tensor:
     return induction_score(tokens, largest.to(weights.dtype))
 
 
+SCORES = "20_what_a_head_learns.html#what-a-head-learns-scores"
+
 change = partial(edit, induction_score)
 AFTER = "(same * place).amax(dim=-1)"
 INDEX = "after[:, None, :, None]"
@@ -120,31 +122,31 @@ INDUCTION_SCORE = Question(
         Mistake(
             "the weight on the same token, not on the one after it",
             "An induction head looks at what followed: key s + 1.",
-            "",
+            SCORES,
             change(INDEX, "(after - 1).clamp(min=0)[:, None, :, None]"),
         ),
         Mistake(
             "the weight on the token before the same one",
             "An induction head looks at what followed: key s + 1.",
-            "",
+            SCORES,
             change(INDEX, "(after - 2).clamp(min=0)[:, None, :, None]"),
         ),
         Mistake(
             "the earliest occurrence, not the latest",
             LATEST,
-            "",
+            SCORES,
             change(AFTER, "same.int().argmax(dim=-1).add(1) * same.any(dim=-1)"),
         ),
         Mistake(
             "all earlier occurrences are added up",
             LATEST,
-            "",
+            SCORES,
             _all_occurrences,
         ),
         Mistake(
             "a position counts as its own earlier occurrence",
             "The earlier position is before t: leave the diagonal out.",
-            "",
+            SCORES,
             (
                 change(".tril(-1)", ".tril()")
                 & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
@@ -155,32 +157,32 @@ INDUCTION_SCORE = Question(
         Mistake(
             "later occurrences, not earlier ones",
             "Rows are queries and columns keys: earlier keys stand below the diagonal.",
-            "",
+            SCORES,
             change(".tril(-1)", ".triu(1)")
             & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
         ),
         Mistake(
             "an occurrence at the first position is overlooked",
             "Positions count from 0, and 0 is a position like the others.",
-            "",
+            SCORES,
             change("found = after > 0", "found = after > 1"),
         ),
         Mistake(
             "positions that do not count are in the mean",
             COUNTED,
-            "",
+            SCORES,
             change("found.sum().clamp(min=1)", "found.numel()"),
         ),
         Mistake(
             "positions without an earlier occurrence have a weight",
             COUNTED + " Elsewhere there is no s, and index 0 means nothing.",
-            "",
+            SCORES,
             change(" * found[:, None]", ""),
         ),
         Mistake(
             "the mean of the rows' means",
             COUNTED + " A row with many of them says more than one with few.",
-            "",
+            SCORES,
             change(
                 MEAN,
                 "(asked.sum(dim=2) / found.sum(dim=1, keepdim=True).clamp(min=1))"
@@ -190,33 +192,33 @@ INDUCTION_SCORE = Question(
         Mistake(
             "summed, not averaged",
             COUNTED,
-            "",
+            SCORES,
             change(" / found.sum().clamp(min=1)", ""),
         ),
         Mistake(
             "nothing divided by nothing",
             "If no position counts, the sum is 0 and so is their number: divide by 1"
             " then.",
-            "",
+            SCORES,
             change(".clamp(min=1)", ""),
         ),
         Mistake(
             "queries and keys exchanged",
             "weights[b, h, t, s]: rows are queries, columns are keys.",
-            "",
+            SCORES,
             change("weights.gather", "weights.mT.gather"),
         ),
         Mistake(
             "largest weights are counted, not averaged",
             "The score is a mean of weights, whether they are the largest or not.",
-            "",
+            SCORES,
             _hits,
         ),
         *ANYWHERE,
         Mistake(
             "one number for all heads",
             "Each head has a score of its own: (H,).",
-            "",
+            SCORES,
             sign=wrong_output(
                 lambda given, wanted: given.numel() == 1 and wanted.numel() > 1
             ),

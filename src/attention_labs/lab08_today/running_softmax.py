@@ -245,7 +245,8 @@ def _mean_of_blocks(query: Tensor, blocks: Blocks) -> Tensor:
 
 
 change = partial(edit, running_softmax)
-SOFTMAX, SCALE = SCORING + "softmax", SCORING + "scale"
+SCALE = SCORING + "scale"
+RUNNING = "19_without_the_matrix.html#without-the-matrix-running"
 SHRINK = (
     "When a block has a larger score, what was summed before was measured against a"
     " smaller one: multiply l and o by the exponential of m - m'."
@@ -315,13 +316,13 @@ RUNNING_SOFTMAX = Question(
         Mistake(
             "what was summed before is not shrunk",
             SHRINK,
-            SOFTMAX,
+            RUNNING,
             change("(largest - top).exp()", "torch.ones_like(top)"),
         ),
         Mistake(
             "only one of the two sums is shrunk",
             SHRINK + " Both of them.",
-            SOFTMAX,
+            RUNNING,
             (
                 change("total = total * shrink", "total = total"),
                 change("context = context * shrink", "context = context"),
@@ -330,13 +331,13 @@ RUNNING_SOFTMAX = Question(
         Mistake(
             "the largest score of one block alone",
             TOP + " Otherwise the exponential of m - m' can overflow.",
-            SOFTMAX,
+            RUNNING,
             change(".maximum(largest)", ""),
         ),
         Mistake(
             "no score is subtracted",
             TOP + " The exponential of a large number overflows.",
-            SOFTMAX,
+            RUNNING,
             change(
                 "scores.amax(dim=-1, keepdim=True).maximum(largest)",
                 "torch.zeros_like(largest)",
@@ -346,26 +347,26 @@ RUNNING_SOFTMAX = Question(
             "the largest score begins at 0",
             "All scores may be below 0. Before the first block m is minus infinity, or"
             " the lowest number.",
-            SOFTMAX,
+            RUNNING,
             change("-math.inf", "0.0"),
         ),
         Mistake(
             "only the last block counts",
             "Each block is added to what was summed before.",
-            SOFTMAX,
+            RUNNING,
             change("total * shrink + shares", "shares")
             & change("context * shrink + shares", "shares"),
         ),
         Mistake(
             "each block has a softmax of its own",
             "The blocks share one denominator: divide once, after the last block.",
-            SOFTMAX,
+            RUNNING,
             _mean_of_blocks,
         ),
         Mistake(
             "not divided by the sum",
             "After the last block, o is divided by l.",
-            SOFTMAX,
+            RUNNING,
             change("context / total", "context"),
         ),
         Mistake(
@@ -384,21 +385,21 @@ RUNNING_SOFTMAX = Question(
             "blocks are kept until all have come",
             "The next block overwrites the last one: add up what you need of a block"
             " before you ask for the next one.",
-            SOFTMAX,
+            RUNNING,
             _kept,
         ),
         Mistake(
             "a loop over single queries or keys",
             "All queries and the keys of a block are one product of matrices. The only"
             " loop is the one over the blocks.",
-            SOFTMAX,
+            RUNNING,
             sign=error_like(LOOP),
         ),
         Mistake(
             "something that grows with the number of keys",
             "Put no blocks together, and keep no list of them. What is left of a block"
             " are m, l and o: two numbers and a vector for each query.",
-            SOFTMAX,
+            RUNNING,
             (_cat_all, _parts_kept),
             sign=lambda request, reply, reference: bool(request.inputs[OBSERVED]),
         ),
@@ -406,7 +407,7 @@ RUNNING_SOFTMAX = Question(
         Mistake(
             "wrong from the second block on",
             SHRINK + " Divide once, after the last block.",
-            SOFTMAX,
+            RUNNING,
             sign=lambda request, reply, reference: len(request.inputs[3]) > 1,
         ),
     ),
