@@ -32,6 +32,21 @@ def _repeated(d: Draw) -> Request:
     return _looked(d, torch.randint(d.V, (d.B, d.T), generator=d))
 
 
+def _with_zeros(d: Draw, tokens: Tensor) -> Request:
+    """Draw weights of which every other one is zero."""
+    _, weights = _looked(d, tokens).inputs
+    return Request((tokens, weights * (torch.rand(weights.shape, generator=d) < 0.5)))
+
+
+def _late(d: Draw) -> Request:
+    """Draw a row whose last token has occurred at an odd position, in bfloat16."""
+    tokens, place = torch.randperm(300, generator=d)[None], 257 + 2 * d.number(0, 15)
+    tokens[0, -1] = tokens[0, place]
+    weights = torch.rand(1, d.H, 300, 300, generator=d, dtype=torch.float64)
+    about = f"one token occurs twice, at {place} and at 299; in bfloat16"
+    return Request((tokens, weights), dtype=torch.bfloat16, about=about)
+
+
 def _rare(d: Draw) -> list[Request]:
     """Draw rows of which none has a token twice, or one has it once, or all have."""
     different = torch.stack(
@@ -47,6 +62,9 @@ def _rare(d: Draw) -> list[Request]:
         _looked(d, several),
         _looked(d, 0 * different),
         _looked(d, twice),
+        _looked(d, twice + 2**26),
+        _with_zeros(d, twice),
+        _late(d),
     ]
 
 

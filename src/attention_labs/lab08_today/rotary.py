@@ -42,6 +42,13 @@ def _far(d: Draw) -> Request:
     return Request((small, past), (2 * d.C, 1e4), dtype=torch.bfloat16, about=about)
 
 
+def _very_far(d: Draw) -> Request:
+    """Turn one pair of entries far from the start; its angle is the position."""
+    past = d.number(20_000, 200_000)
+    x = normal(d, *d.leading, d.T, 2)
+    return Request((x, past), (2, 1e4), about=f"past: {past}, one pair of entries")
+
+
 def _but_for_rounding(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
@@ -112,10 +119,10 @@ ROTARY = Question(
             1,
             _but_for_rounding,
             ("lengths", "in front", "float32", "positions"),
-            "positions far on, in half precision; edges: length one, no past, equal and"
-            " great lengths, more and fewer axes, large numbers, eval mode, a second"
-            " call, two instances",
-            _far,
+            "positions far on, also in half precision; edges: length one, no past,"
+            " equal and great lengths, more and fewer axes, large numbers, eval mode, a"
+            " second call, two instances",
+            lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
     ),

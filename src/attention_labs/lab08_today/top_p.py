@@ -37,18 +37,20 @@ def top_p(logits: Tensor, p: float) -> Tensor:
 def _use(top_p: Any, logits: Tensor, p: float) -> Any:
     """Put finite numbers in the place of the removed, and say which tokens stay.
 
-    Of equally probable tokens the first ones count as those that stay.
+    Of equally probable tokens the first ones count as those that stay. The last of the
+    three says whether a logit that stays is not exactly what it was.
     """
     before = logits.clone()
     after = top_p(logits, p)
     if not isinstance(after, Tensor) or after.shape != before.shape:
-        return None if after is None else (after, after)
+        return None if after is None else (after, after, after)
     stays = ~after.isneginf()
     same = before[..., :, None] == before[..., None, :]
     among = (same & stays[..., None, :]).sum(dim=-1)
     shown = same.tril(-1).sum(dim=-1) < among
     changes = (after - before).masked_fill(~stays, 0.0)
-    return before.masked_fill(~shown, 0.0) + changes, shown.to(after.dtype)
+    changed = (changes != 0).any().to(after.dtype)
+    return before.masked_fill(~shown, 0.0) + changes, shown.to(after.dtype), changed
 
 
 def _some_p(d: Draw, logits: Tensor) -> float:
@@ -75,6 +77,11 @@ def _rare(d: Draw) -> list[Request]:
         Request((removed, _some_p(d, removed)), about="logits of minus infinity"),
         Request((plain, 1e-5), about="p = 0.00001"),
         Request((3 * plain, 0.01), about="p = 0.01"),
+        Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
+        *(
+            Request((torch.zeros(n, dtype=plain.dtype), 0.5), about=f"{n} equal logits")
+            for n in (2, 4)
+        ),
     ]
 
 
@@ -124,13 +131,13 @@ TOP_P = Question(
         " probabilities sum to at least p. These tokens stay.",
         "logits": r"The logits of the tokens that stay do not change. All others become"
         r" $-\infty$.",
-        "one": "At least one token stays, however small p is.",
+        "one": "At least one token stays: the most probable one.",
         "ties": "Of tokens that are equally probable, no more stay than are needed. It"
         " does not matter which.",
         "removed": r"A logit may be $-\infty$ already. Its token does not stay.",
         "argument": "logits: (..., V).",
-        "p": "p: above 0 and below 1.",
-        "returns": "The logits (..., V), new ones.",
+        "p": "p: at least 0.00001, and below 1.",
+        "returns": "The logits (..., V).",
     },
     properties=(
         BATTERY.numbers(
@@ -248,7 +255,7 @@ TOP_P = Question(
             " place.",
             DRAWN,
             sign=lambda request, reply, reference: (
-                len(reply.outputs) == 2
+                len(reply.outputs) == 3
                 and close(reply.outputs[1], reference.outputs[1])
             ),
         ),
