@@ -169,8 +169,8 @@ def _rare(d: Draw) -> Iterator[Request]:
     """Draw scores far below 0, scores that rise by the block, and scores that fall."""
     plain = _asked(d, _lengths(d))
     query, key, *others = plain.inputs
-    for size in (1e3, 1e6):
-        far = (query.abs() + 1, -size * (key.abs() + 1), *others)
+    for below in (1e3, 1e6):
+        far = (query.abs() + 1, -below * (key.abs() + 1), *others)
         yield Request(far, about=f"{plain.about}; all scores far below 0")
     steps = torch.arange(1, key.size(-2) + 1, dtype=key.dtype)[:, None]
     for name, size in (("rise", steps), ("fall", steps.flip(0))):
