@@ -373,7 +373,7 @@ GROUPED_QUERIES = Question(
             "wrong with positions alone",
             PLACES,
             TURN,
-            sign=lambda request, reply, reference: request.init[3] is not None,
+            sign=lambda request, reply, reference: (request.init or ())[3] is not None,
         ),
     ),
 )
