@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_course.attention import KeyValue
+from attention_course.masks import causal_mask
 from attention_course.transformer import (
     GroupedQueryAttention as CourseGroupedQueryAttention,
 )
 from attention_course.transformer import RotaryPositions
 from attention_course.transformer.rotary import _by_heads
-from attention_course.transformer.stacks import causal_after
 from attention_labs.lab08_today.shared import EVERYWHERE, SHARE, TURN
 from attention_labs.pages import MASK, SCORING
 from nbjudge import (
@@ -49,7 +49,7 @@ class GroupedQueryAttention(CourseGroupedQueryAttention):
         """Let T tokens ask themselves and what came before them."""
         now = self.remember(x, x)
         seen = now if past is None else past.extend(now)
-        mask = causal_after(seen.key.size(2) - x.size(1), x)
+        mask = causal_mask(seen.key.size(2), x.device)[-x.size(1) :]
         output, weights = self.ask(x, seen, mask)
         return output, weights, seen
 

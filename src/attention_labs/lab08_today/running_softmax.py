@@ -202,8 +202,11 @@ def _not_too_large(request: Request, reply: Reply, reference: Reply) -> Finding 
     """No tensor is larger than what a block needs, and few are held."""
     if reply.error:
         # what else goes wrong on this device is told where manners are looked at
-        told = request.device == "meta" and LOOP not in reply.error
-        return None if told else Finding(reply.error, "no error")
+        elsewhere = request.device == "meta" and LOOP not in reply.error
+        return None if elsewhere else Finding(reply.error, "no error")
+    told = [x.is_floating_point() and x.shape == () for x in reply.outputs]
+    if told != [True] * 3 or not all(x.isfinite() for x in reply.outputs):
+        return Finding("something else than contexts", "a tensor of contexts")
     numbers, allowed, held = (int(x) for x in reply.outputs)
     if numbers > allowed:
         return Finding(f"a tensor of {numbers:,} numbers", f"at most {allowed:,}")
