@@ -54,6 +54,7 @@ def is_idle(leader: int) -> bool:
     Args:
         leader: its first process.
     """
+    # root/proc: the namespace's own /proc, as Linux shows it to those outside
     for place in glob.iglob(f"/proc/{leader}/root/proc/[0-9]*/task/[0-9]*/stat"):
         with contextlib.suppress(OSError):
             text = Path(place).read_text(errors="replace")
