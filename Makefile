@@ -75,6 +75,9 @@ norms: environment  ## train Transformers with either place of the norm, with an
 seeds: environment  ## read reviews from ten seeds and see what their attention explains (5 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.seeds
 
+spread: environment  ## repeat from several seeds what a page trains once (PAGES="bottleneck bahdanau" for some)
+	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.spread $(PAGES)
+
 today: environment  ## try positions on rows longer than those of training, and heads that share keys (13 minutes)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.today
 

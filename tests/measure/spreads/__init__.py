@@ -1,0 +1,2 @@
+"""What a page trains once, trained from several seeds: one module per page, whose
+`rows(quick)` yields the figures that the page shows as a stored report."""
