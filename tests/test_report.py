@@ -1,4 +1,5 @@
 import json
+import subprocess
 
 import pytest
 from measure import report
@@ -42,8 +43,31 @@ def test_the_file_has_what_the_table_shows(tmp_path, capsys):
     path = report.write("bench", rows, 1.26, tmp_path)
 
     written = json.loads(path.read_text(encoding="utf-8"))
-    assert {"name", "commit", "date", "seconds", "rows"} == set(written)
+    assert {"name", "commit", "date", "machine", "seconds", "rows"} == set(written)
     assert (written["name"], written["seconds"]) == ("bench", 1.3)
     assert written["rows"] == [row._asdict() for row in rows]
     printed = capsys.readouterr().out
     assert "6.54" in printed and "no peer" in printed and "1 of 2 rows miss" in printed
+
+
+def git(*arguments):
+    return subprocess.run(
+        ["git", *arguments], cwd=report.ROOT, capture_output=True, text=True
+    )
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(
+    git("rev-parse", "--is-shallow-repository").stdout.strip() != "false",
+    reason="the history is not here",
+)
+@pytest.mark.parametrize(
+    "path",
+    sorted((report.ROOT / "book" / "reports").glob("*.json")),
+    ids=lambda path: path.stem,
+)
+def test_a_stored_report_is_of_a_commit_in_the_history(path):
+    """And of a clean tree: git says "dirty" behind the name of any other."""
+    commit = json.loads(path.read_text(encoding="utf-8"))["commit"]
+    found = git("merge-base", "--is-ancestor", commit, "HEAD")
+    assert found.returncode == 0, f"{commit} is no ancestor of the present commit"

@@ -2,9 +2,13 @@
 _build/reports/NAME.json."""
 
 import json
+import os
+import platform
+import re
 import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,8 +66,8 @@ def row(
 def write(
     name: str, rows: Iterable[Row], seconds: float, folder: Path = REPORTS
 ) -> Path:
-    """Print the rows as a table and write them, with the commit and the date, to
-    FOLDER/NAME.json."""
+    """Print the rows as a table and write them, with the commit, the date and the
+    machine, to FOLDER/NAME.json."""
     rows = list(rows)
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
@@ -75,6 +79,7 @@ def write(
         "name": name,
         "commit": commit.strip(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": _machine(),
         "seconds": round(seconds, 1),
         "rows": [row._asdict() for row in rows],
     }
@@ -110,6 +115,20 @@ def table(rows: Iterable[Row]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
         for line in cells
+    )
+
+
+def _machine() -> str:
+    """Say what a time was measured on: processor, cores, Python and torch."""
+    try:
+        about = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:  # not Linux
+        about = ""
+    named = re.search(r"^model name\s*: (.*)$", about, flags=re.MULTILINE)
+    processor = named[1] if named else platform.machine()
+    return (
+        f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()},"
+        f" torch {version('torch')}"
     )
 
 
