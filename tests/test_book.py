@@ -178,12 +178,26 @@ def test_formulas_need_no_network(site):
 def test_every_figure_says_what_it_shows(site):
     figures = 0
     for path, page in site.items():
-        for image in page.select("main img"):
+        for image in page.select("main img, main svg[role=img]"):
             figures += 1
-            assert (
-                len(image.get("alt", "")) >= 20 and image["alt"] not in image["src"]
-            ), f"{path.name}: {image}"
+            text = image.get("alt") or image.get("aria-label", "")
+            assert len(text) >= 20, f"{path.name}: figure {figures}"
+            assert text not in image.get("src", ""), f"{path.name}: {image}"
     assert figures >= len(EXECUTED)
+
+
+def test_figures_are_drawn_in_the_colours_of_their_page(site):
+    """What Matplotlib draws stands in the page, with text that can be read and found."""
+    drawn = {path: page.select("div.figure-frame svg") for path, page in site.items()}
+    for path, figures in drawn.items():
+        assert not [i for i in site[path].select("main img") if ".svg" in i["src"]]
+        ids = [e["id"] for e in site[path].find_all(id=True)]
+        assert len(set(ids)) == len(ids), path.name
+        for figure in figures:
+            assert "currentColor" in str(figure), path.name
+            width = re.search(r"min-width: (\d+)px", figure["style"])
+            assert int(width[1]) > 100, path.name  # text of at least 9 px
+    assert sum(map(len, drawn.values())) >= 40
 
 
 DROPDOWN = re.compile(

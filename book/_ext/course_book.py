@@ -35,7 +35,7 @@ def prepare_kernels(app, config):
     # A progress bar is for someone who waits; on a page it would stand for ever at 100
     # %.
     os.environ["TQDM_DISABLE"] = "1"
-    # Figures that are sharp on a dense screen: the file `matplotlibrc` beside this one.
+    # How figures look: the file `matplotlibrc` beside this one.
     os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent)
     # "python3" is the interpreter that builds, also where the user has a kernel of that
     # name.
@@ -45,7 +45,7 @@ def prepare_kernels(app, config):
     profile = Path(app.outdir).parent / ".ipython" / "profile_default"
     profile.mkdir(parents=True, exist_ok=True)
     (profile / "ipython_kernel_config.py").write_text(
-        "c.IPKernelApp.log_level = 'ERROR'\n"
+        "c.IPKernelApp.log_level = 'ERROR'\nc.InlineBackend.figure_formats = {'svg'}\n"
     )
     os.environ["IPYTHONDIR"] = str(profile.parent)
 
