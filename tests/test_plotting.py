@@ -71,6 +71,21 @@ def test_heat_map_frames_gold_positions():
     assert not heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"]).patches
 
 
+def test_maps_of_one_figure_share_a_colour_bar():
+    figure, panels = plt.subplots(1, 3)
+    for ax in panels:
+        heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"], ax=ax)
+
+    assert len(figure.axes) == 4  # three maps and their bar
+
+
+def test_no_weight_shows_the_page_and_more_weight_more_colour():
+    (image,) = heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"]).images
+    opacity = image.to_rgba([0.0, 0.5, 1.0])[:, 3]
+
+    assert opacity == pytest.approx([0, 0.5, 1], abs=0.01)
+
+
 def test_drawing_on_given_axes_makes_no_new_figure():
     figure, (left, right) = plt.subplots(1, 2)
 

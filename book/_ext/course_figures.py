@@ -44,6 +44,7 @@ def inline(svg, alt, width, prefix):
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<image[^>]*?) id="[^"]*"', r"\1", svg)  # twice for equal pictures
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'((?:xlink:)?href="|url\()#', rf"\1#{prefix}-", svg)
     svg = svg.replace(FOREGROUND, "currentColor")

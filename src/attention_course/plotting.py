@@ -7,8 +7,15 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
+
+# A weight of zero shows the page itself, light or dark; a weight of one, this colour.
+WEIGHTS = LinearSegmentedColormap.from_list(
+    "weights", [to_rgba("#8a5cd0", 0), to_rgba("#8a5cd0", 1)]
+)
+FRAME = "C1"
 
 
 def heat_map(
@@ -20,7 +27,8 @@ def heat_map(
 ) -> Axes:
     """Draw who attends to what: a row per target token, a column per source token.
 
-    Bright is more weight.
+    The stronger the colour, the larger the weight. The maps of one figure share a
+    colour bar, which the first of them draws.
 
     Args:
         weights: at least one row per target token; columns beyond the source's tokens
@@ -49,7 +57,7 @@ def heat_map(
             figsize=(1.2 + 0.3 * len(source), 0.8 + 0.3 * len(target)),
             layout="constrained",
         )
-    image = ax.imshow(rows, cmap="viridis", vmin=0, vmax=1, aspect="equal")
+    image = ax.imshow(rows, cmap=WEIGHTS, vmin=0, vmax=1, aspect="equal")
     ax.set_xticks(range(len(source)), [_visible(token) for token in source])
     ax.set_yticks(range(len(target)), [_visible(token) for token in target])
     ax.tick_params(length=0)
@@ -63,11 +71,13 @@ def heat_map(
                     1,
                     1,
                     fill=False,
-                    edgecolor="white",
-                    linewidth=0.8,
+                    edgecolor=FRAME,
+                    linewidth=1.2,
                 )
             )
-    ax.figure.colorbar(image, ax=ax, label="weight", fraction=0.03, pad=0.02)
+    panels = ax.figure.axes
+    if not any(panel.get_label() == "<colorbar>" for panel in panels):
+        ax.figure.colorbar(image, ax=panels, label="weight", fraction=0.03, pad=0.02)
     return ax
 
 

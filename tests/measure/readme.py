@@ -1,5 +1,5 @@
-"""`make readme`: train the course's Bahdanau model on dates and draw one alignment for
-the README."""
+"""`make readme`: train the course's Bahdanau model on dates and draw one alignment, for
+the README and for the book's first page."""
 
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from attention_course.scores import AdditiveScore
 from attention_course.tasks.dates import dates
 from attention_course.training import TrainConfig, evaluate, train
 
+BOOK = Path(__file__).parents[2] / "book"
+PICTURE = BOOK / "assets" / "alignment.png"
 matplotlib.use("Agg")
-PICTURE = Path(__file__).parents[2] / "book" / "assets" / "alignment.png"
 
 
 def main() -> None:
@@ -40,7 +41,10 @@ def main() -> None:
     )
     example = task.test[i]
     ax = heat_map(result.weights[i], example.source, example.target, example.gold)
-    ax.figure.savefig(PICTURE, dpi=150)
+    ax.figure.savefig(PICTURE, dpi=150, facecolor="white")
+    with matplotlib.rc_context(fname=BOOK / "_ext" / "matplotlibrc"):
+        ax = heat_map(result.weights[i], example.source, example.target, example.gold)
+        ax.figure.savefig(PICTURE.with_suffix(".svg"), metadata={"Date": None})
     print(f"{''.join(example.source)} -> {''.join(result.predictions[i])}: {PICTURE}")
 
 
