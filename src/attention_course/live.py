@@ -1,0 +1,101 @@
+"""A trained model for a page that lets its reader try it: weights in eight bits.
+
+The book's scripts run such a model in a browser (`book/live/`).
+"""
+
+import html
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.tasks.core import BOS, EOS, UNK
+from attention_course.tasks.sequences import SequenceTask
+
+LARGEST = 127  # of 8 bits
+
+
+def pack(state: Mapping[str, Tensor]) -> dict[str, dict[str, Any]]:
+    """Round each row of each matrix to 255 values, which its largest entry spans.
+
+    Args:
+        state: names and parameters, matrices or vectors; a vector is one row.
+
+    Returns:
+        For each name what JSON can hold: `shape`, `scales` (one per row, to seven
+        digits) and `codes` (signed bytes in base64). See `unpack`.
+    """
+    packed = {}
+    for name, tensor in state.items():
+        rows = tensor.detach().reshape(-1, tensor.size(-1))
+        # as it will be written: codes and scales have to agree
+        scales = [float(f"{x / LARGEST:.7g}") for x in rows.abs().amax(-1).tolist()]
+        steps = torch.tensor(scales)[:, None].clamp(min=1e-30)
+        codes = (rows / steps).round().clamp(-LARGEST, LARGEST).to(torch.int8)
+        packed[name] = {
+            "shape": list(tensor.shape),
+            "scales": scales,
+            "codes": b64encode(codes.numpy().tobytes()).decode(),
+        }
+    return packed
+
+
+def unpack(packed: Mapping[str, Mapping[str, Any]]) -> dict[str, Tensor]:
+    """Return the parameters that a page computes with: what `pack` has rounded."""
+    state = {}
+    for name, part in packed.items():
+        codes = torch.frombuffer(bytearray(b64decode(part["codes"])), dtype=torch.int8)
+        rows = codes.view(len(part["scales"]), -1)
+        state[name] = (rows * torch.tensor(part["scales"])[:, None]).view(part["shape"])
+    return state
+
+
+def figure(
+    name: str,
+    model: EncoderDecoder,
+    task: SequenceTask,
+    label: str,
+    examples: Sequence[str],
+) -> str:
+    """Write a figure in which the reader types a source and sees where `model` looks.
+
+    Args:
+        name: of the model, for the pages that show it.
+        model: Bahdanau's, with one layer, GRUs and the additive score.
+        task: whose characters the model reads and writes.
+        label: what to type, in words.
+        examples: sources to begin with, of which the first stands in the field.
+
+    Returns:
+        HTML with the model's weights in it. The book's builder moves them into a file
+        that is loaded once the reader touches the figure.
+    """
+    weights = {
+        "parameters": pack(model.state_dict()),
+        "source": task.source_vocabulary.tokens,
+        "target": task.target_vocabulary.tokens,
+        "bos": BOS,
+        "eos": EOS,
+        "unknown": UNK,
+        "longest": max(len(example.source) for example in task.train),
+        "steps": 2 * max(len(example.target) for example in task.train),
+    }
+    return place(name, label, examples).replace(
+        "</div>",
+        f'<script type="application/json">{json.dumps(weights)}</script></div>',
+    )
+
+
+def place(name: str, label: str, examples: Sequence[str]) -> str:
+    """Write the figure of a model whose weights stand on another page."""
+    listed = html.escape(json.dumps(list(examples)))
+    return (
+        f'<div class="live" data-model="{html.escape(name)}"'
+        f' data-label="{html.escape(label)}" data-example="{html.escape(examples[0])}"'
+        f' data-examples="{listed}"><p>This figure responds to what you type. It'
+        " needs JavaScript, which is switched off here.</p></div>"
+    )
