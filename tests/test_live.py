@@ -1,4 +1,5 @@
-"""Figures that run a model: the scripts compute what PyTorch computes."""
+"""Pages that respond: the scripts compute what PyTorch computes, and the quiz
+remembers."""
 
 import json
 import re
@@ -19,6 +20,15 @@ SCRIPTS = Path(__file__).parents[1] / "book" / "live"
 EXAMPLES = ["mercredi 27 juillet 1988", "9. maj 2031"]
 PAGE = """<!doctype html><meta charset="utf-8"><title>dates</title>
 <script src="bahdanau.js"></script><script src="live.js"></script>{}"""
+ANSWER = '<details class="quiz"><summary>{}</summary><p>{}</p></details>'
+QUIZ = """<!doctype html><meta charset="utf-8"><title>quiz</title>
+<script src="{}"></script><p>1.</p>{}{}<p>2.</p>{}{}""".format(
+    (SCRIPTS / "quiz.js").as_uri(),
+    ANSWER.format("a", "<strong>Right.</strong> It is."),
+    ANSWER.format("b", "No."),
+    ANSWER.format("c", "No."),
+    ANSWER.format("d", "<strong>Right.</strong> So it is."),
+)
 
 
 @pytest.mark.plain
@@ -166,3 +176,29 @@ def test_without_scripts_the_figure_says_what_is_missing(folder):
         page = browser.new_page()
         page.goto((folder / "page.html").as_uri())
         assert "needs JavaScript" in page.locator("div.live").inner_text()
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_a_quiz_counts_the_first_choice_and_remembers_it(tmp_path):
+    (tmp_path / "quiz.html").write_text(QUIZ, encoding="utf-8")
+    with pages() as browser:
+        page = browser.new_page()
+        page.goto((tmp_path / "quiz.html").as_uri())
+        total, again = page.locator("p[role=status]"), page.locator(".quiz-again")
+        assert total.inner_text() == "" and not again.is_visible()
+
+        for answer in ("a", "c", "d"):  # right; wrong, and right at the second choice
+            page.get_by_text(answer, exact=True).press("Enter")
+        page.wait_for_selector("details:nth-of-type(4).quiz-right")
+        assert page.locator(".quiz-right").count() == 2
+        assert page.locator(".quiz-wrong summary").inner_text() == "c"
+        assert total.inner_text().startswith("1 of 2 right at the first choice")
+
+        page.reload()
+        assert total.inner_text().startswith("1 of 2 right at the first choice")
+
+        again.click()
+        assert page.locator(".quiz-right, .quiz-wrong, details[open]").count() == 0
+        page.reload()
+        assert total.inner_text() == ""

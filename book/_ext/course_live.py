@@ -1,4 +1,4 @@
-"""Figures that run a model in the page: `attention_course.live` and `book/live/`."""
+"""Pages that respond: they load the scripts of `book/live/` that they need."""
 
 import os
 import re
@@ -6,37 +6,49 @@ import shutil
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parents[1] / "live"
-FIGURE = re.compile(r'<div class="live" data-model="(\w+)"')
-WEIGHTS = re.compile(r'<script type="application/json">(.*?)</script>', re.DOTALL)
+# What a page has -> the scripts for it.
+NEEDED = {
+    '<div class="live"': ("bahdanau", "live"),
+    '<details class="sd-sphinx-override sd-dropdown sd-card sd-mb-3 quiz"': ("quiz",),
+}
+WEIGHTS = re.compile(
+    r'(<div class="live" data-model="(\w+)".*?)<script type="application/json">(.*?)'
+    r"</script>",
+    re.DOTALL,
+)
 
 
 def give_scripts(app, exception):
-    """Move the weights out of their page, and load what its figures need.
+    """Add scripts to the pages, and move a model's weights into one of their own.
 
-    A page with a figure loads the model and what the figure does; the weights wait
-    until a reader touches it.
+    The weights of `attention_course.live.figure` wait until a reader touches the
+    figure; what a page loads at once stays small.
     """
     if exception or app.builder.format != "html":
         return
     out = Path(app.outdir)
     folder = out / "_static" / "live"
     shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
+
+    def move(found):
+        script = f'live.model("{found[2]}", {found[3]});\n'
+        (folder / f"{found[2]}.js").write_text(script, encoding="utf-8")
+        return found[1]
+
     for path in (out / "book").glob("*.html"):
-        page = path.read_text(encoding="utf-8")
-        if not (found := FIGURE.search(page)):
-            continue
-        if weights := WEIGHTS.search(page, found.end()):
-            script = f'live.model("{found[1]}", {weights[1]});\n'
-            (folder / f"{found[1]}.js").write_text(script, encoding="utf-8")
-            page = page[: weights.start()] + page[weights.end() :]
+        before = path.read_text(encoding="utf-8")
+        after = WEIGHTS.sub(move, before)
         place = os.path.relpath(folder, path.parent)
         scripts = "".join(
             f'<script src="{place}/{name}.js"></script>\n'
-            for name in ("bahdanau", "live")
+            for part, names in NEEDED.items()
+            for name in names
+            if part in after
         )
-        if scripts not in page:
-            page = page.replace("</head>", f"{scripts}</head>", 1)
-        path.write_text(page, encoding="utf-8")
+        if scripts not in after:  # a page that was not written anew has them
+            after = after.replace("</head>", f"{scripts}</head>", 1)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
 
 
 def setup(app):
