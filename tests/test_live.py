@@ -10,8 +10,14 @@ import torch
 from browser import needs_chromium, pages
 
 from attention_course import live, models
+from attention_course.attention import attend
 from attention_course.decoding import greedy
-from attention_course.scores import AdditiveScore
+from attention_course.scores import (
+    AdditiveScore,
+    CosineScore,
+    DotScore,
+    ScaledDotScore,
+)
 from attention_course.tasks.core import BOS, EOS
 from attention_course.tasks.dates import dates
 from attention_course.training import TrainConfig, train
@@ -202,3 +208,141 @@ def test_a_quiz_counts_the_first_choice_and_remembers_it(tmp_path):
         assert page.locator(".quiz-right, .quiz-wrong, details[open]").count() == 0
         page.reload()
         assert total.inner_text() == ""
+
+
+NUMBERS = {
+    "kernel": {"keys": [0.0, 1.0, 2.5, 4.0], "values": [1.0, -2.0, 3.0, 0.5]},
+    "scores": {"keys": [[2.0, 0.0], [4.0, 4.0], [-1.0, 0.5], [0.0, -3.0]]},
+    "window": {
+        "tokens": list("abcdefg"),
+        "scores": [0.5, 2.0, -1.0, 3.0, 0.0, 1.0, 4.0],
+        "half_width": 2,
+    },
+    "sampling": {"tokens": list("abcde"), "logits": [2.0, 1.5, 0.0, -1.0, 1.0]},
+    "rotary": {
+        "query": [1.0, 0.5, -0.3, 2.0],
+        "key": [0.2, 1.0, 1.5, -0.5],
+        "angles": [1.0, 0.1],
+        "longest": 9,
+    },
+    "running": {"scores": [1.0, 3.0, -2.0, 5.0], "values": [1.0, 2.0, 3.0, 4.0]},
+}
+
+
+@pytest.fixture(scope="module")
+def sliders(tmp_path_factory):
+    """A browser's page with a figure of every kind."""
+    figures = [
+        live.sliders(kind, f"Try {kind}", "choice", **numbers)
+        for kind, numbers in NUMBERS.items()
+    ]
+    path = tmp_path_factory.mktemp("touch") / "touch.html"
+    script = f'<script src="{(SCRIPTS / "touch.js").as_uri()}"></script>'
+    head = f'<!doctype html><meta charset="utf-8"><title>touch</title>{script}'
+    path.write_text(head + "".join(figures), encoding="utf-8")
+    with pages() as browser:
+        page = browser.new_page()
+        faults = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(path.as_uri())
+        yield page
+        assert not faults
+
+
+def rows_of(page, kind, values, choice=None):
+    return page.evaluate(
+        "([kind, numbers, values, choice]) =>"
+        " touch.kinds[kind].rows(numbers, values, choice)",
+        [kind, NUMBERS[kind], values, choice],
+    )
+
+
+def close(found, expected):
+    torch.testing.assert_close(
+        torch.tensor(found, dtype=torch.float64), expected.double(), atol=1e-6, rtol=0
+    )
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_sliders_of_a_kernel_and_of_scores_compute_what_the_package_computes(sliders):
+    keys, values = map(torch.tensor, NUMBERS["kernel"].values())
+    context, weights = attend(-(((1.7 - keys) / 0.8) ** 2)[None] / 2, values[:, None])
+    found = rows_of(sliders, "kernel", {"x": 1.7, "width": 0.8})
+    close(found["weights"], weights[0])
+    close(found["context"], context[0, 0])
+
+    keys = torch.tensor(NUMBERS["scores"]["keys"])
+    angle = torch.tensor(1.0471975512)  # 60 degrees
+    query = 3 * torch.stack([angle.cos(), angle.sin()])[None]
+    for choice, score in (
+        ("dot", DotScore()),
+        ("scaled dot", ScaledDotScore()),
+        ("cosine", CosineScore()),
+    ):
+        expected = score(query, score.project_keys(keys)).softmax(-1)[0]
+        found = rows_of(sliders, "scores", {"angle": 60, "length": 3}, choice)
+        close(found["weights"], expected)
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_sliders_of_a_window_and_of_sampling_leave_out_what_they_say(sliders):
+    scores = torch.tensor(NUMBERS["window"]["scores"])
+    distance = (torch.arange(7) - 2.5).abs()
+    alone = scores.masked_fill(distance > 2, -torch.inf).softmax(-1)
+    for choice, expected in (
+        ("global", scores.softmax(-1)),
+        ("window alone", alone),
+        ("window and bell (local-p)", alone * torch.exp(-(distance**2) / 2)),
+    ):
+        found = rows_of(sliders, "window", {"p": 2.5, "w": 2}, choice)
+        close(found["weights"], expected)
+
+    logits = torch.tensor(NUMBERS["sampling"]["logits"])
+    for values, kept in (
+        ({"tau": 0.7, "k": 5, "p": 1}, [0, 1, 2, 3, 4]),
+        ({"tau": 2.0, "k": 2, "p": 1}, [0, 1]),
+        ({"tau": 1.0, "k": 5, "p": 0.5}, [0, 1]),  # .47 does not reach one half
+        ({"tau": 1.0, "k": 5, "p": 0.05}, [0]),
+    ):
+        allowed = torch.full((5,), -torch.inf)
+        allowed[kept] = logits[kept] / values["tau"]
+        close(rows_of(sliders, "sampling", values)["weights"], allowed.softmax(-1))
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_sliders_of_rotary_positions_and_of_the_running_softmax(sliders):
+    query, key, angles, _ = map(torch.tensor, NUMBERS["rotary"].values())
+
+    def turned(vector, position):
+        pairs = torch.view_as_complex(vector.double().view(-1, 2))
+        return pairs * torch.exp(1j * position * angles.double())
+
+    product = (turned(query, 7) * turned(key, 4).conj()).real
+    found = rows_of(sliders, "rotary", {"t": 7, "s": 4})
+    close(found["numbers"], product)
+    close(rows_of(sliders, "rotary", {"t": 5, "s": 2})["score"], product.sum())
+
+    scores, values = map(torch.tensor, NUMBERS["running"].values())
+    m, total, mixed = rows_of(sliders, "running", {"read": 4})["state"]
+    close(m, scores.max())
+    close(mixed / total, scores.softmax(-1) @ values)
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_every_slider_moves_by_keyboard_and_says_its_value(sliders):
+    for place in sliders.locator("div.touch").all():
+        assert place.locator("tbody tr").count() >= 2
+        for slider in place.locator("input[type=range]").all():
+            before = slider.input_value()
+            slider.press("ArrowRight")
+            if slider.input_value() == before:  # it stood at its end
+                slider.press("ArrowLeft")
+            output = slider.locator("xpath=following-sibling::output")
+            assert output.inner_text() == slider.input_value() != before
+        for select in place.locator("select").all():
+            select.select_option(index=1)
+        assert "NaN" not in place.inner_text()

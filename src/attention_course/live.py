@@ -1,6 +1,6 @@
-"""A trained model for a page that lets its reader try it: weights in eight bits.
+"""Figures that respond: a trained model, its weights in eight bits; and sliders.
 
-The book's scripts run such a model in a browser (`book/live/`).
+The book's scripts run them in a browser (`book/live/`).
 """
 
 import html
@@ -98,4 +98,25 @@ def place(name: str, label: str, examples: Sequence[str]) -> str:
         f' data-label="{html.escape(label)}" data-example="{html.escape(examples[0])}"'
         f' data-examples="{listed}"><p>This figure responds to what you type. It'
         " needs JavaScript, which is switched off here.</p></div>"
+    )
+
+
+def sliders(kind: str, title: str, choice: str = "", **numbers: Any) -> str:
+    """Write a figure with sliders.
+
+    Args:
+        kind: which one, of the kinds in `book/live/touch.js`.
+        title: what to do, in words.
+        choice: label of what can be chosen, for a kind with choices.
+        **numbers: what it computes with, numbers, texts and lists of them.
+
+    Returns:
+        HTML.
+    """
+    written = html.escape(json.dumps(numbers))
+    return (
+        f'<div class="touch" data-kind="{html.escape(kind)}"'
+        f' data-title="{html.escape(title)}" data-choice="{html.escape(choice)}"'
+        f' data-numbers="{written}"><p>This figure has sliders. It needs JavaScript,'
+        " which is switched off here.</p></div>"
     )
