@@ -20,12 +20,14 @@ from attention_course.scores import (
 )
 from attention_course.tasks.core import BOS, EOS
 from attention_course.tasks.dates import dates
+from attention_course.tasks.numerals import numerals
 from attention_course.training import TrainConfig, train
 
 SCRIPTS = Path(__file__).parents[1] / "book" / "live"
 EXAMPLES = ["mercredi 27 juillet 1988", "9. maj 2031"]
 PAGE = """<!doctype html><meta charset="utf-8"><title>dates</title>
-<script src="bahdanau.js"></script><script src="live.js"></script>{}"""
+<script src="bahdanau.js"></script><script src="transformer.js"></script>
+<script src="live.js"></script>{}"""
 ANSWER = '<details class="quiz"><summary>{}</summary><p>{}</p></details>'
 QUIZ = """<!doctype html><meta charset="utf-8"><title>quiz</title>
 <script src="{}"></script><p>1.</p>{}{}<p>2.</p>{}{}""".format(
@@ -54,6 +56,9 @@ def test_a_row_is_rounded_to_what_its_largest_entry_spans():
     again = live.unpack(live.pack(shipped))
     assert all(torch.allclose(again[name], shipped[name]) for name in shipped)
 
+    half = live.unpack(json.loads(json.dumps(live.pack(state, bits=16))))
+    assert torch.equal(half["matrix"], rows.half().float())
+
 
 @pytest.fixture(scope="module")
 def task():
@@ -74,17 +79,41 @@ def model(task):
     return model.eval()
 
 
-@pytest.fixture
-def folder(tmp_path, model, task):
+@pytest.fixture(scope="module")
+def numbers():
+    return numerals(held_out_size=200)
+
+
+@pytest.fixture(scope="module")
+def translator(numbers):
+    torch.manual_seed(0)
+    model = models.transformer(
+        source_size=numbers.source_size,
+        target_size=numbers.target_size,
+        dim=32,
+        num_heads=4,
+        hidden_dim=64,
+        num_layers=2,
+    )
+    train(model, numbers, TrainConfig(150, batch_size=32, learning_rate=8e-3))
+    return model.eval()
+
+
+def page_with(folder, name, model, task, examples):
     """A page with the figure, and its weights in a script beside it."""
-    page = live.figure("dates", model, task, "A date", EXAMPLES)
+    page = live.figure(name, model, task, "Type here", examples)
     weights = re.search(r'<script type="application/json">(.*?)</script>', page)
-    (tmp_path / "dates.js").write_text(f'live.model("dates", {weights[1]});')
-    page = page.replace(weights[0], "")
-    (tmp_path / "page.html").write_text(PAGE.format(page), encoding="utf-8")
+    (folder / f"{name}.js").write_text(f'live.model("{name}", {weights[1]});')
+    page = PAGE.format(page.replace(weights[0], ""))
+    (folder / f"{name}.html").write_text(page, encoding="utf-8")
     for script in SCRIPTS.glob("*.js"):
-        (tmp_path / script.name).write_text(script.read_text())
-    return tmp_path
+        (folder / script.name).write_text(script.read_text())
+    return (folder / f"{name}.html").as_uri()
+
+
+@pytest.fixture
+def page(tmp_path, model, task):
+    return page_with(tmp_path, "dates", model, task, EXAMPLES)
 
 
 def written(model, task):
@@ -92,77 +121,155 @@ def written(model, task):
     found = []
     for example in task.test:
         source, lengths = task.read([example.source])
-        with torch.no_grad():
-            decoded = greedy(model, source, lengths, BOS, EOS, max_length=20)
+        decoded = greedy(model, source, lengths, BOS, EOS, max_length=20)
         tokens = decoded.tokens[0].tolist()
         tokens = tokens[: tokens.index(EOS)] if EOS in tokens else tokens
-        found.append((tokens, decoded.weights[0, : len(tokens)]))
+        target = torch.tensor([[BOS, *tokens[:-1]]])
+        with torch.no_grad():
+            _, weights = model(source, lengths, target, need_weights=True)
+        found.append((tokens, weights[0]))
     return found
+
+
+def with_shipped_weights(model, task, bits):
+    """What `written` finds with the weights that a page has."""
+    state = {name: part.clone() for name, part in model.state_dict().items()}
+    model.load_state_dict(live.unpack(live.pack(state, bits)))
+    found = written(model, task)
+    model.load_state_dict(state)
+    return found
+
+
+def in_the_browser(address, script, *arguments):
+    with pages() as browser:
+        opened = browser.new_page()
+        opened.goto(address)
+        return opened.evaluate(script, *arguments)
+
+
+def assert_much_the_same(trained, shipped, task):
+    """Rounding costs half a point at most, and moves few weights by more than .02."""
+    right = [
+        sum(
+            task.target_vocabulary.decode(tokens) == tuple(example.target)
+            for (tokens, _), example in zip(answers, task.test)
+        )
+        for answers in (trained, shipped)
+    ]
+    assert abs(right[0] - right[1]) <= 0.005 * len(task.test)
+    moved = [
+        (ours[1] - theirs[1]).abs().max()
+        for ours, theirs in zip(trained, shipped)
+        if ours[0] == theirs[0]
+    ]
+    assert len(moved) >= 0.98 * len(task.test)
+    return torch.stack(moved)
 
 
 @pytest.mark.plain
 @needs_chromium
-def test_the_scripts_compute_what_pytorch_computes(folder, model, task):
-    """On the weights as shipped: the same tokens, and the same maps within 1e-4; and
-    these are what the trained weights give, but for half a point and .02."""
-    trained = written(model, task)
-    state = {name: part.clone() for name, part in model.state_dict().items()}
-    model.load_state_dict(live.unpack(live.pack(state)))
-    shipped = written(model, task)
-    model.load_state_dict(state)
+def test_the_recurrent_model_computes_what_pytorch_computes(page, model, task):
+    trained, shipped = written(model, task), with_shipped_weights(model, task, bits=8)
 
-    with pages() as browser:
-        page = browser.new_page()
-        page.goto((folder / "page.html").as_uri())
-        found = page.evaluate(
-            """sources => new Promise(done => live.load("dates", model => done(
-                sources.map(ids => attention.greedy(model.p, ids, model)))))""",
-            [task.source_vocabulary.encode(e.source) for e in task.test],
-        )
+    found = in_the_browser(
+        page,
+        """sources => new Promise(done => live.load("dates", model => done(
+            sources.map(ids => attention.greedy(model.p, ids, model)))))""",
+        [task.source_vocabulary.encode(e.source) for e in task.test],
+    )
 
     for steps, (tokens, weights) in zip(found, shipped, strict=True):
         assert [step["token"] for step in steps] == tokens
         rows = torch.tensor([step["weights"] for step in steps])
         torch.testing.assert_close(rows, weights, atol=1e-4, rtol=0)
-    right = [
-        [
-            task.target_vocabulary.decode(tokens) == tuple(example.target)
-            for (tokens, _), example in zip(answers, task.test)
-        ]
-        for answers in (trained, shipped)
-    ]
-    assert abs(sum(right[0]) - sum(right[1])) <= 0.005 * len(task.test) + 1
-    same = [
-        (ours[1] - theirs[1]).abs().max()
-        for ours, theirs in zip(trained, shipped)
-        if ours[0] == theirs[0]
-    ]
-    assert len(same) >= 0.95 * len(task.test)
-    assert torch.stack(same).quantile(0.95) <= 0.02
+    moved = assert_much_the_same(trained, shipped, task)
+    assert moved.median() <= 0.02
 
 
 @pytest.mark.plain
 @needs_chromium
-def test_the_figure_answers_what_a_reader_types(folder):
+def test_the_transformer_computes_what_pytorch_computes(tmp_path, translator, numbers):
+    address = page_with(tmp_path, "numerals", translator, numbers, ["twenty - one"])
+    trained = written(translator, numbers)
+    shipped = with_shipped_weights(translator, numbers, bits=16)
+
+    found = in_the_browser(
+        address,
+        """sources => new Promise(done => live.load("numerals", model => done(
+            sources.map(ids => transformer.greedy(model.p, ids, model).found))))""",
+        [numbers.source_vocabulary.encode(e.source) for e in numbers.test],
+    )
+
+    for steps, (tokens, weights) in zip(found, shipped, strict=True):
+        assert [step["token"] for step in steps] == tokens
+        rows = torch.tensor(
+            [step["weights"]["cross"] for step in steps]
+        )  # (T, L, H, S)
+        torch.testing.assert_close(rows.permute(1, 2, 0, 3), weights, atol=1e-4, rtol=0)
+    assert assert_much_the_same(trained, shipped, numbers).max() <= 0.02
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_heads_can_be_looked_at_and_muted(tmp_path, translator, numbers):
+    faults = []
+    address = page_with(
+        tmp_path, "numerals", translator, numbers, ["thirty-three thousand"]
+    )
+    with pages() as browser:
+        opened = browser.new_page()
+        opened.on("pageerror", lambda error: faults.append(str(error)))
+        opened.goto(address)
+        opened.locator("div.live input").focus()
+        opened.wait_for_selector(".live-map td")
+        said = opened.locator(".live-said")
+        assert "dreißig tausend" in said.inner_text()
+        assert opened.locator("thead th").all_inner_texts() == [
+            *("thirty", "-", "three", "thousand")
+        ]
+        which, head = opened.locator("div.live select").all()
+        which.select_option("decoder to itself, layer 2")
+        rows = opened.locator("tbody tr").all()
+        assert rows[0].locator("td").first.inner_text() == "100"  # there is one to ask
+        for name in (
+            *("decoder to source, layer 1", "decoder to source, layer 2"),
+            *("decoder to itself, layer 1", "encoder to itself, layer 1"),
+        ):
+            which.select_option(name)
+            for h in range(4):
+                head.select_option(str(h))
+                opened.get_by_text("Mute this head").press("Enter")
+        assert "16 of its heads are muted" in said.inner_text()
+        assert "und dreißig tausend" not in said.inner_text()
+        opened.get_by_text("Let all heads speak again").click()
+        assert "dreißig tausend" in said.inner_text()
+    assert not faults
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_the_figure_answers_what_a_reader_types(page):
     faults = []
     with pages() as browser:
-        page = browser.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto((folder / "page.html").as_uri())
-        assert page.evaluate("Object.keys(live.models).length") == 0  # not yet touched
+        opened = browser.new_page()
+        opened.on("pageerror", lambda error: faults.append(str(error)))
+        opened.goto(page)
+        assert (
+            opened.evaluate("Object.keys(live.models).length") == 0
+        )  # not yet touched
 
-        field, said = page.locator("div.live input"), page.locator(".live-said")
+        field, said = opened.locator("div.live input"), opened.locator(".live-said")
         field.focus()
-        page.wait_for_selector(".live-map td")
+        opened.wait_for_selector(".live-map td")
         assert re.fullmatch(r"The model writes [\d-]+\.", said.inner_text())
-        assert page.locator("thead button").count() == len(EXAMPLES[0])
+        assert opened.locator("thead button").count() == len(EXAMPLES[0])
 
         # by keyboard alone: forbid a character, and its column holds no weight
-        page.locator("thead button").nth(9).press("Enter")
-        column = page.locator("tbody td:nth-of-type(10)")
+        opened.locator("thead button").nth(9).press("Enter")
+        column = opened.locator("tbody td:nth-of-type(10)")
         styles = {cell.get_attribute("style") for cell in column.all()}
         assert styles == {"--weight: 0.000"}
-        assert page.evaluate("document.activeElement.ariaPressed") == "true"
+        assert opened.evaluate("document.activeElement.ariaPressed") == "true"
 
         for text, expected in (
             ("", "Type something"),
@@ -171,17 +278,17 @@ def test_the_figure_answers_what_a_reader_types(folder):
         ):
             field.fill(text)
             assert expected in said.inner_text()
-        assert page.locator("div.live img").count() == 0
+        assert opened.locator("div.live img").count() == 0
     assert not faults
 
 
 @pytest.mark.plain
 @needs_chromium
-def test_without_scripts_the_figure_says_what_is_missing(folder):
+def test_without_scripts_the_figure_says_what_is_missing(page):
     with pages(java_script_enabled=False) as browser:
-        page = browser.new_page()
-        page.goto((folder / "page.html").as_uri())
-        assert "needs JavaScript" in page.locator("div.live").inner_text()
+        opened = browser.new_page()
+        opened.goto(page)
+        assert "needs JavaScript" in opened.locator("div.live").inner_text()
 
 
 @pytest.mark.plain

@@ -8,7 +8,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parents[1] / "live"
 # What a page has -> the scripts for it.
 NEEDED = {
-    '<div class="live"': ("bahdanau", "live"),
+    '<div class="live"': ("bahdanau", "transformer", "live"),
     '<div class="touch"': ("touch",),
     '<details class="sd-sphinx-override sd-dropdown sd-card sd-mb-3 quiz"': ("quiz",),
 }

@@ -10,15 +10,25 @@ const live = {
   models: {},
   folder: document.currentScript.src.replace(/[^/]*$/, ""),
 
-  // Called by NAME.js: turn 8-bit codes and a scale per row back into numbers.
+  // 16 bits: sign, five bits of exponent, ten of fraction.
+  half(bits) {
+    const exponent = (bits >> 10) & 31, fraction = bits & 1023;
+    const size = exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024);
+    return bits >> 15 ? -size : size;
+  },
+
+  // Called by NAME.js: turn codes back into numbers, of 8 bits and a scale per row or of 16.
   model(name, packed) {
     const p = {};
     for (const [key, { shape, scales, codes }] of Object.entries(packed.parameters)) {
       const bytes = atob(codes);
       const width = shape[shape.length - 1];
-      const rows = scales.map((scale, i) =>
-        Array.from({ length: width }, (_, j) =>
-          ((bytes.charCodeAt(i * width + j) << 24) >> 24) * scale));
+      const number = scales
+        ? (i, j) => ((bytes.charCodeAt(i * width + j) << 24) >> 24) * scales[i]
+        : (i, j) => live.half(bytes.charCodeAt(2 * (i * width + j)) |
+                              (bytes.charCodeAt(2 * (i * width + j) + 1) << 8));
+      const rows = Array.from({ length: shape.length === 1 ? 1 : shape[0] }, (_, i) =>
+        Array.from({ length: width }, (_, j) => number(i, j)));
       p[key] = shape.length === 1 ? rows[0] : rows;
     }
     live.models[name] = { ...packed, p };
@@ -32,6 +42,32 @@ const live = {
     document.head.append(script);
   },
 
+  // For each kind of model: what it writes, and the maps that a reader may look at.
+  engines: {
+    bahdanau(model, ids, forbidden) {
+      const found = attention.greedy(model.p, ids, { ...model, forbidden });
+      return { tokens: found.map(({ token }) => token),
+               maps: { attention: { heads: [found.map(({ weights }) => weights)] } } };
+    },
+
+    transformer(model, ids, forbidden, muted) {
+      const { found, encoder } = transformer.greedy(model.p, ids, model, muted);
+      const range = (n) => Array.from({ length: n }, (_, i) => i);
+      const maps = {};
+      for (const l of range(model.layers))
+        for (const [label, part] of [["decoder to source", "cross"], ["decoder to itself", "self"]])
+          maps[`${label}, layer ${l + 1}`] = {
+            name: `decoder.blocks.${l}.${part}_attention`,
+            own: part === "self",
+            heads: range(model.heads).map((h) => found.map(({ weights }) => weights[part][l][h])),
+          };
+      for (const l of range(model.layers))
+        maps[`encoder to itself, layer ${l + 1}`] = {
+          name: `encoder.blocks.${l}.self_attention`, encoder: true, heads: encoder[l] };
+      return { tokens: found.map(({ token }) => token), maps };
+    },
+  },
+
   element(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -41,45 +77,67 @@ const live = {
 
   start(place, number) {
     const { element } = live;
-    const name = place.dataset.model;
-    const forbidden = new Set();
+    const forbidden = new Set(), muted = new Set();
     const input = element("input", { id: `live-${number}`, type: "text", value: place.dataset.example,
                                      autocomplete: "off", spellcheck: "false" });
     const said = element("p", { class: "live-said", role: "status" });
     const frame = element("div", { class: "live-map", tabindex: "0", role: "region",
                                    "aria-label": "Map of the weights" });
     const examples = element("p", { class: "live-examples" });
-    const again = element("button", { type: "button" }, "Allow all characters again");
-    again.hidden = true;
+    const again = element("button", { type: "button" });
+    const which = element("select", { "aria-label": "Which map" });
+    const head = element("select", { "aria-label": "Which head" });
+    const mute = element("button", { type: "button", "aria-pressed": "false" }, "Mute this head");
+    const choices = element("p", { class: "live-choices" }, which, " ", head, " ", mute);
+    choices.hidden = again.hidden = true;
     place.replaceChildren(
-      element("label", { for: input.id }, place.dataset.label), input, examples, said, frame, again);
+      element("label", { for: input.id }, place.dataset.label), input, examples, said, choices, frame, again);
 
-    const show = () => live.load(name, (model) => {
-      const characters = [...input.value];
-      const unknown = [...new Set(characters)].filter((c) => !model.source.includes(c));
+    const show = () => live.load(place.dataset.model, (model) => {
+      const read = model.words ? input.value.match(/[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu) || [] : [...input.value];
+      const unknown = [...new Set(read)].filter((c) => !model.source.includes(c));
+      const things = model.words ? "words" : "characters";
       const trouble =
-        !characters.length ? "Type something for the model to read."
-        : characters.length > model.longest
-        ? `The model reads at most ${model.longest} characters, and this is ${characters.length}.`
+        !read.length ? "Type something for the model to read."
+        : read.length > model.longest
+        ? `The model reads at most ${model.longest} ${things}, and this is ${read.length}.`
         : "";
-      again.hidden = !forbidden.size;
+      again.hidden = !forbidden.size && !muted.size;
+      again.textContent = model.heads ? "Let all heads speak again" : "Allow all characters again";
+      choices.hidden = !model.heads || Boolean(trouble);
       if (trouble) {
         said.textContent = trouble;
         frame.replaceChildren();
         return;
       }
-      const ids = characters.map((c) => Math.max(model.source.indexOf(c), model.unknown));
-      const found = attention.greedy(model.p, ids, { ...model, forbidden });
-      const written = found.map(({ token }) => model.target[token]).join("");
-      said.textContent = `The model writes ${written || "nothing"}.` +
+      const ids = read.map((c) => Math.max(model.source.indexOf(c), model.unknown));
+      const { tokens, maps } = live.engines[model.kind](model, ids, forbidden, muted);
+      const written = tokens.map((token) => model.target[token]);
+      said.textContent = `The model writes ${written.join(model.words ? " " : "") || "nothing"}.` +
+        (muted.size ? ` ${muted.size} of its heads ${muted.size > 1 ? "are" : "is"} muted.` : "") +
         (unknown.length ? ` It has never seen ${unknown.map((c) => `“${c}”`).join(", ")}.` : "") +
-        (forbidden.size === characters.length ? " It may look at nothing." : "");
-      frame.replaceChildren(map(characters, found, model));
+        (forbidden.size === read.length ? " It may look at nothing." : "");
+      if (!which.options.length && model.heads) {
+        which.append(...Object.keys(maps).map((name) => element("option", {}, name)));
+        head.append(...Array.from({ length: model.heads }, (_, h) =>
+          element("option", { value: h }, `head ${h + 1}`)));
+      }
+      const shown = maps[model.heads ? which.value : "attention"];
+      const h = Number(head.value || 0);
+      mute.setAttribute("aria-pressed", String(muted.has(`${shown.name} ${h}`)));
+      mute.onclick = () => {
+        const name = `${shown.name} ${h}`;
+        muted.has(name) ? muted.delete(name) : muted.add(name);
+        show();
+      };
+      const columns = shown.own ? ["(start)", ...written.slice(0, -1)] : read;
+      frame.replaceChildren(map(columns, shown.encoder ? read : written, shown.heads[h], model));
     });
 
-    // A row per written character, a column per character read; click one to forbid it.
-    function map(characters, found, model) {
-      const heads = characters.map((c, s) => {
+    // A row per token that asks, a column per token that is asked.
+    function map(columns, rows, weights, model) {
+      const heads = columns.map((c, s) => {
+        if (model.heads) return element("th", { scope: "col", class: "word" }, c);
         const button = element("button", { type: "button", "aria-pressed": String(forbidden.has(s)),
           "aria-label": `Forbid character ${s + 1}, ${c === " " ? "space" : c}` }, c === " " ? "␣" : c);
         button.onclick = () => {
@@ -89,16 +147,18 @@ const live = {
         };
         return element("th", { scope: "col" }, button);
       });
-      const rows = found.map(({ token, weights }) =>
-        element("tr", {}, element("th", { scope: "row" }, model.target[token]),
-          ...weights.map((w) => element("td", { style: `--weight: ${w.toFixed(3)}` },
-                                        w >= 0.095 ? String(Math.round(100 * w)) : ""))));
+      const cell = (w) => element("td", { style: `--weight: ${(w || 0).toFixed(3)}` },
+                                  w >= 0.095 ? String(Math.round(100 * w)) : "");
       return element("table", {},
-        element("caption", {}, "Each row is one written character, with its weights in percent. Select a character above to forbid it."),
+        element("caption", {}, "Weights in percent: a row asks, a column is asked." +
+          (model.heads ? "" : " Select a character above to forbid it.")),
         element("thead", {}, element("tr", {}, element("td"), ...heads)),
-        element("tbody", {}, ...rows));
+        element("tbody", {}, ...rows.map((name, t) =>
+          element("tr", {}, element("th", { scope: "row" }, name),
+            ...columns.map((_, s) => cell(weights[t][s]))))));
     }
 
+    const restart = () => { forbidden.clear(); muted.clear(); show(); };
     for (const text of JSON.parse(place.dataset.examples)) {
       const button = element("button", { type: "button" }, text);
       button.onclick = () => { input.value = text; forbidden.clear(); show(); };
@@ -106,7 +166,8 @@ const live = {
     }
     input.oninput = () => { forbidden.clear(); show(); };
     input.onfocus = show;
-    again.onclick = () => { forbidden.clear(); show(); input.focus(); };
+    which.onchange = head.onchange = show;
+    again.onclick = () => { restart(); input.focus(); };
   },
 };
 

@@ -7,40 +7,49 @@ import html
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
 
+from attention_course.attention import MultiHeadAttention
 from attention_course.seq2seq import EncoderDecoder
-from attention_course.tasks.core import BOS, EOS, UNK
+from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK
 from attention_course.tasks.sequences import SequenceTask
+from attention_course.transformer import TransformerDecoder
 
 LARGEST = 127  # of 8 bits
 
 
-def pack(state: Mapping[str, Tensor]) -> dict[str, dict[str, Any]]:
-    """Round each row of each matrix to 255 values, which its largest entry spans.
+def pack(
+    state: Mapping[str, Tensor], bits: Literal[8, 16] = 8
+) -> dict[str, dict[str, Any]]:
+    """Write parameters in few bytes.
+
+    Eight bits round each row of a matrix to 255 values, which its largest entry spans;
+    sixteen are half precision.
 
     Args:
         state: names and parameters, matrices or vectors; a vector is one row.
+        bits: per number.
 
     Returns:
-        For each name what JSON can hold: `shape`, `scales` (one per row, to seven
-        digits) and `codes` (signed bytes in base64). See `unpack`.
+        For each name what JSON can hold: `shape`, `codes` in base64, and with eight
+        bits `scales`, one per row. See `unpack`.
     """
     packed = {}
     for name, tensor in state.items():
         rows = tensor.detach().reshape(-1, tensor.size(-1))
-        # as it will be written: codes and scales have to agree
-        scales = [float(f"{x / LARGEST:.7g}") for x in rows.abs().amax(-1).tolist()]
-        steps = torch.tensor(scales)[:, None].clamp(min=1e-30)
-        codes = (rows / steps).round().clamp(-LARGEST, LARGEST).to(torch.int8)
-        packed[name] = {
-            "shape": list(tensor.shape),
-            "scales": scales,
-            "codes": b64encode(codes.numpy().tobytes()).decode(),
-        }
+        part: dict[str, Any] = {"shape": list(tensor.shape)}
+        if bits == 8:
+            # as they will be written: codes and scales have to agree
+            scales = [float(f"{x / LARGEST:.7g}") for x in rows.abs().amax(-1).tolist()]
+            steps = torch.tensor(scales)[:, None].clamp(min=1e-30)
+            codes = (rows / steps).round().clamp(-LARGEST, LARGEST).to(torch.int8)
+            part["scales"] = scales
+        else:
+            codes = rows.to(torch.float16)
+        packed[name] = part | {"codes": b64encode(codes.numpy().tobytes()).decode()}
     return packed
 
 
@@ -48,9 +57,15 @@ def unpack(packed: Mapping[str, Mapping[str, Any]]) -> dict[str, Tensor]:
     """Return the parameters that a page computes with: what `pack` has rounded."""
     state = {}
     for name, part in packed.items():
-        codes = torch.frombuffer(bytearray(b64decode(part["codes"])), dtype=torch.int8)
-        rows = codes.view(len(part["scales"]), -1)
-        state[name] = (rows * torch.tensor(part["scales"])[:, None]).view(part["shape"])
+        codes = bytearray(b64decode(part["codes"]))
+        if "scales" in part:
+            rows = torch.frombuffer(codes, dtype=torch.int8).view(
+                len(part["scales"]), -1
+            )
+            numbers = rows * torch.tensor(part["scales"])[:, None]
+        else:
+            numbers = torch.frombuffer(codes, dtype=torch.float16).float()
+        state[name] = numbers.view(part["shape"])
     return state
 
 
@@ -65,8 +80,9 @@ def figure(
 
     Args:
         name: of the model, for the pages that show it.
-        model: Bahdanau's, with one layer, GRUs and the additive score.
-        task: whose characters the model reads and writes.
+        model: Bahdanau's, with one layer, GRUs and the additive score; or a Transformer
+            with pre-norm blocks and sinusoidal positions.
+        task: what the model reads and writes, characters or words.
         label: what to type, in words.
         examples: sources to begin with, of which the first stands in the field.
 
@@ -74,8 +90,20 @@ def figure(
         HTML with the model's weights in it. The book's builder moves them into a file
         that is loaded once the reader touches the figure.
     """
-    weights = {
-        "parameters": pack(model.state_dict()),
+    kind: dict[str, Any] = {"kind": "bahdanau"}
+    if isinstance(model.decoder, TransformerDecoder):
+        attention = cast(MultiHeadAttention, model.decoder.blocks[0].self_attention)
+        kind = {
+            "kind": "transformer",
+            "layers": len(model.decoder.blocks),
+            "heads": attention.num_heads,
+        }
+    weights = kind | {
+        # maps of a Transformer in eight bits are off by .05
+        "parameters": pack(model.state_dict(), 16 if "heads" in kind else 8),
+        "words": any(
+            len(t) > 1 for t in task.source_vocabulary.tokens[len(SPECIALS) :]
+        ),
         "source": task.source_vocabulary.tokens,
         "target": task.target_vocabulary.tokens,
         "bos": BOS,
