@@ -21,13 +21,14 @@ from attention_course.scores import (
 from attention_course.tasks.core import BOS, EOS
 from attention_course.tasks.dates import dates
 from attention_course.tasks.numerals import numerals
+from attention_course.tasks.writing import WritingTask, writing
 from attention_course.training import TrainConfig, train
 
 SCRIPTS = Path(__file__).parents[1] / "book" / "live"
 EXAMPLES = ["mercredi 27 juillet 1988", "9. maj 2031"]
 PAGE = """<!doctype html><meta charset="utf-8"><title>dates</title>
 <script src="bahdanau.js"></script><script src="transformer.js"></script>
-<script src="live.js"></script>{}"""
+<script src="live.js"></script><script src="gpt.js"></script>{}"""
 ANSWER = '<details class="quiz"><summary>{}</summary><p>{}</p></details>'
 QUIZ = """<!doctype html><meta charset="utf-8"><title>quiz</title>
 <script src="{}"></script><p>1.</p>{}{}<p>2.</p>{}{}""".format(
@@ -101,9 +102,15 @@ def translator(numbers):
 
 def page_with(folder, name, model, task, examples):
     """A page with the figure, and its weights in a script beside it."""
-    page = live.figure(name, model, task, "Type here", examples)
+    if isinstance(task, WritingTask):
+        page = live.writer(name, model, task.tokenizer, "Type here", examples)
+    else:
+        page = live.figure(name, model, task, "Type here", examples)
     weights = re.search(r'<script type="application/json">(.*?)</script>', page)
-    (folder / f"{name}.js").write_text(f'live.model("{name}", {weights[1]});')
+    (folder / "models").mkdir()
+    (folder / "models" / f"{name}.js").write_text(
+        f'live.model("{name}", {weights[1]});'
+    )
     page = PAGE.format(page.replace(weights[0], ""))
     (folder / f"{name}.html").write_text(page, encoding="utf-8")
     for script in SCRIPTS.glob("*.js"):
@@ -140,11 +147,16 @@ def with_shipped_weights(model, task, bits):
     return found
 
 
-def in_the_browser(address, script, *arguments):
+def in_the_browser(address, name, script, argument):
+    """Evaluate a function of the model, as loaded by its page, and of the argument."""
     with pages() as browser:
         opened = browser.new_page()
         opened.goto(address)
-        return opened.evaluate(script, *arguments)
+        opened.evaluate("name => live.load(name, () => {})", name)
+        opened.wait_for_function("name => live.models[name]", arg=name)
+        return opened.evaluate(
+            f"([name, given]) => ({script})(live.models[name], given)", [name, argument]
+        )
 
 
 def assert_much_the_same(trained, shipped, task):
@@ -173,8 +185,8 @@ def test_the_recurrent_model_computes_what_pytorch_computes(page, model, task):
 
     found = in_the_browser(
         page,
-        """sources => new Promise(done => live.load("dates", model => done(
-            sources.map(ids => attention.greedy(model.p, ids, model)))))""",
+        "dates",
+        "(model, sources) => sources.map(ids => attention.greedy(model.p, ids, model))",
         [task.source_vocabulary.encode(e.source) for e in task.test],
     )
 
@@ -195,8 +207,9 @@ def test_the_transformer_computes_what_pytorch_computes(tmp_path, translator, nu
 
     found = in_the_browser(
         address,
-        """sources => new Promise(done => live.load("numerals", model => done(
-            sources.map(ids => transformer.greedy(model.p, ids, model).found))))""",
+        "numerals",
+        """(model, sources) =>
+            sources.map(ids => transformer.greedy(model.p, ids, model).found)""",
         [numbers.source_vocabulary.encode(e.source) for e in numbers.test],
     )
 
@@ -243,6 +256,111 @@ def test_heads_can_be_looked_at_and_muted(tmp_path, translator, numbers):
         assert "und dreißig tausend" not in said.inner_text()
         opened.get_by_text("Let all heads speak again").click()
         assert "dreißig tausend" in said.inner_text()
+    assert not faults
+
+
+@pytest.fixture(scope="module")
+def extract():
+    return writing(vocab_size=512, window=64, stride=64)
+
+
+@pytest.fixture(scope="module")
+def gpt(extract):
+    torch.manual_seed(0)
+    model = models.gpt2(
+        vocab_size=512,
+        dim=96,
+        num_heads=4,
+        hidden_dim=384,
+        num_layers=2,
+        max_length=64,
+    )
+    train(model, extract, TrainConfig(40, batch_size=16, learning_rate=8e-3))
+    return model.eval()
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_the_language_model_computes_what_pytorch_computes(tmp_path, gpt, extract):
+    address = page_with(tmp_path, "gpt", gpt, extract, ["Attention is"])
+    texts = [
+        *(
+            "Attention is",
+            "  two\n\nlines \tand 3 tabs'll do",
+            "näïve Ünïcödé – 中文 🙂",
+        ),
+        *(extract.tokenizer.decode(list(w.tokens)) for w in extract.test[:40]),
+    ]
+    windows = [[BOS, *window.tokens][:64] for window in extract.test[:20]]
+    draws = torch.rand(20, generator=torch.Generator().manual_seed(0)).tolist()
+    state = {name: part.clone() for name, part in gpt.state_dict().items()}
+    table = state.pop("head.weight")
+    shipped = live.unpack(live.pack(state))
+    gpt.load_state_dict(shipped | {"head.weight": shipped["embedding.table.weight"]})
+    with torch.no_grad():
+        logits = gpt(torch.tensor(windows))
+    gpt.load_state_dict(state | {"head.weight": table})
+
+    found = in_the_browser(
+        address,
+        "gpt",
+        """(model, [texts, windows, draws]) => {
+            const asked = { tau: 0.8, k: 50, p: 0.9 };
+            const logits = windows.map(window => gpt.read(model, window).logits);
+            return {
+                ids: texts.map(text => gpt.encode(model, text)),
+                texts: texts.map(text => gpt.decode(model, gpt.encode(model, text))),
+                logits,
+                drawn: logits.map((rows, i) =>
+                    gpt.sample(gpt.probabilities(rows.at(-1), asked), draws[i])),
+            };
+        }""",
+        [texts, windows, draws],
+    )
+
+    assert found["ids"] == [extract.tokenizer.encode(text).ids for text in texts]
+    assert found["texts"] == texts
+    theirs = torch.tensor(found["logits"])
+    torch.testing.assert_close(theirs, logits, atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        theirs.softmax(-1), logits.softmax(-1), atol=1e-4, rtol=0
+    )
+    for row, drawn, draw in zip(logits[:, -1], found["drawn"], draws):
+        best = (row / 0.8).softmax(-1).sort(descending=True)
+        top = best.values[:50] / best.values[:50].sum()
+        size = int((top.cumsum(0) < 0.9).sum()) + 1
+        kept = torch.zeros(512)
+        kept[best.indices[:size]] = top[:size] / top[:size].sum()
+        assert drawn == int((kept.cumsum(0) <= draw).sum())
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_a_prompt_is_continued(tmp_path, gpt, extract):
+    faults = []
+    address = page_with(tmp_path, "gpt", gpt, extract, ["Attention is"])
+    with pages() as browser:
+        opened = browser.new_page()
+        opened.on("pageerror", lambda error: faults.append(str(error)))
+        opened.goto(address)
+        prompt, mark = opened.locator("textarea"), opened.locator(".writer-text mark")
+        prompt.focus()
+        opened.wait_for_selector("tbody tr")
+        assert opened.locator("tbody tr").count() == 8
+        opened.locator("input[type=range]").nth(1).press("Home")  # the most probable
+        assert "1 token can come next" in opened.locator("p[role=status]").inner_text()
+        opened.get_by_text("Write 40 tokens").press("Enter")
+        opened.wait_for_function(
+            "document.querySelector('.writer-text mark').textContent.length > 20"
+        )
+        opened.get_by_text("Stop", exact=True).click()
+        opened.get_by_text("Start again").click()
+        assert mark.inner_text() == ""
+        for text in ("", "<b>bold</b> & 中", "x " * 2000):
+            prompt.fill(text)
+            opened.get_by_text("Draw the next token").click()
+            assert opened.locator("tbody tr").count() == 8
+        assert opened.locator("div.writer b").count() == 0
     assert not faults
 
 

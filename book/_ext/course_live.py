@@ -9,12 +9,13 @@ SCRIPTS = Path(__file__).parents[1] / "live"
 # What a page has -> the scripts for it.
 NEEDED = {
     '<div class="live"': ("bahdanau", "transformer", "live"),
+    '<div class="writer"': ("bahdanau", "transformer", "live", "gpt"),
     '<div class="touch"': ("touch",),
     '<details class="sd-sphinx-override sd-dropdown sd-card sd-mb-3 quiz"': ("quiz",),
 }
 WEIGHTS = re.compile(
-    r'(<div class="live" data-model="(\w+)".*?)<script type="application/json">(.*?)'
-    r"</script>",
+    r'(<div class="(?:live|writer)" data-model="(\w+)".*?)'
+    r'<script type="application/json">(.*?)</script>',
     re.DOTALL,
 )
 
@@ -30,10 +31,11 @@ def give_scripts(app, exception):
     out = Path(app.outdir)
     folder = out / "_static" / "live"
     shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
+    (folder / "models").mkdir(exist_ok=True)
 
     def move(found):
         script = f'live.model("{found[2]}", {found[3]});\n'
-        (folder / f"{found[2]}.js").write_text(script, encoding="utf-8")
+        (folder / "models" / f"{found[2]}.js").write_text(script, encoding="utf-8")
         return found[1]
 
     for path in (out / "book").glob("*.html"):

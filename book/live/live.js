@@ -1,7 +1,7 @@
 /* What a page needs to let its reader try a model: see `attention_course.live`.
  *
  * A page names a model with <div class="live" data-model="NAME">. The model's weights
- * are a script beside this one, NAME.js, which is loaded when the reader first touches
+ * are a script, models/NAME.js, which is loaded when the reader first touches
  * the figure. It works from a folder, without a server.
  */
 "use strict";
@@ -37,7 +37,7 @@ const live = {
   load(name, ready) {
     if (live.models[name]) return ready(live.models[name]);
     const script = document.createElement("script");
-    script.src = `${live.folder}${name}.js`;
+    script.src = `${live.folder}models/${name}.js`;
     script.onload = () => ready(live.models[name]);
     document.head.append(script);
   },

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from attention_course.attention import MultiHeadAttention
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK
 from attention_course.tasks.sequences import SequenceTask
-from attention_course.transformer import TransformerDecoder
+from attention_course.transformer import TransformerDecoder, TransformerLM
 
 LARGEST = 127  # of 8 bits
 
@@ -118,11 +119,52 @@ def figure(
     )
 
 
-def place(name: str, label: str, examples: Sequence[str]) -> str:
+def writer(
+    name: str,
+    model: TransformerLM,
+    tokenizer: Tokenizer,
+    label: str,
+    examples: Sequence[str],
+) -> str:
+    """Write a figure in which the reader gives a prompt and `model` goes on.
+
+    Args:
+        name: of the model.
+        model: with the parts of `models.gpt2`, its table tied to its head.
+        tokenizer: byte-pair pieces, from `tasks.writing.learn_pieces`.
+        label: what to type, in words.
+        examples: the first is the prompt to begin with.
+
+    Returns:
+        HTML, see `figure`.
+    """
+    pieces = json.loads(tokenizer.to_str())["model"]
+    attention = cast(MultiHeadAttention, model.blocks[0].self_attention)
+    state = {
+        key: part for key, part in model.state_dict().items() if key != "head.weight"
+    }
+    weights = {
+        "parameters": pack(state),
+        "pieces": sorted(pieces["vocab"], key=pieces["vocab"].get),
+        "merges": [" ".join(pair) for pair in pieces["merges"]],
+        "special": len(SPECIALS),
+        "bos": BOS,
+        "eos": EOS,
+        "layers": len(model.blocks),
+        "heads": attention.num_heads,
+        "window": state["embedding.positions.table.weight"].size(0),
+    }
+    return place(name, label, examples, "writer").replace(
+        "</div>",
+        f'<script type="application/json">{json.dumps(weights)}</script></div>',
+    )
+
+
+def place(name: str, label: str, examples: Sequence[str], kind: str = "live") -> str:
     """Write the figure of a model whose weights stand on another page."""
     listed = html.escape(json.dumps(list(examples)))
     return (
-        f'<div class="live" data-model="{html.escape(name)}"'
+        f'<div class="{kind}" data-model="{html.escape(name)}"'
         f' data-label="{html.escape(label)}" data-example="{html.escape(examples[0])}"'
         f' data-examples="{listed}"><p>This figure responds to what you type. It'
         " needs JavaScript, which is switched off here.</p></div>"
