@@ -5,6 +5,7 @@ from bs4 import BeautifulSoup
 from torch.testing import assert_close
 
 from attention_course.plotting import (
+    decoder_step,
     heat_map,
     length_curves,
     report_table,
@@ -176,3 +177,21 @@ def test_a_report_as_a_table():
     for of, columns in (("numerals", []), ("dates", ["CPU time", "CPU tmie"])):
         with pytest.raises(ValueError, match=f"'{of}'"):
             report_table(rows, of, "model", columns)
+
+
+@pytest.mark.parametrize(
+    ("order", "asks"), [("Bahdanau", "$h_{t-1}$"), ("Luong", "$h_t$")]
+)
+def test_decoder_step_draws_the_query_at_the_state_that_asks(order, asks):
+    ax = decoder_step(order)
+
+    words = {text.get_text(): text.get_position() for text in ax.texts}
+    arrows = [text for text in ax.texts if hasattr(text, "arrow_patch")]
+    (query,) = [arrow for arrow in arrows if arrow.arrow_patch.get_linewidth() == 3]
+    assert query.xyann[0] == words[asks][0]
+    assert (r"$\tilde{h}_t$" in words) == (order == "Luong")
+
+
+def test_decoder_step_knows_two_orders():
+    with pytest.raises(ValueError, match="'Bahdanau' or 'Luong', got 'Cho'"):
+        decoder_step("Cho")

@@ -115,6 +115,87 @@ def weights_table(
     return f"<table>{title}{heads}{''.join(rows)}</table>"
 
 
+def decoder_step(order: str, ax: Axes | None = None) -> Axes:
+    """Draw one step of a recurrent decoder with attention.
+
+    What asks is orange and drawn thick, what is answered is blue and dashed.
+
+    Args:
+        order: "Bahdanau", where the state before the update asks, or "Luong", where the
+            state after it does.
+        ax: where to draw; a new figure without it.
+
+    Returns:
+        The axes drawn on.
+
+    Raises:
+        ValueError: another order.
+    """
+    if order not in ("Bahdanau", "Luong"):
+        raise ValueError(f"the order is 'Bahdanau' or 'Luong', got {order!r}")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7.2, 3.9), layout="constrained")
+    first = order == "Bahdanau"
+    query, context = "#b34700", "#1f5f99"
+    places = {"GRU": (3.2, 0.6), "$h_t$": (5.2, 0.6), "$h_{t-1}$": (0.7, 0.6)}
+    places |= {"$y_{t-1}$": (3.2, -0.9), "$c_t$": (3.2 if first else 7.2, 2.0)}
+    places |= {"softmax": (9.2, 0.6), "$y_t$": (11.1, 0.6)}
+    if not first:
+        places[r"$\tilde{h}_t$"] = (7.2, 0.6)
+
+    def arrow(start: tuple, end: tuple, color: str = "black", bend: float = 0) -> None:
+        style = {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0}
+        style["lw"] = {query: 3, context: 1.6}.get(color, 1.1)
+        style["linestyle"] = "--" if color == context else "-"
+        style["connectionstyle"] = f"arc3,rad={bend}"
+        ax.annotate("", end, start, arrowprops=style)
+
+    for s, share in enumerate((0.05, 0.15, 0.7, 0.1)):
+        x = 3.2 + 1.4 * s
+        ax.text(x, 4.5, f"$h^{{enc}}_{s + 1}$", ha="center", va="center", fontsize=11)
+        ax.add_patch(Rectangle((x - 0.5, 4.15), 1, 0.7, fill=False))
+        ax.add_patch(Rectangle((x - 0.25, 3.0), 0.5, share, color="0.45"))
+        ax.text(x, 3.06 + share, f"{share:.2f}", ha="center", fontsize=9)
+    ax.add_patch(Rectangle((2.5, 2.85), 5.6, 1.15, fill=False, linestyle=":"))
+    ax.text(8.25, 3.3, r"weights $\alpha_t$", fontsize=11, va="center")
+    ax.text(8.25, 4.5, "memory", fontsize=11, va="center")
+    for label, (x, y) in places.items():
+        wide = 1.5 if label in ("GRU", "softmax") else 1.1
+        edge = {"$c_t$": context, "$h_{t-1}$" if first else "$h_t$": query}.get(label)
+        ax.add_patch(
+            Rectangle((x - wide / 2, y - 0.35), wide, 0.7, fill=False, ec=edge or "k")
+        )
+        ax.text(x, y, label, ha="center", va="center", fontsize=11)
+    x, y = places["$h_{t-1}$" if first else "$h_t$"]
+    top = (2.5, 3.1) if first else (x, 2.85)
+    arrow((x, y + 0.35), top, query)
+    ax.text(
+        x + (0.5 if first else -0.12),
+        2.35 if first else 1.9,
+        "asks",
+        color=query,
+        ha="right",
+        fontsize=11,
+    )
+    x, y = places["$c_t$"]
+    arrow((x, 2.85), (x, y + 0.35), context)
+    arrow((x, y - 0.35), (x, 0.95), context)
+    arrow((1.25, 0.6), (2.45, 0.6))
+    arrow((3.95, 0.6), (4.65, 0.6))
+    arrow((3.2, -0.55), (3.2, 0.25))
+    arrow((9.95, 0.6), (10.55, 0.6))
+    if first:
+        arrow((5.75, 0.6), (8.45, 0.6))
+        arrow((3.75, 2.0), (9.2, 0.95), context, bend=-0.25)
+        arrow((3.75, -0.9), (9.2, 0.25), bend=0.25)
+    else:
+        arrow((5.75, 0.6), (6.65, 0.6))
+        arrow((7.75, 0.6), (8.45, 0.6))
+    ax.set(xlim=(0, 11.8), ylim=(-1.4, 5))
+    ax.axis("off")
+    return ax
+
+
 def length_curves(
     curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None
 ) -> Axes:
