@@ -27,7 +27,7 @@ BATCH_SIZE, LEARNING_RATE, EMBEDDING = 32, 8e-3, 32
 # How many seeds there are for each number of steps, and what is trained for so long.
 SEEDS = {220: 3, 880: 3, 3520: 2}
 STEPS = {
-    "final state only": (220, 880, 3520),
+    "final state only": (220, 880),
     "context at every step": (220, 880, 3520),
     "attention": (220,),
     "context at every step, wide output layer": (220,),
