@@ -172,11 +172,11 @@ FORMS = (
     "PER met PER in LOC",
     "PER left LOC early",
     "LOC lies near LOC",
-    "LOC flooded again",
-    "PER laughed again",
+    "LOC flooded and PER left",
+    "PER laughed in LOC",
     "the mayor of LOC thanked PER",
-    "in LOC it rained",
-    "with PER it rained",
+    "near LOC it rained on PER",
+    "with PER it rained in LOC",
     "PER and PER left early",
     "LOC and LOC lie near LOC",
 )
@@ -202,7 +202,8 @@ def names() -> LabelTask:
             labelled += name(word, rng) if word in ("PER", "LOC") else [(word, "O")]
         source, labels = zip(*labelled)
         drawn.setdefault(source, LabelledExample(source, labels))
-    test, train_set = [*drawn.values()][:300], [*drawn.values()][300:]
+    mixed = rng.sample([*drawn.values()], len(drawn))
+    test, train_set = mixed[:300], mixed[300:]
     vocabulary = Vocabulary(word for example in train_set for word in example.source)
     labels = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
     return LabelTask(
@@ -295,7 +296,7 @@ def shapes(seeds: Sequence[int], quick: bool) -> Iterator[report.Row]:
         found = scores(task, lambda kind=kind: kind(*sizes), 200, 32)
         yield from spread(f"reviews / {what}", found)
 
-    heard = frames(train_size=100, held_out_size=20)
+    heard = frames(train_size=80, held_out_size=15)
     listeners = {
         "both ways": lambda: models.frame_labeller(
             frame_dim=heard.source_size,
@@ -377,7 +378,7 @@ def forecasts(seeds: Sequence[int], quick: bool) -> Iterator[report.Row]:
         torch.manual_seed(seed)
         model = Forecaster()
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-        for _ in range(2 if quick else 300):
+        for _ in range(2 if quick else 200):
             chosen = torch.randint(len(value), (64,))
             y, k = value[chosen], kind[chosen]
             normal, _ = model(torch.stack([y[:, 6:-1], y[:, :-7]], dim=-1), k[:, 7:])
