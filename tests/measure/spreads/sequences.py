@@ -28,7 +28,7 @@ from attention_course.tasks.tagging import tagging
 from attention_course.training import TrainConfig, train
 
 SEEDS = (0, 1, 2)
-CHECKPOINTS, LETTERS = (200, 800, 3200), (6, 10, 14, 20)
+CHECKPOINTS, LETTERS = (200, 800, 3200), (6, 10, 16)
 SYMBOLS, WIDTH = 8, 64
 TARGETS = {
     "now": lambda x: x,
@@ -296,7 +296,7 @@ def shapes(seeds: Sequence[int], quick: bool) -> Iterator[report.Row]:
         found = scores(task, lambda kind=kind: kind(*sizes), 200, 32)
         yield from spread(f"reviews / {what}", found)
 
-    heard = frames(train_size=80, held_out_size=15)
+    heard = frames(train_size=100, held_out_size=15)
     listeners = {
         "both ways": lambda: models.frame_labeller(
             frame_dim=heard.source_size,
