@@ -142,9 +142,9 @@ COLLATE = Question(
         "sources": "Sources get neither `BOS` nor `EOS`.",
         "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
         " while the ids go to `device`.",
-        "tokens": "A token that the vocabulary does not know counts, and so does one of"
-        " the four special ones, even `<pad>`, if it occurs in a source or target. A"
-        " target may be empty, a source is not.",
+        "tokens": "A token that the vocabulary does not know counts, and so does one"
+        " of the four special ones, even `<pad>`, if it occurs in a source or target."
+        " A target may be empty, but a source never is.",
         "batch": "Put a batch together: `Batch(source, lengths, target_in,"
         " target_out)`, in this order.",
         "rows": "Each row comes from one `Example`, which has the fields `source` and"

@@ -159,10 +159,10 @@ LOSS = Question(
         " that the right token gets,",
         "sum": "Return the *sum* over all positions that hold a token, and how many"
         " those are.",
-        "end": "`EOS` is a token: where to stop has to be learned. Padding is not,"
-        " and a position at which `target_out` is `PAD` is padding.",
+        "end": "`EOS` is a token: the model has to learn where to stop. Padding is"
+        " not, and a position at which `target_out` is `PAD` is padding.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
-        " logits and something else, which is of no use here.",
+        " logits and something else, which you do not need here.",
         "any": "Logits may be large, and come in any floating-point dtype; the sum has"
         " the same one. The batch stays as it is.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
@@ -227,7 +227,8 @@ LOSS = Question(
         ),
         Mistake(
             "the end does not count",
-            "EOS is a token: where to stop has to be learned. What is left out is PAD.",
+            "EOS is a token: the model has to learn where to stop. What is left out is"
+            " PAD.",
             FORCING,
             edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=EOS"),
         ),
@@ -281,8 +282,8 @@ LOSS = Question(
         ),
         Mistake(
             "the end is left out",
-            "EOS is a token like any other in the loss: where to stop has to be"
-            " learned.",
+            "EOS is a token like any other in the loss: the model has to learn where"
+            " to stop.",
             FORCING,
             _left_out("EOS"),
         ),

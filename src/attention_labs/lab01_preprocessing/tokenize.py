@@ -107,11 +107,11 @@ TOKENIZE = Question(
     requirements={
         "words": "a word is a run of letters and digits, and letters may have accents;",
         "signs": "any other sign that is not white space is a token of its own, a"
-        ' hyphen as well as a comma: "ninety-nine" is three tokens (the underscore'
-        " occurs in no text);",
-        "case": "upper and lower case make no difference: all letters become small, as"
-        " `str.lower` makes them;",
-        "space": "white space separates and is no token.",
+        ' hyphen as well as a comma: "ninety-nine" is three tokens (no text contains'
+        " an underscore);",
+        "case": "upper and lower case make no difference: all letters become lower"
+        " case, as `str.lower` makes them;",
+        "space": "white space separates tokens and is no token itself.",
         "returns": "Cut a text into words and signs, in small letters: a tuple of"
         " strings.",
     },

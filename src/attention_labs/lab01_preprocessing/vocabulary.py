@@ -166,11 +166,12 @@ VOCABULARY = Question(
         "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
         "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
         " part of the answer, and leaves out `PAD` and `BOS`.",
-        "lists": "The lists that come in are somebody else's, and stay as they are.",
+        "lists": "The lists that come in are not yours: your code leaves them as they"
+        " are.",
         "any order": "tokens: a list of the tokens that get an id, in any order,"
         " repeated or not.",
-        "types": "Tuples and lists are never equal, so the types count, too: `encode`"
-        " gives a list, `decode` a tuple.",
+        "types": "A tuple never equals a list, so the types count, too: `encode` gives"
+        " a list, `decode` a tuple.",
         "ids": "Map tokens to a list of ids.",
         "back": "Map a list of ids to a tuple of tokens.",
     },

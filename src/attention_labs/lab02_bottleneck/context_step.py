@@ -85,7 +85,7 @@ CONTEXT_STEP = step_question(
         ),
     ),
     {
-        "told": "Now $c$ is attached to every input, behind the embedding of the"
+        "told": "Now $c$ is concatenated to every input, after the embedding of the"
         " token.",
         "same": "It is the content of the memory's one slot, `memory.value` (B, 1, E),"
         " and the same for all T tokens.",

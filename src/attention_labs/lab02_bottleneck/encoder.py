@@ -72,13 +72,13 @@ ENCODER_QUESTION = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "states": "`states` (B, S, E), the state at every position; nobody looks at"
-        " those on padding;",
+        "states": "`states` (B, S, E), the state at every position; the states on"
+        " padding are not used;",
         "final": "`final` (B, E), the state at each sentence's own end;",
         "mask": "`mask` (B, 1, S), True on tokens: `padding_mask(lengths, size)` makes"
         " it, on the device of the `lengths` that it is given.",
-        "devices": "Give it lengths that are where `source` is: there `states` and"
-        " `final` are, too.",
+        "devices": "Move the lengths to the device of `source` first: `states` and"
+        " `final` are there, too.",
         "reads": "Read a source with one recurrent layer, from left to right.",
         "returns": "`Encoded`.",
     },

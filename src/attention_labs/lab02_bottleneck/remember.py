@@ -80,8 +80,8 @@ REMEMBER = Question(
         "called": "`remember` is called once per source and keeps what will be needed.",
         "value": "`value` (B, slots, E): what can be looked up. The decoders of this"
         " lab keep *one* slot, and in it the final state $c$ of the source: (B, 1, E);",
-        "key": "`key`: what one would compare a question with. With one slot there is"
-        " nothing to choose: the same as `value`;",
+        "key": "`key`: what a query would be compared with. With one slot there is"
+        " nothing to choose, so it is the same as `value`;",
         "mask": "`mask` (B, 1, slots): True, as the one slot may be looked at;",
         "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c + b)$.",
         "bridge": "$W$ and $b$ are those of `bridge`, as encoder and decoder need not"

@@ -303,12 +303,12 @@ def step_question(
 # The sentences of the lab that are about every decoder.
 OF_A_STEP = {
     "manners": MANNERS,
-    "handed": "What `step` is handed as `cache` is the state before the first of its"
-    " tokens, and the last that it returns is the state after the last of them.",
+    "handed": "`step` takes the state before the first of its tokens as `cache`, and"
+    " the last thing that it returns is the state after the last of them.",
     "one token": "It takes T tokens at once; when the model answers by itself, T is 1.",
     "one": "Its weight is one, in the dtype and on the device of the states.",
-    "memory": "A step depends only on what it is handed: the decoder may have"
-    " remembered other sources in between.",
+    "memory": "A step depends only on its arguments: the decoder may have remembered"
+    " other sources in between.",
     "token": "token: (B, T), ids.",
     "cache": "cache: (B, D), the state before the first of the tokens.",
     "returns": "Logits (B, T, V), weights (B, T, 1), and the state after the last token"

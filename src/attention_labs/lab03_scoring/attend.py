@@ -110,8 +110,8 @@ ATTEND = Question(
         "in front": IN_FRONT,
         "dropout": "`dropout`, where it is given, is a module to be called on the"
         " weights that make the context.",
-        "returned": "The weights that you *return* are those before it: somebody wants"
-        " to look at them.",
+        "returned": "The weights that you *return* are the weights before dropout,"
+        " because we want to look at them.",
         "scores": "scores: (..., T, S), how alike each query is to each key.",
         "value": "value: (..., S, Dv), what is looked up.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"

@@ -114,8 +114,8 @@ MASKED_SOFTMAX = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "exact": "a forbidden position has weight exactly 0, and the allowed ones of"
-        " its row still sum to one;",
+        "exact": "a forbidden position has weight exactly 0, and the allowed positions"
+        " of its row still sum to one;",
         "empty": "a row in which *nothing* is allowed has weight 0 everywhere, not"
         " `nan`, and so has its gradient;",
         "broadcast": "`mask` may have fewer axes than `scores`, or axes of length one:"
