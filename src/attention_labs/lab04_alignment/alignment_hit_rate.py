@@ -111,8 +111,9 @@ HIT_RATE = Question(
         "empty": "A position with an empty gold set (a hyphen came from nowhere) does"
         " not count at all.",
         "beyond": "An example may have more rows of weights than gold sets (the row of"
-        " the end marker is the last): the rows beyond do not count.",
-        "zeros": "A row in which all weights are zero points nowhere. That is no hit.",
+        " the end-of-sequence token is the last): the additional rows do not count.",
+        "zeros": "A row in which all weights are zero points nowhere. That is not a"
+        " hit.",
         "unchanged": "The lists that come in are drawn later: leave them as they are.",
         "weights": "weights: per example a list of rows, each a list of S numbers.",
         "gold": "gold: per example and target position, the set of source positions"

@@ -96,14 +96,14 @@ COVERED_STEP = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \lambda\,"
-        r" u_{t-1,s})",
+        "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \gamma\,"
+        r" \mathrm{cov}_{t-1,s})",
         "before": "The coverage lowers the scores before the softmax, and the softmax"
         " runs over the positions that the memory's mask allows.",
         "later": "A step's own weights count from the next step on: they are part of"
         " the coverage that it returns, and not of the one that lowers its scores.",
         "axes": "Scores and weights have an axis for the one target position. The"
-        " coverage has none, as the state (B, D) has none: it is (B, S).",
+        " coverage has no such axis, just as the state (B, D) has none: it is (B, S).",
         "search": "A search goes on from the same coverage with several tokens, so the"
         " coverage that comes in stays as it is.",
         "scores": "scores: (B, 1, S), how alike the query is to each key.",

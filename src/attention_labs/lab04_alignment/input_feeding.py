@@ -84,13 +84,13 @@ INPUT_FEEDING = Question(
     requirements={
         **EVERYWHERE,
         "memory": MEMORY["memory"],
-        "fed": "The remedy: attach the last attentional vector to the next input,",
+        "fed": "The remedy: concatenate the last attentional vector to the next input,",
         "zeros": "The attentional vector before the first step is zeros, like the state"
         " in width, dtype and device.",
-        "cache": "You are free in what the cache is, as long as `step` finds in it what"
-        " it needs: what are the two things?",
-        "twice": "A search tries several tokens after the same cache, so `step` leaves"
-        " the cache that it is handed as it is, and keeps nothing on `self`.",
+        "cache": "You decide what the cache is, as long as `step` finds in it what it"
+        " needs: what are the two things?",
+        "twice": "A search tries several tokens after the same cache, so `step` does"
+        " not change the cache that it gets, and keeps nothing on `self`.",
         "token": "token: (B, 1), ids.",
         "handed": "cache: from `start`, then from the step before.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the next cache.",

@@ -43,8 +43,8 @@ MERGE_HEADS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "row": "The way back: (B, H, T, Dh) becomes (B, T, D), all pieces of a token in"
-        " a row.",
+        "row": "This is the way back: (B, H, T, Dh) becomes (B, T, D), with all pieces"
+        " of a token concatenated.",
         "returns": "Put the pieces back in a row: (B, H, T, Dh) -> (B, T, D).",
     },
     properties=(

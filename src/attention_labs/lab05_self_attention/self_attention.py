@@ -82,12 +82,12 @@ SELF_ATTENTION = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "maps": "Each part has a learned map of its own:",
+        "maps": "For each use there is a learned map:",
         "names": "The maps are `query_proj`, `key_proj` and `value_proj`.",
-        "asked": "The mask says which positions may be asked: padding may not, and"
-        " where a sequence is written from left to right, no later position may"
-        " (`causal_mask`).",
-        "empty": "A position that may ask none has weights of 0.",
+        "asked": "The mask says which positions each position may attend to: padding"
+        " is forbidden, and where a sequence is written from left to right, later"
+        " positions are forbidden (`causal_mask`).",
+        "empty": "A position that may attend to nothing has weights of 0.",
         "every": "Every position asks all positions of the same sequence.",
         "x": "x: (B, T, D).",
         "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"

@@ -74,8 +74,9 @@ POSITIONS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "clocks": "A position is told by D/2 clocks, each slower than the one before;"
-        " of each clock the vector shows sine and cosine, side by side:",
+        "clocks": "Imagine D/2 clocks, each slower than the one before. A position is"
+        " a reading of all clocks, and of each clock the vector holds the sine and the"
+        " cosine, side by side:",
         "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` tokens have come"
         " before and t counts from 0.",
         "float32": "Count in float32 also if x has another dtype: a half-precision"

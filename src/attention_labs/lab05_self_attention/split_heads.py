@@ -44,7 +44,7 @@ SPLIT_HEADS = Question(
     requirements={
         **EVERYWHERE,
         "pieces": "(B, T, D) becomes (B, H, T, Dh): the first Dh entries of *each"
-        " token's* vector are the first head's.",
+        " token's* vector belong to the first head.",
         "before": "Heads come before positions, so that the last two axes are those"
         " that `@` multiplies.",
         "returns": "Cut every vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
