@@ -179,8 +179,9 @@ DECODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "sub-layers": "Three sub-layers: every position looks at those before it, then"
-        " at the source, then thinks for itself.",
+        "sub-layers": "This block has three sub-layers: every position attends to the"
+        " positions before it, then to the source, and then a small network works on"
+        " it by itself.",
         "source": "The source was remembered once, by `cross_attention.remember(...)`,"
         " and comes as the `KeyValue` `source`. Queries are made from the states"
         " *after* the self-attention.",
@@ -190,7 +191,7 @@ DECODER_BLOCK = Question(
         " there were any. Then x asks the old *and* the new: `past.extend(new)` joins"
         " two `KeyValue`, the old first.",
         "weights": "The weights of the cross-attention are returned if `need_weights`"
-        " is true; otherwise None will do.",
+        " is true; otherwise you may return None in their place.",
         "arguments": "Arguments as above.",
         "x": "x: (B, T, D), the states of the layer below.",
         "of source": "source: `KeyValue` of the source, S positions.",

@@ -105,10 +105,11 @@ ENCODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "around": "Around each sub-layer f there is a way past it, and a norm.",
+        "around": "Around each sub-layer f there is a skip connection, and each"
+        " sub-layer has a norm.",
         "reads": "With `around = Residual(...)`, a sub-layer reads `around.before(x)`,"
-        " and `around.after(x, added)` puts what it says back on the way: `after(x,"
-        " f(before(x)))`.",
+        " and `around.after(x, added)` adds the sub-layer's output to the skip"
+        " connection: `after(x, f(before(x)))`.",
         "remembered": "Return the states, and what the self-attention remembered.",
         "dropout": "dropout: share of what a sub-layer adds that training drops.",
         "pre_norm": "pre_norm: where the norm stands, see `Residual`.",

@@ -178,16 +178,16 @@ GREEDY = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "likeliest": "Greedy decoding takes the likeliest token at every step.",
+        "likeliest": "Greedy decoding takes the most probable token at every step.",
         "step": "`model.step(token, memory, cache)` takes the last token (B, 1) and"
         " returns logits (B, 1, V), weights (not needed here) and the next cache.",
         "encode": "`model.encode(source, lengths)` reads the source once and returns a"
-        " memory, `model.start(memory)` what the first step is handed",
-        "BOS": "The first token that goes in is BOS; it is no part of what comes out.",
+        " memory, `model.start(memory)` returns what the first step needs",
+        "BOS": "The first token that goes in is BOS, which is not part of the output.",
         "one token": "Some models have one token for BOS and EOS.",
-        "EOS": "A sentence that has said EOS has ended: from there on its tokens are"
-        " EOS, whatever the model says, until the others have ended, too.",
-        "over": "When all have ended, or after `max_length` steps, it is over.",
+        "EOS": "A sentence that has produced EOS has ended: from there on its tokens"
+        " are EOS, whatever the model predicts, until the others have ended, too.",
+        "over": "When all have ended, or after `max_length` steps, decoding stops.",
         "takes": "Take the likeliest token at every step, for a batch of sources at"
         " once.",
         "model": "model: has `encode`, `start` and `step`.",

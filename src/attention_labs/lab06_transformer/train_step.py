@@ -178,12 +178,12 @@ TRAIN_STEP = Question(
     requirements={
         "lengths": LENGTHS,
         "mean": "The loss is the mean over all tokens that are not padding,",
-        "cut": "Then: a gradient, cut to the length `clip_norm` if it is longer, and"
-        " one step of the optimizer.",
-        "left": "Gradients that somebody left in the parameters before do not count.",
-        "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and the"
-        " target: what the decoder is given) and `target_out` (the target and EOS: what"
-        " it should say).",
+        "cut": "Then compute the gradient, shorten it to the length `clip_norm` if it"
+        " is longer, and make one step of the optimizer.",
+        "left": "Gradients that were left in the parameters before do not count.",
+        "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and"
+        " the target: what the decoder gets) and `target_out` (the target and EOS:"
+        " what it should predict).",
         "called": "The model is called as `model(source, lengths, target_in)` and"
         " returns logits (B, T, V) and weights.",
         "model": "model: changed in place; its mode (training or evaluation) stays.",
