@@ -179,11 +179,12 @@ ACCURACY = Question(
         "called": "A batch has the fields `source`, `lengths` and `labels` (B, 1),"
         " and the model is called as `model(source, lengths)` and returns logits (B,"
         " labels) and something that you do not need.",
-        "careful": "Without dropout, and without gradients.",
+        "careful": "Measure without dropout and without gradients.",
         "same": "Every sentence counts the same; the last batch may be a small one.",
-        "mode": "Whoever calls you may be in the middle of training: leave the model in"
-        " the mode in which it came.",
-        "parts": "A part of it may be frozen; then the model's own `train` knows that.",
+        "mode": "Your function may be called in the middle of training: leave the"
+        " model in the mode in which it came.",
+        "parts": "A part of it may be frozen; the model's own `train` takes care of"
+        " that.",
         "model": "model: called as model(source, lengths); it is left in the mode in"
         " which it came.",
         "batches": "batches: at least one, each with `source`, `lengths` and `labels`"
