@@ -84,7 +84,7 @@ PAD_QUESTION = Question(
     mistakes=(
         Mistake(
             "filled up in front",
-            "Padding comes behind the last id, so that every sentence begins in the"
+            "Padding comes after the last id, so that every sentence begins in the"
             " first column.",
             PADDING,
             edit(
@@ -147,15 +147,15 @@ PAD_QUESTION = Question(
         ),
         Mistake(
             "empty rows are left out",
-            "A row without ids is a row of padding: every row that came in has its"
-            " place.",
+            "A row without ids becomes a row of padding. Every row that came in keeps"
+            " its place.",
             PADDING,
             edit(pad, "in rows]", "in rows if len(row)]"),
         ),
         Mistake(
             "the rows in another order",
-            "Row b of the tensor is row b of those that came in: whoever sorts by"
-            " length loses which is which.",
+            "Row b of the tensor is row b of the input. If you sort the rows by"
+            " length, this is lost.",
             sign=comparable(
                 lambda request, reply, reference: (
                     sorted(reply.outputs[0].tolist())

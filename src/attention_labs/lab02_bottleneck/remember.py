@@ -118,8 +118,8 @@ REMEMBER = Question(
         ),
         Mistake(
             "the last column is taken for the final state",
-            "`encoded.final` is the state at each sentence's own end; in the last"
-            " column of the states stands padding.",
+            "`encoded.final` is the state at each sentence's own end. The last column"
+            " of the states may be padding.",
             PADDING,
             edit(one_slot, SLOT, "encoded.states[:, -1:]")
             & edit(first_state, FIRST, "torch.tanh(bridge(encoded.states[:, -1]))"),

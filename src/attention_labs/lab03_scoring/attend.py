@@ -176,7 +176,8 @@ ATTEND = Question(
         ),
         Mistake(
             "weights returned after dropout",
-            "Dropout is for the context; who looks at the weights wants them whole.",
+            "Dropout is for the context. The weights that are returned are those"
+            " before dropout.",
             SCORING + "context",
             edit(attend, "return context, weights", f"return context, {KEPT}"),
             comparable(
@@ -188,14 +189,14 @@ ATTEND = Question(
         ),
         Mistake(
             "dropout not applied",
-            "Where a dropout is given, the context is made with the weights that it"
-            " leaves.",
+            "If a dropout is given, the context is made with the weights after"
+            " dropout.",
             SCORING + "context",
             edit(attend, KEPT, "weights"),
         ),
         Mistake(
             "dropout on the context",
-            "What is dropped is weights, before they make the context.",
+            "Dropout is applied to the weights, before they make the context.",
             SCORING + "context",
             edit(attend, f"{KEPT} @ value", "dropped(weights @ value)")
             & edit(

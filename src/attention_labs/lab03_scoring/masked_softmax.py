@@ -189,8 +189,8 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "forbidden scores set to minus infinity",
-            "That is right until a row is forbidden throughout: then the softmax"
-            " divides zero by zero.",
+            "This is right until a whole row is forbidden. Then the softmax divides"
+            " zero by zero.",
             SCORING + "mask",
             _filled("-torch.inf"),
         ),
@@ -233,7 +233,7 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "a forbidden position has weight",
-            "Its score has to be so low that nothing is left of it, whatever the other"
+            "Its score has to be so low that its weight is zero, whatever the other"
             " scores of the row are.",
             SCORING + "mask",
             sign=weight_where_forbidden(1),
@@ -241,8 +241,8 @@ MASKED_SOFTMAX = Question(
         *ANYWHERE,
         Mistake(
             "the rows do not sum to one",
-            "What is divided by has to be the sum over the allowed positions of the"
-            " same row.",
+            "The denominator has to be the sum over the allowed positions of the same"
+            " row.",
             SCORING + "softmax",
             sign=wrong_output(
                 lambda given, wanted: not close(given.sum(-1), wanted.sum(-1))

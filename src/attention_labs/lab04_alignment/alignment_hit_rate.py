@@ -173,8 +173,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "more than half of the weight, where the largest weight is meant",
-            "A row's largest weight may be less than half, and one that holds more than"
-            " half beside it none: find the position of the largest.",
+            "The largest weight of a row may be less than half of it. Find the"
+            " position of the largest weight, however large it is.",
             MAPS,
             edit(metrics._links, "_largest(row)", "row")
             & edit(
@@ -185,8 +185,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row of zeros points to the first token",
-            "The largest of equal numbers is found first, but a query that attends to"
-            " nothing hits nothing.",
+            "Of equal numbers, the first is found. But a query that attends to nothing"
+            " hits nothing.",
             MAPS,
             edit(metrics._largest, " if row[largest] > 0 else None", ""),
         ),
@@ -204,7 +204,7 @@ HIT_RATE = Question(
         ),
         Mistake(
             "the share is rounded",
-            "Return the quotient as it is: whoever prints it may round it.",
+            "Return the quotient as it is. It can be rounded when it is printed.",
             MAPS,
             edit(
                 alignment_hit_rate,
@@ -235,8 +235,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "the caller's lists are changed",
-            "pop, remove, sort and del change a list in place, and the caller's list it"
-            " is: the map is drawn later.",
+            "pop, remove, sort and del change a list in place, and the list belongs to"
+            " the caller, who draws it later.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         *ANYWHERE,
@@ -248,7 +248,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row beyond the gold sets is counted",
-            "Go through rows and gold sets together, and stop with the shorter.",
+            "Go through rows and gold sets together, and stop at the end of the"
+            " shorter list.",
             MAPS,
             sign=lambda request, reply, reference: request.about == BEYOND,
         ),

@@ -187,8 +187,8 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "every sentence meets the coverage of all others",
-            "(B, 1, S) and (B, S) stretch to (B, B, S). Give the coverage an axis for"
-            " the one target position first.",
+            "(B, 1, S) and (B, S) are expanded to (B, B, S). Give the coverage an axis"
+            " for the one target position first.",
             FEEDING,
             edit(covered_step, "coverage[:, None]", "coverage"),
         ),
@@ -201,14 +201,13 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "the coverage forgets the earlier steps",
-            "The weights of a step are added to what earlier steps have given.",
+            "The weights of a step are added to the coverage before it.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
         ),
         Mistake(
             "scores added up, where weights are meant",
-            "The coverage is a sum of weights: what the softmax has made of the"
-            " scores.",
+            "The coverage is a sum of weights, which are the output of the softmax.",
             FEEDING,
             (
                 edit(covered_step, "+ weights[:, 0]", "+ lowered[:, 0]"),
@@ -217,7 +216,7 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "a forbidden position has weight",
-            "The memory has a mask: hand it to `attend`.",
+            "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             edit(covered_step, ", memory.mask)", ")"),
             weight_off_mask,

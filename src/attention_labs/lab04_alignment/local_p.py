@@ -183,8 +183,8 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the weights sum to one again",
-            "The Gaussian multiplies the weights after the softmax, and they are left"
-            " as it makes them.",
+            "The Gaussian multiplies the weights after the softmax, and nothing is"
+            " done to them afterwards.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores + {EXPONENT},"),
         ),

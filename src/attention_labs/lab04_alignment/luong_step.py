@@ -108,8 +108,8 @@ LUONG_STEP = Question(
         ),
         Mistake(
             "state before context in the attentional vector",
-            "The order of what is attached decides which weights it meets: the context,"
-            " then the state.",
+            "The order of concatenation decides which weights each part meets: first"
+            " the context, then the state.",
             LUONG,
             edit(STEP, "[context, query]", "[query, context]"),
         ),
@@ -122,8 +122,8 @@ LUONG_STEP = Question(
         ),
         Mistake(
             "the attentional vector is handed on as the state",
-            "The recurrent state goes on as it is; in input feeding the attentional"
-            " vector goes on beside it.",
+            "The recurrent state is passed on as it is. With input feeding, the"
+            " attentional vector is passed on beside it.",
             LUONG,
             edit(STEP, "state[0], attentional", "attentional[:, -1], attentional"),
         ),

@@ -243,8 +243,8 @@ MULTI_HEAD_ATTENTION = Question(
         *ANYWHERE,
         Mistake(
             "a loop over the heads",
-            "The heads are an axis like the batch: one product of matrices serves all"
-            " of them.",
+            "The heads are an axis like the batch. One matrix product computes all of"
+            " them.",
             HEADS + "equation",
             sign=lambda request, reply, reference: (
                 request.traced and all(map(close, reply.outputs, reference.outputs))

@@ -152,13 +152,15 @@ SELF_ATTENTION = Question(
         ),
         Mistake(
             "keys ask queries",
-            "Row t holds the scores of query t: queries first, keys turned.",
+            "Row t holds the scores of query t: queries come first, and keys are"
+            " transposed.",
             SCORING + "dot",
             edit(FORWARD, "q @ k.mT", "k @ q.mT"),
         ),
         Mistake(
             "causal where no mask is given",
-            "Without a mask every position asks all positions, the later ones, too.",
+            "Without a mask, every position attends to all positions, including later"
+            " ones.",
             SCORING + "mask",
             edit(
                 FORWARD,

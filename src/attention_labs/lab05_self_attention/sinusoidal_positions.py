@@ -111,7 +111,7 @@ POSITIONS = Question(
         ),
         Mistake(
             "sine and cosine exchanged",
-            "Even entries hold the sine, odd ones the cosine.",
+            "Even entries hold the sine, and odd entries hold the cosine.",
             ORDER,
             edit(FORWARD, "angles.sin(), angles.cos()", "angles.cos(), angles.sin()"),
         ),
@@ -182,8 +182,8 @@ POSITIONS = Question(
         ),
         Mistake(
             "right only for the first positions",
-            "There is no last position: compute the waves of those that are asked for,"
-            " or let a table grow.",
+            "There is no last position. Compute the sines and cosines of the positions"
+            " that are asked for, or let a table grow.",
             ORDER,
             sign=wrong_output(
                 lambda given, wanted: (

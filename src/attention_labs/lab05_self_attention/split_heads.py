@@ -61,14 +61,14 @@ SPLIT_HEADS = Question(
     mistakes=(
         Mistake(
             "transpose missing",
-            "After the cut the axes are (B, T, H, Dh); attention wants heads before"
+            "After the split, the axes are (B, T, H, Dh). Attention needs heads before"
             " positions.",
             HEADS + "split",
             edit(split_heads, ".transpose(1, 2)", ""),
         ),
         Mistake(
             "heads split by view, without transpose",
-            MIXED + " First cut the last axis in two, then exchange axes.",
+            MIXED + " First split the last axis into two, then exchange two axes.",
             HEADS + "split",
             edit(
                 split_heads,

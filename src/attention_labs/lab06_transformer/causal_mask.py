@@ -86,8 +86,8 @@ CAUSAL_MASK = Question(
     mistakes=(
         Mistake(
             "the upper triangle",
-            "Rows ask, columns are asked: row t is True up to column t, not from"
-            " there on.",
+            "Rows are queries and columns are keys: row t is True up to column t, not"
+            " from there on.",
             MASK,
             edit(causal_mask, ".tril()", ".triu()"),
         ),
@@ -133,7 +133,7 @@ CAUSAL_MASK = Question(
         ),
         Mistake(
             "the same mask for everybody",
-            "Whoever gets a mask may change it: make a new one at each call, and keep"
+            "The caller may change the mask. Make a new one at each call, and keep"
             " none.",
             sign=wrong_output(
                 lambda given, wanted: (
@@ -153,7 +153,7 @@ CAUSAL_MASK = Question(
         *ANYWHERE,
         Mistake(
             "not as many rows and columns as positions",
-            "There are T of both, whatever T is: none, one and thousands.",
+            "There are T of both, whatever T is: zero, one or thousands.",
             MASK,
             sign=wrong_output(lambda given, wanted: given.shape != wanted.shape),
         ),

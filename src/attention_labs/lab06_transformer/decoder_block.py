@@ -242,14 +242,15 @@ DECODER_BLOCK = Question(
     mistakes=(
         Mistake(
             "the source is asked first",
-            "First the sequence asks itself, then the source, then every position"
-            " thinks for itself.",
+            "The self-attention comes first, then the cross-attention, then the"
+            " feed-forward network.",
             LOOKED_UP,
             edit(FORWARD, LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
         ),
         Mistake(
             "both attentions read what came in",
-            "The source is asked by the states after the self-attention.",
+            "The queries of the cross-attention are the states after the"
+            " self-attention.",
             LOOKED_UP,
             edit(FORWARD, "x = self.around_self", "y = self.around_self")
             & edit(FORWARD, "around_cross.after(x", "around_cross.after(y"),
@@ -338,8 +339,8 @@ DECODER_BLOCK = Question(
         *ELSEWHERE,
         Mistake(
             "something is wrong with the past",
-            "Without a past the block is right. New queries look at old and new keys;"
-            " the old ones are not made again.",
+            "Without a past the block is right. New queries look at old and new keys,"
+            " and the old keys are not computed again.",
             CACHE,
             sign=comparable(_has_past),
         ),
@@ -352,8 +353,8 @@ DECODER_BLOCK = Question(
         ),
         Mistake(
             "the sub-layers are joined in another way",
-            "Three times: read what `before` returns, and give `after` the states and"
-            " what the sub-layer says.",
+            "Do this three times: the sub-layer reads what `before` returns, and"
+            " `after` gets the states and the output of the sub-layer.",
             BLOCK,
             sign=comparable(
                 lambda *asked: is_ordinary(*asked) and not _has_past(*asked)

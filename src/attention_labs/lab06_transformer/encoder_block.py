@@ -89,8 +89,8 @@ LOOK_FOR_X = """seen = self.self_attention.remember(query, query)
 BEHIND = edit(FORWARD, "after(x, context)", "after(query, context)")
 READ = "self.around_feed_forward.before(x)"
 THINKING = (
-    "The feed-forward network is the second sub-layer: it reads the states after the"
-    " first, in the same manner."
+    "The feed-forward network is the second sub-layer. It reads the states after the"
+    " first one, also through `before` and `after`."
 )
 
 ENCODER_BLOCK = Question(
@@ -231,7 +231,7 @@ ENCODER_BLOCK = Question(
         ),
         Mistake(
             "the mask reaches nothing",
-            "Hand it to `ask`.",
+            "Pass the mask to `ask`.",
             MASK,
             edit(FORWARD, "query, mask, past", "query, None, past"),
         ),
@@ -262,8 +262,8 @@ ENCODER_BLOCK = Question(
         ),
         Mistake(
             "the sub-layers are joined in another way",
-            "Twice: read what `before` returns, and give `after` the states and what"
-            " the sub-layer says.",
+            "Do this twice: the sub-layer reads what `before` returns, and `after`"
+            " gets the states and the output of the sub-layer.",
             BLOCK,
             sign=comparable(is_ordinary),
         ),

@@ -344,7 +344,7 @@ FREEZE = Question(
         ),
         Mistake(
             "the mode is ignored",
-            "`eval()` calls `train(False)`: hand `mode` on. The model itself has a"
+            "`eval()` calls `train(False)`, so pass `mode` on. The model itself has a"
             " mode, too.",
             LOADING,
             edit(SentenceClassifier.train, "train(mode)", "train()"),

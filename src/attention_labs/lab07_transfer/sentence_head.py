@@ -133,7 +133,8 @@ SENTENCE_HEAD = Question(
     requirements={
         "mean": "So first the states of a sentence are averaged, over its real tokens"
         " alone; then comes a small network:",
-        "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b + b_1)\big) + b_2",
+        "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b +"
+        r" b_1)\big) + b_2",
         "count": "$n_b$ is the number of real tokens of sentence b.",
         "real": "The mask (B, S) is True where a token is real.",
         "anywhere": "Padding may stand anywhere in a sentence.",
