@@ -112,7 +112,7 @@ ATTEND = Question(
         " weights that make the context.",
         "returned": "The weights that you *return* are the weights before dropout,"
         " because we want to look at them.",
-        "scores": "scores: (..., T, S), how alike each query is to each key.",
+        "scores": "scores: (..., T, S), how well each key matches each query.",
         "value": "value: (..., S, Dv), what is looked up.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",

@@ -106,7 +106,7 @@ COVERED_STEP = Question(
         " coverage has no such axis, just as the state (B, D) has none: it is (B, S).",
         "search": "A search goes on from the same coverage with several tokens, so the"
         " coverage that comes in stays as it is.",
-        "scores": "scores: (B, 1, S), how alike the query is to each key.",
+        "scores": "scores: (B, 1, S), how well each key matches the query.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
         "coverage": "coverage: (B, S), the sum of the weights of all earlier steps;"
         " zeros before the first step.",

@@ -102,7 +102,7 @@ LOCAL_P = Question(
         "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
         " $u$ is `position_proj`.",
         "all": "The window gets the scores of all T queries.",
-        "scores": "scores: (B, T, S), how alike each query is to each key.",
+        "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",
         "position": "position: not needed here.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
