@@ -20,6 +20,7 @@ TITLES = {
     "04_soft_lookup.html#soft-lookup-padding": "Padding must have no say",
     "05_scoring.html#scoring-additive": "Additive, or concat, or a small network",
     "05_scoring.html#scoring-context": "From weights to a context",
+    "05_scoring.html#scoring-cosine": "Cosine",
     "05_scoring.html#scoring-dot": "Dot",
     "05_scoring.html#scoring-general": "General, or bilinear",
     "05_scoring.html#scoring-interface": "One interface, two steps",

@@ -458,6 +458,16 @@ def _lab07_ahead(better: str, worse: str, count: int) -> Callable[[Found], float
     return lambda found: _lab07(better, count)(found) - _lab07(worse, count)(found)
 
 
+def _lab07_draws(better: str, worse: str, count: int) -> Callable[[Found], float]:
+    """In which share of the draws one way is above the other, on the same sentences."""
+    return lambda found: mean(
+        one > other
+        for one, other in zip(
+            found["found"][better, count], found["found"][worse, count], strict=True
+        )
+    )
+
+
 LAB07 = (
     Claim(
         "a wrong prefix copies nothing: tensors that are not missing",
@@ -466,26 +476,31 @@ LAB07 = (
         at_most=0,
     ),
     Claim(
-        "20 labels: frozen is ahead of from scratch, in the mean",
+        "20 labels: frozen is ahead of from scratch in most draws",
+        _lab07_draws("frozen", "from scratch", 20),
+        at_least=0.8,
+    ),
+    Claim(
+        "20 labels: frozen is ahead of from scratch, in the mean of ten draws",
         _lab07_ahead("frozen", "from scratch", 20),
-        at_least=0.05,
+        at_least=0.03,
     ),
     Claim(
-        "20 labels: falling rates are ahead of from scratch, in the mean",
+        "20 labels: falling rates are ahead of from scratch, in the mean of ten draws",
         _lab07_ahead("falling rates", "from scratch", 20),
-        at_least=0.05,
+        at_least=0.03,
     ),
     Claim(
-        "20 labels: one rate is behind frozen, in the mean",
-        _lab07_ahead("frozen", "one rate", 20),
-        at_least=0.0,
+        "20 labels: one rate gains nothing on frozen, in the mean of ten draws",
+        _lab07_ahead("one rate", "frozen", 20),
+        at_most=0.02,
     ),
 )
 LAB07_MORE = (
     Claim(
-        "60 labels: frozen is ahead of from scratch, in every draw",
-        _lab07_gap("frozen", "from scratch", 60),
-        at_least=0.0,
+        "60 labels: falling rates are ahead of from scratch, in every draw",
+        _lab07_gap("falling rates", "from scratch", 60),
+        at_least=0.02,
     ),
     Claim(
         "from scratch with 200 labels is where frozen is with 20, or beyond",
@@ -582,7 +597,7 @@ CLOSINGS = (
     Closing(
         "lab07_transfer",
         LAB07,
-        quick=(("(20, 60, 200, 600), range(3)", "(20,), range(3)"),),
+        quick=(("{20: 10, 60: 3, 200: 3, 600: 3}", "{20: 10}"),),
         also=LAB07_MORE,
     ),
     Closing(

@@ -142,9 +142,9 @@ COLLATE = Question(
         "sources": "Sources get neither `BOS` nor `EOS`.",
         "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
         " while the ids go to `device`.",
-        "tokens": "A token that the vocabulary does not know counts, and so does one of"
-        " the four special ones, even `<pad>`, if it occurs in a source or target. A"
-        " target may be empty, a source is not.",
+        "tokens": "A token that the vocabulary does not know counts, and so does one"
+        " of the four special ones, even `<pad>`, if it occurs in a source or target."
+        " A target may be empty, but a source never is.",
         "batch": "Put a batch together: `Batch(source, lengths, target_in,"
         " target_out)`, in this order.",
         "rows": "Each row comes from one `Example`, which has the fields `source` and"
@@ -189,15 +189,16 @@ COLLATE = Question(
     mistakes=(
         Mistake(
             "the target is not shifted",
-            "What goes in at a position is the token before the one that should come"
-            " out: BOS in front of the one, EOS behind the other.",
+            "The input at a position is the token before the one that should be"
+            " predicted there. So target_in begins with BOS, and target_out ends with"
+            " EOS.",
             FORCING,
             edit(SequenceTask.collate, "[BOS, *target]", "[*target] + [EOS]"),
             _targets_alone(lambda given, said, batch: close(given, said)),
         ),
         Mistake(
             "shifted the wrong way",
-            "What goes in begins with BOS, what should come out ends with EOS.",
+            "target_in begins with BOS, and target_out ends with EOS.",
             FORCING,
             edit(SequenceTask.collate, "[BOS, *target]", "[*target] + [EOS]")
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target]"),
@@ -214,8 +215,8 @@ COLLATE = Question(
         ),
         Mistake(
             "BOS and EOS on both sides",
-            "Each of the two has one token more than the target: BOS in front of the"
-            " one, EOS behind the other.",
+            "Both have one token more than the target: target_in begins with BOS, and"
+            " target_out ends with EOS.",
             FORCING,
             edit(SequenceTask.collate, "[BOS, *target]", "[BOS, *target] + [EOS]")
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target, EOS]"),
@@ -236,8 +237,8 @@ COLLATE = Question(
         ),
         Mistake(
             "the end is missing",
-            "Where to stop has to be learned: EOS is the last token of what should come"
-            " out.",
+            "The model has to learn where to stop, so EOS is the last token of"
+            " target_out.",
             FORCING,
             sign=_targets_alone(
                 lambda given, said, batch: _token_missing(said, batch.target_out, EOS)
@@ -245,7 +246,7 @@ COLLATE = Question(
         ),
         Mistake(
             "sources between BOS and EOS",
-            "An encoder is not asked to say anything: sources are their own tokens, and"
+            "An encoder does not predict anything. Sources have their own tokens and"
             " nothing more.",
             FORCING,
             edit(
@@ -264,8 +265,8 @@ COLLATE = Question(
         ),
         Mistake(
             "padding counted in the lengths",
-            "The lengths count each source's own tokens; how wide the batch is, its"
-            " shape says.",
+            "The lengths count each source's own tokens. The width of the batch can be"
+            " read off its shape.",
             PADDING,
             edit(
                 SequenceTask.collate,
@@ -275,8 +276,8 @@ COLLATE = Question(
         ),
         Mistake(
             "the lengths are read off the ids",
-            "A token may have the id of PAD, and counts all the same: count the tokens"
-            " before they are padded.",
+            "A token may have the id of PAD and still counts. Count the tokens before"
+            " they are padded.",
             PADDING,
             edit(
                 SequenceTask.collate,
@@ -286,7 +287,7 @@ COLLATE = Question(
         ),
         Mistake(
             "unknown tokens are left out",
-            "A token that the vocabulary does not know is there all the same, as UNK.",
+            "A token that the vocabulary does not know stays in its place, as UNK.",
             PADDING,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -296,7 +297,7 @@ COLLATE = Question(
         ),
         Mistake(
             "the examples are changed",
-            "sort, append and remove change the caller's list: build a new one.",
+            "sort, append and remove change the caller's list. Build a new one.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         Mistake(
@@ -307,8 +308,8 @@ COLLATE = Question(
         ),
         Mistake(
             "a vocabulary of the other language",
-            "Ids of UNK everywhere: sources are encoded by the source's vocabulary,"
-            " targets by the target's.",
+            "Sources are encoded with the vocabulary of the source and targets with"
+            " that of the target. The other vocabulary gives UNK everywhere.",
             sign=lambda request, reply, reference: (
                 not reply.error
                 and any(_times(x, UNK) for x in reply.outputs[::2])
@@ -325,8 +326,8 @@ COLLATE = Question(
         ),
         Mistake(
             "lists, where tensors are meant",
-            "The four fields of a Batch are tensors: `pad` makes them of rows of ids,"
-            " torch.tensor of the lengths.",
+            "The four fields of a Batch are tensors. `pad` turns rows of ids into a"
+            " tensor, and torch.tensor does the same for the lengths.",
             sign=error_like("wanted tensors"),
         ),
         Mistake(

@@ -172,7 +172,8 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "compared only as far as the shorter one goes",
-            "zip stops with the shorter: an answer that breaks off is not right.",
+            "zip stops at the end of the shorter one, but an answer that breaks off is"
+            " not right.",
             ACCURACIES,
             (
                 _compared("all(a == b for a, b in zip(p, r))"),
@@ -182,7 +183,7 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "the order of the tokens does not count",
-            "A set or a sorted list of tokens has forgotten where they stood.",
+            "A set or a sorted list of tokens no longer knows their order.",
             ACCURACIES,
             (_compared("sorted(p) == sorted(r)"), _compared("set(p) == set(r)")),
         ),
@@ -194,7 +195,7 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "tokens run together before they are compared",
-            "Put together without anything between them, different tokens can make the"
+            "If tokens are joined without a separator, different tokens can give the"
             " same text.",
             made_by=_compared("''.join(p) == ''.join(r)"),
         ),
@@ -209,7 +210,7 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "wrong answers counted",
-            "What is wanted is the share of right ones.",
+            "The function returns the share of right answers.",
             ACCURACIES,
             _compared("p != r"),
         ),
@@ -259,8 +260,8 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "equal answers are counted once",
-            "A set or a dictionary keeps one of several equal things: every example"
-            " counts, also one that occurs twice.",
+            "A set or a dictionary keeps only one of several equal things, but every"
+            " example counts, even if it occurs twice.",
             ACCURACIES,
             edit(
                 exact_match,
@@ -273,15 +274,15 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "an empty answer counts as wrong",
-            "An empty tuple counts as False, and yet it is right where nothing was to"
-            " be said.",
+            "An empty tuple counts as False in Python, but it is the right answer if"
+            " the reference is empty.",
             ACCURACIES,
             _compared("bool(p) and tuple(p) == tuple(r)"),
         ),
         Mistake(
             "an empty answer counts as right",
-            "all() of nothing is True: an answer without tokens is right only where"
-            " nothing was to be said.",
+            "all() of nothing is True, but an answer without tokens is right only if"
+            " the reference is empty.",
             ACCURACIES,
             _compared("not p or tuple(p) == tuple(r)"),
         ),
@@ -302,7 +303,7 @@ EXACT_MATCH = Question(
         ),
         another_kind(
             "another type than a float",
-            "A tensor is no float: .item() makes a number of it.",
+            "A tensor is not a float. .item() turns it into a number.",
         ),
         *PLAIN_SIGNS,
     ),

@@ -159,10 +159,10 @@ LOSS = Question(
         " that the right token gets,",
         "sum": "Return the *sum* over all positions that hold a token, and how many"
         " those are.",
-        "end": "`EOS` is a token: where to stop has to be learned. Padding is not,"
-        " and a position at which `target_out` is `PAD` is padding.",
+        "end": "`EOS` is a token: the model has to learn where to stop. Padding is"
+        " not, and a position at which `target_out` is `PAD` is padding.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
-        " logits and something else, which is of no use here.",
+        " logits and something else, which you do not need here.",
         "any": "Logits may be large, and come in any floating-point dtype; the sum has"
         " the same one. The batch stays as it is.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
@@ -203,7 +203,7 @@ LOSS = Question(
     mistakes=(
         Mistake(
             "a mean, where the sum is meant",
-            "cross_entropy takes the mean unless it is told otherwise; look at"
+            "cross_entropy returns a mean unless you tell it otherwise. Look at"
             " `reduction`.",
             GENERATOR,
             edit(SequenceTask.loss, '"sum"', '"mean"'),
@@ -216,8 +216,7 @@ LOSS = Question(
         ),
         Mistake(
             "padding has a say",
-            "Positions that only fill up are neither to be punished nor counted: see"
-            " `ignore_index`.",
+            "Padding must not be part of the sum or of the count. See `ignore_index`.",
             PADDING,
             (
                 edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100"),
@@ -227,14 +226,15 @@ LOSS = Question(
         ),
         Mistake(
             "the end does not count",
-            "EOS is a token: where to stop has to be learned. What is left out is PAD.",
+            "EOS is a token: the model has to learn where to stop. What is left out is"
+            " PAD.",
             FORCING,
             edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=EOS"),
         ),
         Mistake(
             "logits of other positions and tokens",
-            "view and reshape have the right shape and mix the logits up: cross_entropy"
-            " wants (N, V), or the V behind the B by an exchange of axes.",
+            "view and reshape can give the right shape and still mix up the logits."
+            " cross_entropy needs (N, V), or (B, V, T) made by exchanging two axes.",
             made_by=edit(
                 SequenceTask.loss,
                 "logits.flatten(0, 1)",
@@ -244,15 +244,15 @@ LOSS = Question(
         ),
         Mistake(
             "the loss looks at what goes in",
-            "The logits at a position are about the token that should come out there:"
-            " compare them with target_out.",
+            "The logits at a position predict the token of target_out at that"
+            " position, so compare them with target_out.",
             FORCING,
             edit(SequenceTask.loss, "target_out.flatten()", "target_in.flatten()"),
         ),
         Mistake(
             "the model is given the answer",
-            "What goes in is target_in. With target_out in its place the model has only"
-            " to copy.",
+            "The model's input is target_in. If it gets target_out, it only has to"
+            " copy.",
             FORCING,
             (
                 edit(SequenceTask.loss, "target_in", "target_out"),
@@ -281,8 +281,8 @@ LOSS = Question(
         ),
         Mistake(
             "the end is left out",
-            "EOS is a token like any other in the loss: where to stop has to be"
-            " learned.",
+            "EOS is a token like any other in the loss: the model has to learn where"
+            " to stop.",
             FORCING,
             _left_out("EOS"),
         ),
@@ -294,8 +294,8 @@ LOSS = Question(
         ),
         Mistake(
             "the loss has a ceiling",
-            "A probability that is held above a small number makes very wrong tokens"
-            " cheap, and lets no gradient through: log_softmax needs no such help.",
+            "If probabilities are clamped from below, very wrong tokens cost too"
+            " little and get no gradient. log_softmax needs no clamp.",
             GENERATOR,
             tuple(
                 edit(
@@ -315,7 +315,7 @@ LOSS = Question(
         ),
         Mistake(
             "softmax done twice",
-            "cross_entropy takes logits, and does the softmax itself.",
+            "cross_entropy takes logits and computes the softmax itself.",
             GENERATOR,
             edit(
                 SequenceTask.loss,
@@ -325,8 +325,8 @@ LOSS = Question(
         ),
         Mistake(
             "positions and vocabulary mixed up",
-            "cross_entropy wants the vocabulary on the second axis: make one axis of B"
-            " and T, and V is the second.",
+            "cross_entropy needs the vocabulary on the second axis. Merge B and T into"
+            " one axis, and V is the second.",
             GENERATOR,
             sign=error_like(
                 "Expected target size|Expected input batch_size|shape .* is"
@@ -345,13 +345,14 @@ LOSS = Question(
         ),
         Mistake(
             "no gradient can pass a number",
-            "float(...) and .item() make a plain number of a tensor: nothing can be"
-            " learned through it.",
+            "float(...) and .item() turn a tensor into a plain number, and no gradient"
+            " can pass through it.",
             sign=error_like("wanted tensors"),
         ),
         Mistake(
             "padding is counted",
-            "The number is that of the tokens in the sum: where target_out is not PAD.",
+            "Count the tokens in the sum, which are the positions where target_out is"
+            " not PAD.",
             PADDING,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -362,8 +363,8 @@ LOSS = Question(
         ),
         Mistake(
             "other tokens are counted",
-            "The number is that of the tokens in the sum: where target_out is not PAD,"
-            " EOS included.",
+            "Count the tokens in the sum: the positions where target_out is not PAD,"
+            " including EOS.",
             PADDING,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -375,7 +376,7 @@ LOSS = Question(
         *ANYWHERE,
         Mistake(
             "padding has a say",
-            "Positions that only fill up are neither to be punished nor counted.",
+            "Padding must not be part of the sum or of the count.",
             PADDING,
             sign=_total(
                 lambda given, wanted, said: bool((said == PAD).any() & (given > wanted))

@@ -59,7 +59,7 @@ PAD_QUESTION = Question(
         " `PAD`, at the end.",
         "empty": "There is at least one row. Rows may be empty, and so may all of"
         " them: then the tensor is (B, 0).",
-        "lists": "The rows that came in are somebody else's: leave them as they are.",
+        "lists": "The rows that come in are not yours: leave them as they are.",
         "returns": "Fill rows of ids up with PAD to the longest of them: a tensor (B,"
         " T) of integers (`torch.long`).",
     },
@@ -84,7 +84,7 @@ PAD_QUESTION = Question(
     mistakes=(
         Mistake(
             "filled up in front",
-            "Padding comes behind the last id, so that every sentence begins in the"
+            "Padding comes after the last id, so that every sentence begins in the"
             " first column.",
             PADDING,
             edit(
@@ -147,15 +147,15 @@ PAD_QUESTION = Question(
         ),
         Mistake(
             "empty rows are left out",
-            "A row without ids is a row of padding: every row that came in has its"
-            " place.",
+            "A row without ids becomes a row of padding. Every row that came in keeps"
+            " its place.",
             PADDING,
             edit(pad, "in rows]", "in rows if len(row)]"),
         ),
         Mistake(
             "the rows in another order",
-            "Row b of the tensor is row b of those that came in: whoever sorts by"
-            " length loses which is which.",
+            "Row b of the tensor is row b of the input. If you sort the rows by"
+            " length, this is lost.",
             sign=comparable(
                 lambda request, reply, reference: (
                     sorted(reply.outputs[0].tolist())

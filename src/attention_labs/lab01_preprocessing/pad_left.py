@@ -158,7 +158,7 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "positions as if padding stood behind",
-            "The first token stands behind the padding, and so does its position 0.",
+            "The padding comes first, and the first token after it has position 0.",
             PADDING,
             NUMBERED_IN_FRONT,
         ),
@@ -177,15 +177,15 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "another position on padding",
-            "Positions are right where a token stands. On padding the position is 0.",
+            "Positions are right where a token stands. On padding, the position is 0.",
             PADDING,
             edit(pad_left, "[0] *", "[-1] *"),
             _right_on_tokens,
         ),
         Mistake(
             "the ids are asked what is padding",
-            "The id of PAD may stand in a row as a token. How long a row is, its own"
-            " length says.",
+            "The id of PAD may stand in a row as a token. Only the length of a row"
+            " says how many tokens it has.",
             PADDING,
             edit(
                 pad_left,
@@ -209,8 +209,8 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "empty rows are left out",
-            "A row without ids is a row of padding: every row that came in has its"
-            " place.",
+            "A row without ids becomes a row of padding. Every row that came in keeps"
+            " its place.",
             PADDING,
             edit(pad_left, "[*row] for row in rows]", "[*row] for row in rows if row]")
             & edit(pad_left, "))] for row in rows]", "))] for row in rows if row]"),

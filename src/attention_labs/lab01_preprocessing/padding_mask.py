@@ -89,8 +89,8 @@ PADDING_MASK = Question(
     mistakes=(
         Mistake(
             "mask the wrong way around",
-            "Here True means a token, which may be attended to; there are libraries in"
-            " which it means padding.",
+            "Here True means a token, which may be attended to. In some libraries True"
+            " means padding.",
             MASK,
             edit(padding_mask, "<", ">="),
         ),
@@ -110,7 +110,7 @@ PADDING_MASK = Question(
         ),
         Mistake(
             "the axis of the queries is missing",
-            "All queries share the row: the mask is (B, 1, S).",
+            "All queries share one row: the mask is (B, 1, S).",
             MASK,
             edit(padding_mask, ")[:, None]", ")"),
         ),
@@ -123,7 +123,7 @@ PADDING_MASK = Question(
         ),
         Mistake(
             "a sentence without tokens gets one",
-            "A length of 0 is no mistake: then every position is padding.",
+            "A length of 0 is allowed. Then every position is padding.",
             MASK,
             edit(padding_mask, "lengths[:, None]", "lengths.clamp(min=1)[:, None]"),
         ),
@@ -135,14 +135,14 @@ PADDING_MASK = Question(
         ),
         Mistake(
             "a row for every query",
-            "The same positions are allowed to all queries: their axis is of length"
-            " one, and is stretched where it is needed.",
+            "All queries may attend to the same positions, so their axis has length"
+            " one. It is expanded where that is needed.",
             MASK,
             edit(padding_mask, ")[:, None]", ")[:, None].expand(-1, size, -1)"),
         ),
         Mistake(
             "numbers, where True and False are meant",
-            "A comparison gives torch.bool, and `~` and `masked_fill` want it.",
+            "A comparison gives torch.bool, which `~` and `masked_fill` need.",
             MASK,
             sign=lambda request, reply, reference: (
                 not reply.error

@@ -37,8 +37,8 @@ def draw_lengths(d: Draw, count: int, longest: int, least: int = 0) -> list[int]
 OF_ROWS = (
     Mistake(
         "the caller's rows are changed",
-        "append, extend and += change a list in place, and the caller's list it is:"
-        " build new ones.",
+        "append, extend and += change a list in place, and the list belongs to the"
+        " caller. Build new lists.",
         sign=lambda request, reply, reference: reply.changed,
     ),
     Mistake(
@@ -52,7 +52,7 @@ OF_ROWS = (
     ),
     Mistake(
         "lists returned, where a tensor is meant",
-        "Lists of one length become a tensor by torch.tensor.",
+        "torch.tensor turns lists of the same length into a tensor.",
         sign=error_like("wanted tensors"),
     ),
     Mistake(

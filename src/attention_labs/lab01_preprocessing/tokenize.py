@@ -107,11 +107,11 @@ TOKENIZE = Question(
     requirements={
         "words": "a word is a run of letters and digits, and letters may have accents;",
         "signs": "any other sign that is not white space is a token of its own, a"
-        ' hyphen as well as a comma: "ninety-nine" is three tokens (the underscore'
-        " occurs in no text);",
-        "case": "upper and lower case make no difference: all letters become small, as"
-        " `str.lower` makes them;",
-        "space": "white space separates and is no token.",
+        ' hyphen as well as a comma: "ninety-nine" is three tokens (no text contains'
+        " an underscore);",
+        "case": "upper and lower case make no difference: all letters become lower"
+        " case, as `str.lower` makes them;",
+        "space": "white space separates tokens and is no token itself.",
         "returns": "Cut a text into words and signs, in small letters: a tuple of"
         " strings.",
     },
@@ -142,7 +142,8 @@ TOKENIZE = Question(
     mistakes=(
         Mistake(
             "a text cut into letters",
-            "A tuple of a string holds its letters: here a whole word is a token.",
+            "tuple(text) holds the single characters of a text. Here a whole word is a"
+            " token.",
             made_by=edit(tokenize, FOUND, "text.lower()"),
             sign=sees(
                 lambda given, wanted: (
@@ -152,8 +153,8 @@ TOKENIZE = Question(
         ),
         Mistake(
             "signs stay at the words",
-            "Splitting at white space leaves 'ninety-nine,' in one piece: signs are"
-            " tokens of their own.",
+            "Splitting at white space leaves 'ninety-nine,' in one piece, but signs"
+            " are tokens of their own.",
             made_by=edit(tokenize, FOUND, "text.lower().split()"),
             sign=sees(
                 lambda given, wanted: any(
@@ -164,8 +165,8 @@ TOKENIZE = Question(
         ),
         Mistake(
             "signs thrown away",
-            "A hyphen or a comma is a token, too, and so is every other sign that is no"
-            " white space.",
+            "A hyphen or a comma is a token, too, and so is every other sign that is"
+            " not white space.",
             sign=sees(
                 lambda given, wanted: (
                     [*filter(str.isalnum, given)] == [*filter(str.isalnum, wanted)]
@@ -176,21 +177,21 @@ TOKENIZE = Question(
         ),
         Mistake(
             "capital letters kept",
-            "'One' and 'one' are the same token: make all letters small.",
+            "'One' and 'one' are the same token: turn all letters into lower case.",
             sign=sees(
                 lambda given, wanted: given != wanted == [*map(str.lower, given)]
             ),
         ),
         Mistake(
             "letters become others",
-            "str.casefold makes 'ss' of 'ß', which is small already: str.lower leaves"
-            " it.",
+            "str.casefold turns 'ß', which is a lower-case letter already, into 'ss'."
+            " str.lower leaves it as it is.",
             made_by=edit(tokenize, ".lower()", ".casefold()"),
         ),
         Mistake(
             "letters with accents torn off",
-            "[a-z] are the letters of English only; \\w and str.isalpha know those of"
-            " all languages.",
+            r"[a-z] matches the letters of English only. \w and str.isalpha know the"
+            " letters of all languages.",
             sign=sees(
                 lambda given, wanted: (
                     any(c.isalpha() and not c.isascii() for c in "".join(wanted))
@@ -210,14 +211,14 @@ TOKENIZE = Question(
         ),
         Mistake(
             "white space among the tokens",
-            "White space separates and is no token, however much there is; nor is the"
-            " nothing between two spaces.",
+            "White space separates tokens and is not a token itself, however much of"
+            " it there is. The empty string between two spaces is not a token either.",
             sign=sees(lambda given, wanted: any(not token.strip() for token in given)),
         ),
         Mistake(
             "words lost or out of order",
-            "The tokens stand in the order of the text, a token that occurs twice is"
-            " there twice, and a word may have one letter.",
+            "The tokens keep the order of the text. A token that occurs twice appears"
+            " twice, and a word may have a single letter.",
             sign=sees(
                 lambda given, wanted: given != wanted and set(given) <= set(wanted)
             ),

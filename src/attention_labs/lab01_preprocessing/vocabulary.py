@@ -166,11 +166,12 @@ VOCABULARY = Question(
         "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
         "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
         " part of the answer, and leaves out `PAD` and `BOS`.",
-        "lists": "The lists that come in are somebody else's, and stay as they are.",
+        "lists": "The lists that come in are not yours: your code leaves them as they"
+        " are.",
         "any order": "tokens: a list of the tokens that get an id, in any order,"
         " repeated or not.",
-        "types": "Tuples and lists are never equal, so the types count, too: `encode`"
-        " gives a list, `decode` a tuple.",
+        "types": "A tuple never equals a list, so the types count, too: `encode` gives"
+        " a list, `decode` a tuple.",
         "ids": "Map tokens to a list of ids.",
         "back": "Map a list of ids to a tuple of tokens.",
     },
@@ -232,8 +233,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "the tokens are not in order",
-            "A set has no order that one could rely on, and the order of the texts"
-            " changes with the texts: sort the tokens, after the specials.",
+            "A set has no reliable order, and the order of the texts changes with the"
+            " texts. Sort the tokens and put them after the specials.",
             sign=sees(
                 lambda given, wanted: (
                     given != wanted and sorted(given) == sorted(wanted)
@@ -260,8 +261,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "an unknown token is padding",
-            "PAD stands for nothing, and everything downstream ignores it. An unknown"
-            " token is there: UNK.",
+            "PAD stands for nothing, and all later steps ignore it. An unknown token"
+            " does stand for something: it becomes UNK.",
             PADDING,
             edit(Vocabulary.encode, "UNK", "PAD"),
         ),
@@ -272,8 +273,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "BOS and EOS among the ids",
-            "encode gives one id for each token that it is handed; BOS and EOS are put"
-            " to them where batches are made.",
+            "encode gives one id for each of its tokens. BOS and EOS are added later,"
+            " where batches are made.",
             FORCING,
             sign=sees(
                 lambda given, wanted: {BOS, EOS} & set(given) - set(wanted), _ids_of
@@ -281,8 +282,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "an unknown token gets an id of its own",
-            "A vocabulary is made once, as a model has a number for each of its tokens"
-            " and for no others: what is not in it becomes UNK.",
+            "A vocabulary does not grow, because a model has parameters for its tokens"
+            " and for no others. Other tokens become UNK.",
             sign=lambda request, reply, reference: (
                 UNK in _ids_of(reference)
                 and max(_ids_of(reply), default=0)
@@ -309,7 +310,7 @@ VOCABULARY = Question(
         ),
         Mistake(
             "two vocabularies share their ids",
-            "What stands in the class belongs to all of its objects: make lists and"
+            "An attribute of the class belongs to all of its objects. Make lists and"
             " dictionaries in __init__, on self.",
             made_by=edit(Vocabulary.__init__, "self._ids = {", "type(self)._ids = {"),
             sign=lambda request, reply, reference: any(
@@ -324,7 +325,7 @@ VOCABULARY = Question(
         ),
         Mistake(
             "the answer goes on after its end",
-            "What stands behind the first EOS is no part of the answer.",
+            "Whatever comes after the first EOS is not part of the answer.",
             INFERENCE,
             edit(Vocabulary.decode, "break", "continue"),
             sees(
@@ -337,8 +338,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "specials among the answer's tokens",
-            "PAD and BOS are no tokens of an answer, and EOS ends it without being part"
-            " of it.",
+            "PAD and BOS are not tokens of an answer, and EOS ends the answer without"
+            " being part of it.",
             INFERENCE,
             sign=sees(
                 lambda given, wanted: bool(
@@ -348,13 +349,13 @@ VOCABULARY = Question(
         ),
         Mistake(
             "unknown tokens left out of the answer",
-            "UNK is a token that was said, if not a good one: only PAD and BOS are left"
-            " out.",
+            "UNK is a token of the answer, though not a good one. Only PAD and BOS are"
+            " left out.",
             made_by=edit(Vocabulary.decode, "(PAD, BOS)", "(PAD, BOS, UNK)"),
         ),
         Mistake(
             "padding is taken for the end",
-            "PAD is left out wherever it stands; what ends the answer is EOS.",
+            "PAD is left out wherever it stands. Only EOS ends the answer.",
             INFERENCE,
             edit(Vocabulary.decode, "i == EOS", "i in (EOS, PAD)"),
         ),
@@ -369,8 +370,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "a list of the caller's is changed",
-            "sort, append, remove and += change a list in place, and the caller's list"
-            " it is: sorted(...) and [... for ...] make new ones.",
+            "sort, append, remove and += change a list in place, and the list belongs"
+            " to the caller. sorted(...) and [... for ...] make new lists.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         ONCE,

@@ -95,7 +95,7 @@ AT_END = Question(
     mistakes=(
         Mistake(
             "the last column",
-            "In the last column stands padding, for all but the longest sentence.",
+            "For all but the longest sentence, the last column holds padding.",
             PADDING,
             edit(at_end, PICKED, "x[:, -1]"),
         ),
@@ -114,21 +114,21 @@ AT_END = Question(
         ),
         Mistake(
             "every sentence at every end",
-            "x[:, ends] takes all the ends of every sentence: each sentence has one of"
-            " its own.",
+            "x[:, ends] picks the ends of all sentences from every sentence, but each"
+            " sentence has only one end.",
             PADDING,
             edit(at_end, PICKED, "x[:, lengths - 1]"),
         ),
         Mistake(
             "one number of every vector",
-            "gather picks as many numbers as its index has: the index needs all D of"
-            " the last axis.",
+            "gather picks as many numbers as its index has, so the index has to be D"
+            " numbers wide.",
             PADDING,
             edit(at_end, ".expand(-1, 1, x.size(-1))", ""),
         ),
         Mistake(
             "the sum or the mean of a sentence",
-            "What is wanted is one of the vectors, not a mixture.",
+            "The function picks one of the vectors. It does not mix them.",
             PADDING,
             (
                 edit(at_end, "x.gather", "x.cumsum(1).gather"),

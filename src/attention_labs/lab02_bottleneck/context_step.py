@@ -21,14 +21,14 @@ CONTEXT_STEP = step_question(
     (
         Mistake(
             "the source before the token",
-            "The order of what is attached decides which weights it meets: the token,"
-            " then the source.",
+            "The order of concatenation decides which weights each part meets: first"
+            " the token, then the source.",
             HANDOVER,
             edit(STEP, "[x, context]", "[context, x]"),
         ),
         Mistake(
             "told at the first step only",
-            "The source is attached to every input, not to the first alone.",
+            "The source is concatenated to every input, not only to the first.",
             HANDOVER,
             edit(
                 STEP,
@@ -38,7 +38,7 @@ CONTEXT_STEP = step_question(
         ),
         Mistake(
             "zeros, where the source is meant",
-            "What is attached is the content of the slot, `memory.value`.",
+            "Concatenate the content of the slot, `memory.value`.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),
         ),
@@ -51,8 +51,8 @@ CONTEXT_STEP = step_question(
         ),
         Mistake(
             "sentences mixed up when the slot is repeated",
-            "Repeat along the second axis, that of the tokens: along the batch the"
-            " sentences come in another order.",
+            "Repeat along the second axis, the axis of the tokens. Repeating along the"
+            " batch changes the order of the sentences.",
             HANDOVER,
             edit(
                 STEP,
@@ -62,7 +62,8 @@ CONTEXT_STEP = step_question(
         ),
         Mistake(
             "told of the source that was remembered last",
-            "A step is handed the memory: keep nothing of the source on self.",
+            "A step gets the memory as an argument. Keep nothing of the source on"
+            " self.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, self.told.expand_as(context)]")
             & edit(
@@ -73,7 +74,7 @@ CONTEXT_STEP = step_question(
         ),
         Mistake(
             "one source for many tokens",
-            "torch.cat does not stretch axes of length one: repeat the slot for each of"
+            "torch.cat does not expand axes of length one. Repeat the slot for each of"
             " the T tokens.",
             HANDOVER,
             sign=lambda request, reply, reference: (
@@ -85,7 +86,7 @@ CONTEXT_STEP = step_question(
         ),
     ),
     {
-        "told": "Now $c$ is attached to every input, behind the embedding of the"
+        "told": "Now $c$ is concatenated to every input, after the embedding of the"
         " token.",
         "same": "It is the content of the memory's one slot, `memory.value` (B, 1, E),"
         " and the same for all T tokens.",

@@ -72,13 +72,13 @@ ENCODER_QUESTION = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "states": "`states` (B, S, E), the state at every position; nobody looks at"
-        " those on padding;",
+        "states": "`states` (B, S, E), the state at every position; the states on"
+        " padding are not used;",
         "final": "`final` (B, E), the state at each sentence's own end;",
         "mask": "`mask` (B, 1, S), True on tokens: `padding_mask(lengths, size)` makes"
         " it, on the device of the `lengths` that it is given.",
-        "devices": "Give it lengths that are where `source` is: there `states` and"
-        " `final` are, too.",
+        "devices": "Move the lengths to the device of `source` first: `states` and"
+        " `final` are there, too.",
         "reads": "Read a source with one recurrent layer, from left to right.",
         "returns": "`Encoded`.",
     },
@@ -116,8 +116,8 @@ ENCODER_QUESTION = Question(
     mistakes=(
         Mistake(
             "the last column is taken for the final state",
-            "Behind a short sentence the layer has read padding, and what an nn.GRU"
-            " returns second comes from there.",
+            "After a short sentence the layer reads padding, and the second thing that"
+            " an nn.GRU returns is the state after this padding.",
             PADDING,
             edit(FORWARD, END, "states[:, -1]"),
         ),
@@ -138,14 +138,15 @@ ENCODER_QUESTION = Question(
         ),
         Mistake(
             "embeddings returned as states",
-            "The states are what the recurrent layer makes of the embeddings.",
+            "The states are the output of the recurrent layer, which reads the"
+            " embeddings.",
             ENCODER,
             edit(FORWARD, f"states, _ = {READ}", "states = self.embedding(source)"),
         ),
         Mistake(
             "read across the batch",
-            "The layer was made with `batch_first=True`: it wants (B, S, width), and"
-            " goes along the second axis.",
+            "The layer was made with `batch_first=True`: it expects (B, S, width) and"
+            " reads along the second axis.",
             ENCODER,
             edit(
                 FORWARD,
@@ -155,8 +156,8 @@ ENCODER_QUESTION = Question(
         ),
         Mistake(
             "the axis of the layers is left",
-            "An nn.GRU returns its last state as (layers, B, D). (And it is the last"
-            " column's.)",
+            "An nn.GRU returns its last state as (layers, B, D), and this state"
+            " belongs to the last column.",
             ENCODER,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -176,8 +177,8 @@ ENCODER_QUESTION = Question(
         *ANYWHERE,
         Mistake(
             "another final state",
-            "The states are right. The final one is that of each sentence's own last"
-            " token.",
+            "The states are right. The final state is the state at each sentence's own"
+            " last token.",
             PADDING,
             sign=wrong_in(FINAL, STATES),
         ),

@@ -80,8 +80,8 @@ REMEMBER = Question(
         "called": "`remember` is called once per source and keeps what will be needed.",
         "value": "`value` (B, slots, E): what can be looked up. The decoders of this"
         " lab keep *one* slot, and in it the final state $c$ of the source: (B, 1, E);",
-        "key": "`key`: what one would compare a question with. With one slot there is"
-        " nothing to choose: the same as `value`;",
+        "key": "`key`: what a query would be compared with. With one slot there is"
+        " nothing to choose, so it is the same as `value`;",
         "mask": "`mask` (B, 1, slots): True, as the one slot may be looked at;",
         "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c + b)$.",
         "bridge": "$W$ and $b$ are those of `bridge`, as encoder and decoder need not"
@@ -118,8 +118,8 @@ REMEMBER = Question(
         ),
         Mistake(
             "the last column is taken for the final state",
-            "`encoded.final` is the state at each sentence's own end; in the last"
-            " column of the states stands padding.",
+            "`encoded.final` is the state at each sentence's own end. The last column"
+            " of the states may be padding.",
             PADDING,
             edit(one_slot, SLOT, "encoded.states[:, -1:]")
             & edit(first_state, FIRST, "torch.tanh(bridge(encoded.states[:, -1]))"),

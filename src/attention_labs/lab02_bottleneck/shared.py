@@ -158,8 +158,8 @@ RARE = (
 )
 SORTED = Mistake(
     "the sentences in another order",
-    "The order of the batch is the caller's: what is sorted to be packed is put back"
-    " afterwards, or packed with `enforce_sorted=False`.",
+    "The sentences have to keep their order. If you sort them to pack them, restore"
+    " the order afterwards, or pack with `enforce_sorted=False`.",
     sign=wrong_output(_sentences_exchanged),
 )
 NOT_BOOL = Mistake(
@@ -170,8 +170,8 @@ NOT_BOOL = Mistake(
 )
 TOLD_BY_IDS = Mistake(
     "the ids are asked what is padding",
-    "An id of 0 may stand in a sentence, and any id behind it: the lengths say how many"
-    " tokens there are.",
+    "An id of 0 may stand in a sentence, and any id may stand after its end. Only the"
+    " lengths say how many tokens there are.",
     MASK,
 )
 OTHER_MASK = Mistake(
@@ -303,12 +303,12 @@ def step_question(
 # The sentences of the lab that are about every decoder.
 OF_A_STEP = {
     "manners": MANNERS,
-    "handed": "What `step` is handed as `cache` is the state before the first of its"
-    " tokens, and the last that it returns is the state after the last of them.",
+    "handed": "`step` takes the state before the first of its tokens as `cache`, and"
+    " the last thing that it returns is the state after the last of them.",
     "one token": "It takes T tokens at once; when the model answers by itself, T is 1.",
     "one": "Its weight is one, in the dtype and on the device of the states.",
-    "memory": "A step depends only on what it is handed: the decoder may have"
-    " remembered other sources in between.",
+    "memory": "A step depends only on its arguments: the decoder may have remembered"
+    " other sources in between.",
     "token": "token: (B, T), ids.",
     "cache": "cache: (B, D), the state before the first of the tokens.",
     "returns": "Logits (B, T, V), weights (B, T, 1), and the state after the last token"
@@ -344,14 +344,14 @@ OF_STEPS = (
     ),
     Mistake(
         "the new state is not handed on",
-        "What a step returns last is where the next step starts: the state after"
-        " its last token.",
+        "The last thing that a step returns is the state after its last token. The"
+        " next step starts from it.",
         HANDOVER,
         edit(STEP, "state[0]", "cache"),
     ),
     Mistake(
         "the state after the first token is handed on",
-        "A step may take many tokens: the next one starts behind the last of them.",
+        "A step may take many tokens, and the next step starts after the last of them.",
         HANDOVER,
         edit(STEP, "state[0]", "states[:, 0]"),
     ),

@@ -1,4 +1,4 @@
-"""stacked_encoder: several layers, each of which reads in both directions."""
+"""stacked_encoder: several layers of LSTMs, each of which reads in both directions."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ class _Stacked(RNNStack):
     def __init__(
         self, vocab_size: int, embedding_dim: int, hidden_dim: int, num_layers: int
     ):
-        super().__init__(embedding_dim, hidden_dim, num_layers)
+        super().__init__(embedding_dim, hidden_dim, num_layers, cell=nn.LSTM)
         self.embedding = nn.Embedding(vocab_size, embedding_dim)
 
     def forward(self, source: Tensor, lengths: Tensor) -> Encoded:
@@ -94,6 +94,16 @@ def _half_right(output: int, *directions: bool) -> Sign:
 
 
 FORWARD, ALONG = RNNStack.forward, "x.gather(1, index[..., None].expand_as(x))"
+AHEAD = "states, _ = forwards(below)"
+BACKWARDS = "self.backwards[layer](reverse_padded(below, lengths))"
+BACK = f"turned, _ = {BACKWARDS}"
+
+
+def _packed_cell(lstm: str, x: str = "below") -> str:
+    """Take the cell at each sentence's own end from an LSTM that skips padding."""
+    pack = "nn.utils.rnn.pack_padded_sequence"
+    return f"{lstm}({pack}({x}, lengths, True, False))[1][1][0]"
+
 
 STACKED_ENCODER = Question(
     name="stacked_encoder",
@@ -103,14 +113,19 @@ STACKED_ENCODER = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "layers": "Each layer reads the states of the one below it (the lowest reads"
-        " embeddings), once forwards and once backwards, and sets the two states of a"
-        " position end to end:",
-        "turned": "Each sentence has to be turned around *within its own length*:",
-        "back": "So the backward layer reads a turned batch, and its states have to be"
-        " turned back before they are set beside the forward ones.",
-        "final": "The forward one at each sentence's last token, and the backward one"
-        " where *it* has read everything, end to end. Both of the top layer.",
+        "layers": "Each layer reads the states of the layer below it, and the lowest"
+        " layer reads the embeddings. A layer has two LSTMs: one reads every sentence"
+        " forwards, the other reads it backwards. The two states of a position are"
+        " concatenated, the forward state first:",
+        "cells": "The next layer, `states` and `final` get the states only; the cells"
+        " stay inside the LSTM. Every LSTM starts from zeros, which it does by itself.",
+        "turned": "Each sentence has to be reversed *within its own length*:",
+        "back": "So the backward LSTM reads a reversed batch, and its states have to be"
+        " reversed again before they are concatenated with the forward ones.",
+        "final": "The final state of a sentence is the concatenation of two states of"
+        " the top layer: the forward state at the sentence's last token, and the"
+        " backward state at the position where the backward LSTM has read the whole"
+        " sentence.",
         "as before": "`states` and `mask` are as before.",
         "returns": "`Encoded`, of the top layer.",
     },
@@ -120,21 +135,21 @@ STACKED_ENCODER = Question(
             2,
             lambda d: _read(d, 1),
             of_output(STATES, same_numbers),
-            ("layers", "turned", "back", "source", "lengths"),
+            ("layers", "cells", "turned", "back", "source", "lengths"),
         ),
         BATTERY.line(
             "one layer: where each direction has read everything",
             1,
             lambda d: _read(d, 1),
             of_output(FINAL, same_numbers),
-            ("final",),
+            ("final", "cells"),
         ),
         BATTERY.line(
             "more layers, the mask, and all gradients",
             1,
             lambda d: replace(_read(d, d.L), gradients=True),
             same_gradients,
-            ("layers", "turned", "back", "final", "as before", "returns"),
+            ("layers", "cells", "turned", "back", "final", "as before", "returns"),
         ),
         BATTERY.edges(
             1,
@@ -146,9 +161,9 @@ STACKED_ENCODER = Question(
     ),
     mistakes=(
         Mistake(
-            "the whole batch turned around",
-            "flip(1) puts a short sentence's padding in front of it: each sentence is"
-            " turned within its own length.",
+            "the whole batch reversed",
+            "flip(1) puts a short sentence's padding in front of it. Each sentence is"
+            " reversed within its own length.",
             ENCODER,
             (
                 edit(reverse_padded, ALONG, "x.flip(1)"),
@@ -157,16 +172,16 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward states not turned back",
-            "Position s of the backward states belongs to another token, until they are"
-            " turned back.",
+            "backward states not reversed again",
+            "The backward states are in the order of the reversed sentence. Reverse"
+            " them again before you concatenate them.",
             ENCODER,
             edit(FORWARD, "reverse_padded(turned, lengths)", "turned"),
         ),
         Mistake(
             "both directions read forwards",
-            "The backward layer reads each sentence from its end: turn it around before"
-            " it is read, and back after.",
+            "The backward LSTM starts at the end of each sentence: reverse what it"
+            " reads, and reverse its states again.",
             ENCODER,
             (
                 edit(reverse_padded, ALONG, "x"),
@@ -175,13 +190,13 @@ STACKED_ENCODER = Question(
         ),
         Mistake(
             "backward before forward",
-            "The forward state comes first, the backward one behind it.",
+            "The forward state comes first, and the backward state second.",
             ENCODER,
             edit(FORWARD, "[states, back]", "[back, states]"),
         ),
         Mistake(
             "the directions are added",
-            "The two states of a position are set end to end: 2D numbers.",
+            "The two states of a position are concatenated: 2D numbers.",
             ENCODER,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -192,9 +207,9 @@ STACKED_ENCODER = Question(
         ),
         Mistake(
             "backward final state at the last token",
-            "At the last token the backward layer has only begun. It has read"
-            " everything at the first token of the sentence, which is the end of the"
-            " turned one.",
+            "At the last token the backward LSTM has only begun. It has read everything"
+            " at the first token of the sentence, which is the end of the reversed"
+            " one.",
             ENCODER,
             edit(FORWARD, "at_end(turned, lengths)", "turned[:, 0]"),
             sign=comparable(
@@ -206,7 +221,7 @@ STACKED_ENCODER = Question(
         ),
         Mistake(
             "the last column is taken for the final state",
-            "Behind a short sentence both layers have gone on reading padding.",
+            "After a short sentence, both LSTMs have gone on to read padding.",
             PADDING,
             (
                 edit(at_end, "x.gather(1, last)[:, 0]", "x[:, -1]"),
@@ -214,22 +229,73 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
+            "cells, where states are meant",
+            "An nn.LSTM returns its states first, and then a pair (h, c) of the last"
+            " state and the last cell. The final state is made of states.",
+            ENCODER,
+            (
+                edit(FORWARD, AHEAD, "states, (_, c) = forwards(below)")
+                & edit(FORWARD, BACK, f"turned, (_, g) = {BACKWARDS}")
+                & edit(FORWARD, "at_end(states, lengths)", "c[0]")
+                & edit(FORWARD, "at_end(turned, lengths)", "g[0]"),
+                edit(FORWARD, AHEAD, "states, _ = forwards(below)")
+                & edit(FORWARD, "at_end(states, lengths)", _packed_cell("forwards"))
+                & edit(
+                    FORWARD,
+                    "at_end(turned, lengths)",
+                    _packed_cell(
+                        "self.backwards[layer]", "reverse_padded(below, lengths)"
+                    ),
+                ),
+            ),
+        ),
+        Mistake(
+            "an LSTM starts where another one stopped",
+            "Each LSTM starts from zeros: hand it the vectors that it reads, and"
+            " nothing else.",
+            ENCODER,
+            edit(FORWARD, AHEAD, "states, last = forwards(below)")
+            & edit(
+                FORWARD,
+                BACKWARDS,
+                f"{BACKWARDS.removesuffix(')')}, last)",
+            ),
+        ),
+        Mistake(
+            "an LSTM's second output is a pair",
+            "An nn.LSTM returns two things: the states at all positions, and a pair of"
+            " the last state and the last cell. Use the first.",
+            ENCODER,
+            sign=error_like("got tuple|tuple.*has no attribute"),
+        ),
+        Mistake(
+            "the axis of the layers is left",
+            "An nn.LSTM returns its last state as (layers, B, D), and this state"
+            " belongs to the last column.",
+            ENCODER,
+            sign=lambda request, reply, reference: (
+                not reply.error
+                and len(reply.outputs) == 3
+                and reply.outputs[FINAL].dim() == 3
+            ),
+        ),
+        Mistake(
             "the forward layer is wrong",
-            "The backward states are right. The forward layer reads the states of the"
+            "The backward states are right. The forward LSTM reads the states of the"
             " layer below as they are.",
             ENCODER,
             sign=_half_right(STATES, False, True),
         ),
         Mistake(
             "the backward layer is wrong",
-            "The forward states are right. The backward layer reads each sentence"
-            " turned around within its own length, and its states are turned back.",
+            "The forward states are right. The backward LSTM reads each sentence"
+            " reversed within its own length, and its states are reversed again.",
             ENCODER,
             sign=_half_right(STATES, True, False),
         ),
         Mistake(
-            "the layers do not stand on each other",
-            "Each layer reads the states of the one below it, of both directions, 2D"
+            "a layer does not read the layer below it",
+            "Each layer reads the states of the layer below it, of both directions: 2D"
             " numbers.",
             ENCODER,
             sign=lambda request, reply, reference: (
@@ -251,16 +317,16 @@ STACKED_ENCODER = Question(
         *ANYWHERE,
         Mistake(
             "another final state",
-            "The states are right. The final one is the forward state at each"
-            " sentence's last token, and the backward state at its first.",
+            "The states are right. The final state is the forward state at each"
+            " sentence's last token and the backward state at its first.",
             ENCODER,
             sign=wrong_in(FINAL, STATES),
         ),
         OTHER_MASK,
         Mistake(
             "one layer is right, more are not",
-            "Each layer reads the states of the one below it, of both directions; the"
-            " top one's are returned.",
+            "Each layer reads the states of the layer below it, of both directions. The"
+            " states of the top layer are returned.",
             ENCODER,
             sign=lambda request, reply, reference: (
                 _many(request)
@@ -269,9 +335,9 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the directions are joined in another way",
-            "In every layer both directions read the same states; what the backward one"
-            " says is turned back, and set behind the forward one's: (B, S, 2D).",
+            "the directions are combined in another way",
+            "In every layer both LSTMs read the same states. The backward states are"
+            " reversed again and come second: (B, S, 2D).",
             ENCODER,
             sign=comparable(lambda request, reply, reference: True),
         ),

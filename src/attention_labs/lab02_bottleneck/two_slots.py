@@ -160,7 +160,7 @@ TWO_SLOTS = Question(
         ),
         Mistake(
             "the last column",
-            "In the last column stands padding, for all but the longest sentence.",
+            "For all but the longest sentence, the last column holds padding.",
             PADDING,
             THE_LAST_COLUMN,
         ),

@@ -2,6 +2,7 @@
 
 from attention_labs.lab03_scoring.additive import ADDITIVE
 from attention_labs.lab03_scoring.attend import ATTEND
+from attention_labs.lab03_scoring.cosine import COSINE
 from attention_labs.lab03_scoring.distance_bias import DISTANCE_BIAS
 from attention_labs.lab03_scoring.dot import DOT
 from attention_labs.lab03_scoring.gaussian import GAUSSIAN
@@ -13,6 +14,7 @@ QUESTIONS = (
     MASKED_SOFTMAX,
     DOT,
     SCALED_DOT,
+    COSINE,
     GENERAL,
     ADDITIVE,
     GAUSSIAN,

@@ -30,9 +30,9 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
-            "tanh after v",
-            "The tanh is taken of each hidden unit, before v adds them up: a score is"
-            " not bounded by one.",
+            "tanh after u",
+            "The tanh is applied to each hidden unit, before u adds the units up. A"
+            " score is not bounded by one.",
             SCORING + "additive",
             edit(
                 FORWARD,
@@ -41,9 +41,9 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
-            "v missing: summed without weights",
-            "The vector v, here `energy_proj`, weighs the hidden units before they are"
-            " added up.",
+            "u missing: summed without weights",
+            "The vector u, here `energy_proj`, weights the hidden units before they"
+            " are added up.",
             SCORING + "additive",
             edit(
                 FORWARD,
@@ -85,7 +85,7 @@ ADDITIVE = score_question(
         Mistake(
             "the map U applied in forward",
             "U k depends on the source alone: `project_keys` computes it once per"
-            " sentence, `forward` finds it done.",
+            " sentence, and `forward` gets the result.",
             SCORING + "additive",
             edit(AdditiveScore.project_keys, "self.key_proj(key)", "key")
             & edit(
@@ -97,7 +97,7 @@ ADDITIVE = score_question(
         ),
         Mistake(
             "keys projected twice",
-            "`forward` is handed keys that `project_keys` has already mapped.",
+            "`forward` gets keys that `project_keys` has already mapped.",
             SCORING + "additive",
             edit(FORWARD, "projected.unsqueeze", "self.key_proj(projected).unsqueeze"),
         ),

@@ -110,9 +110,9 @@ ATTEND = Question(
         "in front": IN_FRONT,
         "dropout": "`dropout`, where it is given, is a module to be called on the"
         " weights that make the context.",
-        "returned": "The weights that you *return* are those before it: somebody wants"
-        " to look at them.",
-        "scores": "scores: (..., T, S), how alike each query is to each key.",
+        "returned": "The weights that you *return* are the weights before dropout,"
+        " because we want to look at them.",
+        "scores": "scores: (..., T, S), how well each key matches each query.",
         "value": "value: (..., S, Dv), what is looked up.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",
@@ -176,7 +176,8 @@ ATTEND = Question(
         ),
         Mistake(
             "weights returned after dropout",
-            "Dropout is for the context; who looks at the weights wants them whole.",
+            "Dropout is for the context. The weights that are returned are those"
+            " before dropout.",
             SCORING + "context",
             edit(attend, "return context, weights", f"return context, {KEPT}"),
             comparable(
@@ -188,14 +189,14 @@ ATTEND = Question(
         ),
         Mistake(
             "dropout not applied",
-            "Where a dropout is given, the context is made with the weights that it"
-            " leaves.",
+            "If a dropout is given, the context is made with the weights after"
+            " dropout.",
             SCORING + "context",
             edit(attend, KEPT, "weights"),
         ),
         Mistake(
             "dropout on the context",
-            "What is dropped is weights, before they make the context.",
+            "Dropout is applied to the weights, before they make the context.",
             SCORING + "context",
             edit(attend, f"{KEPT} @ value", "dropped(weights @ value)")
             & edit(

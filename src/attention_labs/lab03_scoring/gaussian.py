@@ -55,7 +55,8 @@ GAUSSIAN = score_question(
         ),
         Mistake(
             "bandwidth left out",
-            "Divide by 2 b squared: a wide kernel lets distant points count, too.",
+            "Divide by twice the square of the bandwidth: a wide kernel lets distant"
+            " points count, too.",
             NEAREST,
             _made_of_the_score(".mul(self.bandwidth**2)"),
         ),

@@ -20,14 +20,14 @@ GENERAL = score_question(
         ),
         Mistake(
             "keys projected twice",
-            "`forward` is handed keys that `project_keys` has already mapped.",
+            "`forward` gets keys that `project_keys` has already mapped.",
             SCORING + "general",
             edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
         ),
         Mistake(
             "the map applied in forward",
             "The map depends on the source alone: `project_keys` applies it once per"
-            " sentence, `forward` finds it done.",
+            " sentence, and `forward` gets the mapped keys.",
             SCORING + "general",
             edit(GeneralScore.project_keys, "self.key_proj(key)", "key")
             & edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),

@@ -114,8 +114,8 @@ MASKED_SOFTMAX = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "exact": "a forbidden position has weight exactly 0, and the allowed ones of"
-        " its row still sum to one;",
+        "exact": "a forbidden position has weight exactly 0, and the allowed positions"
+        " of its row still sum to one;",
         "empty": "a row in which *nothing* is allowed has weight 0 everywhere, not"
         " `nan`, and so has its gradient;",
         "broadcast": "`mask` may have fewer axes than `scores`, or axes of length one:"
@@ -189,8 +189,8 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "forbidden scores set to minus infinity",
-            "That is right until a row is forbidden throughout: then the softmax"
-            " divides zero by zero.",
+            "This is right until a whole row is forbidden. Then the softmax divides"
+            " zero by zero.",
             SCORING + "mask",
             _filled("-torch.inf"),
         ),
@@ -233,7 +233,7 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "a forbidden position has weight",
-            "Its score has to be so low that nothing is left of it, whatever the other"
+            "Its score has to be so low that its weight is zero, whatever the other"
             " scores of the row are.",
             SCORING + "mask",
             sign=weight_where_forbidden(1),
@@ -241,8 +241,8 @@ MASKED_SOFTMAX = Question(
         *ANYWHERE,
         Mistake(
             "the rows do not sum to one",
-            "What is divided by has to be the sum over the allowed positions of the"
-            " same row.",
+            "The denominator has to be the sum over the allowed positions of the same"
+            " row.",
             SCORING + "softmax",
             sign=wrong_output(
                 lambda given, wanted: not close(given.sum(-1), wanted.sum(-1))

@@ -156,15 +156,15 @@ def score_question(
             *ANYWHERE,
             Mistake(
                 "every query gets the same scores",
-                "Each score compares one query with one key: here the query has no"
-                " say.",
+                "Each score compares one query with one key: here the query makes no"
+                " difference.",
                 section,
                 sign=_same_along(-2),
             ),
             Mistake(
                 "every key gets the same score",
-                "Each score compares one query with one key: here the key has no say,"
-                " or the source is summed over.",
+                "Each score compares one query with one key: here the key makes no"
+                " difference, or the scores are summed over the source.",
                 section,
                 sign=_same_along(-1),
             ),

@@ -111,8 +111,9 @@ HIT_RATE = Question(
         "empty": "A position with an empty gold set (a hyphen came from nowhere) does"
         " not count at all.",
         "beyond": "An example may have more rows of weights than gold sets (the row of"
-        " the end marker is the last): the rows beyond do not count.",
-        "zeros": "A row in which all weights are zero points nowhere. That is no hit.",
+        " the end-of-sequence token is the last): the additional rows do not count.",
+        "zeros": "A row in which all weights are zero points nowhere. That is not a"
+        " hit.",
         "unchanged": "The lists that come in are drawn later: leave them as they are.",
         "weights": "weights: per example a list of rows, each a list of S numbers.",
         "gold": "gold: per example and target position, the set of source positions"
@@ -172,8 +173,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "more than half of the weight, where the largest weight is meant",
-            "A row's largest weight may be less than half, and one that holds more than"
-            " half beside it none: find the position of the largest.",
+            "The largest weight of a row may be less than half of it. Find the"
+            " position of the largest weight, however large it is.",
             MAPS,
             edit(metrics._links, "_largest(row)", "row")
             & edit(
@@ -184,8 +185,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row of zeros points to the first token",
-            "The largest of equal numbers is found first, but a query that attends to"
-            " nothing hits nothing.",
+            "Of equal numbers, the first is found. But a query that attends to nothing"
+            " hits nothing.",
             MAPS,
             edit(metrics._largest, " if row[largest] > 0 else None", ""),
         ),
@@ -203,7 +204,7 @@ HIT_RATE = Question(
         ),
         Mistake(
             "the share is rounded",
-            "Return the quotient as it is: whoever prints it may round it.",
+            "Return the quotient as it is. It can be rounded when it is printed.",
             MAPS,
             edit(
                 alignment_hit_rate,
@@ -234,8 +235,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "the caller's lists are changed",
-            "pop, remove, sort and del change a list in place, and the caller's list it"
-            " is: the map is drawn later.",
+            "pop, remove, sort and del change a list in place, and the list belongs to"
+            " the caller, who draws it later.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         *ANYWHERE,
@@ -247,7 +248,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row beyond the gold sets is counted",
-            "Go through rows and gold sets together, and stop with the shorter.",
+            "Go through rows and gold sets together, and stop at the end of the"
+            " shorter list.",
             MAPS,
             sign=lambda request, reply, reference: request.about == BEYOND,
         ),

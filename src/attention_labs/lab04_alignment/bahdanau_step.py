@@ -90,21 +90,21 @@ BAHDANAU_STEP = Question(
         ),
         Mistake(
             "the new state is not handed on",
-            "What a step returns last is where the next step starts: the state after"
-            " the update.",
+            "The last thing that a step returns is the state after the update. The"
+            " next step starts from it.",
             BAHDANAU,
             edit(STEP, ", weights, state", ", weights, cache"),
         ),
         Mistake(
             "context before token in the update",
-            "The order of what is attached decides which weights it meets: the token,"
-            " then the context.",
+            "The order of concatenation decides which weights each part meets: first"
+            " the token, then the context.",
             BAHDANAU,
             edit(ADVANCE, "[embedded, context]", "[context, embedded]"),
         ),
         Mistake(
             "another order in the output layer",
-            "The order of what is attached decides which weights it meets: state,"
+            "The order of concatenation decides which weights each part meets: state,"
             " context, token.",
             BAHDANAU,
             edit(
@@ -117,9 +117,9 @@ BAHDANAU_STEP = Question(
         *ANYWHERE,
         Mistake(
             "the update reads something else than token and context",
-            "The weights are right. The recurrent cell reads the embedded token and the"
-            " context, one behind the other, and starts from the state before the"
-            " update.",
+            "The weights are right. The recurrent cell reads the embedded token and"
+            " the context, concatenated in this order, and starts from the state"
+            " before the update.",
             BAHDANAU,
             sign=wrong_in(STATE, WEIGHTS),
         ),

@@ -96,17 +96,17 @@ COVERED_STEP = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \lambda\,"
-        r" u_{t-1,s})",
+        "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \gamma\,"
+        r" \mathrm{cov}_{t-1,s})",
         "before": "The coverage lowers the scores before the softmax, and the softmax"
         " runs over the positions that the memory's mask allows.",
         "later": "A step's own weights count from the next step on: they are part of"
         " the coverage that it returns, and not of the one that lowers its scores.",
         "axes": "Scores and weights have an axis for the one target position. The"
-        " coverage has none, as the state (B, D) has none: it is (B, S).",
+        " coverage has no such axis, just as the state (B, D) has none: it is (B, S).",
         "search": "A search goes on from the same coverage with several tokens, so the"
         " coverage that comes in stays as it is.",
-        "scores": "scores: (B, 1, S), how alike the query is to each key.",
+        "scores": "scores: (B, 1, S), how well each key matches the query.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
         "coverage": "coverage: (B, S), the sum of the weights of all earlier steps;"
         " zeros before the first step.",
@@ -187,8 +187,8 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "every sentence meets the coverage of all others",
-            "(B, 1, S) and (B, S) stretch to (B, B, S). Give the coverage an axis for"
-            " the one target position first.",
+            "(B, 1, S) and (B, S) are expanded to (B, B, S). Give the coverage an axis"
+            " for the one target position first.",
             FEEDING,
             edit(covered_step, "coverage[:, None]", "coverage"),
         ),
@@ -201,14 +201,13 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "the coverage forgets the earlier steps",
-            "The weights of a step are added to what earlier steps have given.",
+            "The weights of a step are added to the coverage before it.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
         ),
         Mistake(
             "scores added up, where weights are meant",
-            "The coverage is a sum of weights: what the softmax has made of the"
-            " scores.",
+            "The coverage is a sum of weights, which are the output of the softmax.",
             FEEDING,
             (
                 edit(covered_step, "+ weights[:, 0]", "+ lowered[:, 0]"),
@@ -217,7 +216,7 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "a forbidden position has weight",
-            "The memory has a mask: hand it to `attend`.",
+            "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             edit(covered_step, ", memory.mask)", ")"),
             weight_off_mask,

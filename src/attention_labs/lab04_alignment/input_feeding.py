@@ -84,13 +84,13 @@ INPUT_FEEDING = Question(
     requirements={
         **EVERYWHERE,
         "memory": MEMORY["memory"],
-        "fed": "The remedy: attach the last attentional vector to the next input,",
+        "fed": "The remedy: concatenate the last attentional vector to the next input,",
         "zeros": "The attentional vector before the first step is zeros, like the state"
         " in width, dtype and device.",
-        "cache": "You are free in what the cache is, as long as `step` finds in it what"
-        " it needs: what are the two things?",
-        "twice": "A search tries several tokens after the same cache, so `step` leaves"
-        " the cache that it is handed as it is, and keeps nothing on `self`.",
+        "cache": "You decide what the cache is, as long as `step` finds in it what it"
+        " needs: what are the two things?",
+        "twice": "A search tries several tokens after the same cache, so `step` does"
+        " not change the cache that it gets, and keeps nothing on `self`.",
         "token": "token: (B, 1), ids.",
         "handed": "cache: from `start`, then from the step before.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the next cache.",
@@ -119,34 +119,35 @@ INPUT_FEEDING = Question(
     mistakes=(
         Mistake(
             "zeros are fed at every step",
-            "Only the first step has nothing to be told; each later one is fed what the"
-            " step before it made.",
+            "Only the first step gets zeros. Each later step gets the attentional"
+            " vector of the step before it.",
             FEEDING,
             edit(STEP, HANDED_ON, "state[0], torch.zeros_like(attentional)"),
         ),
         Mistake(
             "the state is fed, not the attentional vector",
-            "The recurrent cell knows its own state anyway; what it does not know is"
-            " what was looked at.",
+            "The recurrent cell knows its own state anyway. It does not know what the"
+            " decoder has looked at.",
             FEEDING,
             edit(STEP, HANDED_ON, "state[0], query"),
         ),
         Mistake(
             "the attentional vector is handed on as the state",
-            "It is part of the next *input*. The recurrent state goes on as it is.",
+            "It is part of the next *input*. The recurrent state is passed on as it"
+            " is.",
             FEEDING,
             edit(STEP, HANDED_ON, "attentional[:, 0], attentional"),
         ),
         Mistake(
             "the first state is fed first",
-            "Before the first step nothing was looked at: zeros.",
+            "Before the first step, nothing has been looked at, so zeros are fed.",
             FEEDING,
             edit(LuongDecoder.start, "torch.zeros_like(state)", "state"),
         ),
         Mistake(
             "attentional vector before token",
-            "The order of what is attached decides which weights it meets: the token,"
-            " then what is fed.",
+            "The order of concatenation decides which weights each part meets: first"
+            " the token, then the attentional vector.",
             FEEDING,
             edit(
                 LuongDecoder._input,
@@ -156,7 +157,7 @@ INPUT_FEEDING = Question(
         ),
         Mistake(
             "a forbidden position has weight",
-            "The memory has a mask: hand it to `attend`.",
+            "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             sign=weight_off_mask,
         ),

@@ -93,16 +93,16 @@ LOCAL_P = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "tokens": "$S$ is the number of tokens of the sentence itself; padding is no"
-        " part of it.",
+        "tokens": "In this formula, $S$ is the number of the sentence's own tokens,"
+        " without the padding.",
         "window": "The softmax runs over the window only: a window is a mask, and two"
         " masks are combined with `&`.",
         "Gaussian": "The Gaussian multiplies the weights *after* the softmax. They need"
         " not sum to one; it is through the Gaussian that $p_t$ gets a gradient.",
-        "names": "Positions count from 0. $W$ is `hidden_proj`, $v$ is"
-        " `position_proj`.",
-        "all": "The window is handed the scores of all T queries.",
-        "scores": "scores: (B, T, S), how alike each query is to each key.",
+        "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
+        " $u$ is `position_proj`.",
+        "all": "The window gets the scores of all T queries.",
+        "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",
         "position": "position: not needed here.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
@@ -183,8 +183,8 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the weights sum to one again",
-            "The Gaussian multiplies the weights after the softmax, and they are left"
-            " as it makes them.",
+            "The Gaussian multiplies the weights after the softmax, and nothing is"
+            " done to them afterwards.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores + {EXPONENT},"),
         ),

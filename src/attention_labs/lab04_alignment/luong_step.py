@@ -56,8 +56,8 @@ LUONG_STEP = Question(
         **MEMORY,
         "asks": "Update, then ask: the state after the update looks for what the"
         " prediction needs.",
-        "many": "No state depends on a context, so nothing has to wait: `step` takes T"
-        " tokens at once, (B, T), and asks T queries at once.",
+        "many": "No state depends on a context, so no step has to wait for a context:"
+        " `step` takes T tokens at once, (B, T), and asks T queries at once.",
         "attentional": "$W_c$ is `attentional_proj`.",
         "token": "token: (B, T), ids.",
         "cache": "cache: (B, D), the state before the first of the tokens.",
@@ -108,8 +108,8 @@ LUONG_STEP = Question(
         ),
         Mistake(
             "state before context in the attentional vector",
-            "The order of what is attached decides which weights it meets: the context,"
-            " then the state.",
+            "The order of concatenation decides which weights each part meets: first"
+            " the context, then the state.",
             LUONG,
             edit(STEP, "[context, query]", "[query, context]"),
         ),
@@ -122,8 +122,8 @@ LUONG_STEP = Question(
         ),
         Mistake(
             "the attentional vector is handed on as the state",
-            "The recurrent state goes on as it is; in input feeding the attentional"
-            " vector goes on beside it.",
+            "The recurrent state is passed on as it is. With input feeding, the"
+            " attentional vector is passed on beside it.",
             LUONG,
             edit(STEP, "state[0], attentional", "attentional[:, -1], attentional"),
         ),

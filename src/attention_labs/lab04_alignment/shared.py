@@ -53,8 +53,8 @@ MEMORY = {
     "memory": "A memory has the fields `key` (B, S, A), already projected, `value` (B,"
     " S, E), `mask` (B, 1, S), where True = may attend, and `state` (B, D), the first"
     " state.",
-    "attached": "`[a; b]` means: attached one behind the other, in this order, with the"
-    " embedding of the token for $y_{t-1}$.",
+    "attached": "`[a; b]` means that a and b are concatenated, in this order;"
+    " $y_{t-1}$ stands for the embedding of the token.",
 }
 
 
@@ -114,7 +114,7 @@ def weight_off_mask(request: Request, reply: Reply, reference: Reply) -> bool:
 
 MASK_LEFT_OUT = Mistake(
     "a forbidden position has weight",
-    "The memory has a mask: hand it to `attend`.",
+    "The memory has a mask. Pass it to `attend`.",
     BAHDANAU,
     sign=weight_off_mask,
 )

@@ -43,8 +43,8 @@ MERGE_HEADS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "row": "The way back: (B, H, T, Dh) becomes (B, T, D), all pieces of a token in"
-        " a row.",
+        "row": "This is the way back: (B, H, T, Dh) becomes (B, T, D), with all pieces"
+        " of a token concatenated.",
         "returns": "Put the pieces back in a row: (B, H, T, Dh) -> (B, T, D).",
     },
     properties=(
@@ -66,13 +66,13 @@ MERGE_HEADS = Question(
         ),
         Mistake(
             "pieces interleaved",
-            "In a token's vector all of the first head's piece comes first.",
+            "In a token's vector, the whole piece of the first head comes first.",
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2)", "permute(0, 2, 3, 1)"),
         ),
         Mistake(
             "heads added up",
-            "The pieces are put side by side, not added.",
+            "The pieces are concatenated, not added.",
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2).flatten(2)", "sum(1)"),
         ),

@@ -108,10 +108,10 @@ MULTI_HEAD_ATTENTION = Question(
         " then it is cross-attention.",
         "names": "The three projections are named as in section 1, and $W^O$ is"
         " `output_proj`.",
-        "no loop": "All heads at once: no loop over them.",
+        "no loop": "Compute all heads at once, without a loop over them.",
         "scale": "The scale is the root of the width that is multiplied, Dh.",
-        "axes": "A mask (B, T, S) or (B, 1, S) needs an axis for the heads; one without"
-        " an axis for sentences, (T, S), does not.",
+        "axes": "A mask (B, T, S) or (B, 1, S) needs an axis for the heads; a mask"
+        " without an axis for sentences, (T, S), does not.",
         "empty": "A query that may attend to nothing has weights of 0.",
         "query": "query: (B, T, D).",
         "key": "key: (B, S, D).",
@@ -243,8 +243,8 @@ MULTI_HEAD_ATTENTION = Question(
         *ANYWHERE,
         Mistake(
             "a loop over the heads",
-            "The heads are an axis like the batch: one product of matrices serves all"
-            " of them.",
+            "The heads are an axis like the batch. One matrix product computes all of"
+            " them.",
             HEADS + "equation",
             sign=lambda request, reply, reference: (
                 request.traced and all(map(close, reply.outputs, reference.outputs))

@@ -120,7 +120,7 @@ PACKED_ROWS = Question(
     mistakes=(
         Mistake(
             "padding attends to padding",
-            NONE_OF_IT + " Two zeros are equal, but they are no sentence.",
+            NONE_OF_IT + " Two zeros are equal, but they do not belong to a sentence.",
             MASK,
             change(" & (sentence > 0)[:, None]", ""),
         ),

@@ -82,12 +82,12 @@ SELF_ATTENTION = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "maps": "Each part has a learned map of its own:",
+        "maps": "For each use there is a learned map:",
         "names": "The maps are `query_proj`, `key_proj` and `value_proj`.",
-        "asked": "The mask says which positions may be asked: padding may not, and"
-        " where a sequence is written from left to right, no later position may"
-        " (`causal_mask`).",
-        "empty": "A position that may ask none has weights of 0.",
+        "asked": "The mask says which positions each position may attend to: padding"
+        " is forbidden, and where a sequence is written from left to right, later"
+        " positions are forbidden (`causal_mask`).",
+        "empty": "A position that may attend to nothing has weights of 0.",
         "every": "Every position asks all positions of the same sequence.",
         "x": "x: (B, T, D).",
         "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"
@@ -152,13 +152,15 @@ SELF_ATTENTION = Question(
         ),
         Mistake(
             "keys ask queries",
-            "Row t holds the scores of query t: queries first, keys turned.",
+            "Row t holds the scores of query t: queries come first, and keys are"
+            " transposed.",
             SCORING + "dot",
             edit(FORWARD, "q @ k.mT", "k @ q.mT"),
         ),
         Mistake(
             "causal where no mask is given",
-            "Without a mask every position asks all positions, the later ones, too.",
+            "Without a mask, every position attends to all positions, including later"
+            " ones.",
             SCORING + "mask",
             edit(
                 FORWARD,

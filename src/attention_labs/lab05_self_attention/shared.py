@@ -20,19 +20,19 @@ WEIGHT = Mistake(
         not request.before and _WEIGHT_OFF_MASK(request, reply, reference)
     ),
 )
-TWICE = "`attend` takes the softmax itself: it is handed scores."
+TWICE = "`attend` computes the softmax itself. Give it scores."
 SCALE = (
     "The scores are divided by the root of the width of the vectors that are"
     " multiplied."
 )
 
 BACK = (
-    "First bring the pieces of one token together, (B, T, H, Dh), then make one axis of"
-    " the last two."
+    "First bring the pieces of one token together, (B, T, H, Dh). Then merge the last"
+    " two axes into one."
 )
 MIXED = (
-    "The vector of one token is cut into pieces that stand side by side in it; pieces"
-    " of different tokens do not mix."
+    "The vector of one token is split into pieces that stand side by side in it."
+    " Pieces of different tokens do not mix."
 )
 
 

@@ -74,8 +74,9 @@ POSITIONS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "clocks": "A position is told by D/2 clocks, each slower than the one before;"
-        " of each clock the vector shows sine and cosine, side by side:",
+        "clocks": "Imagine D/2 clocks, each slower than the one before. A position is"
+        " a reading of all clocks, and of each clock the vector holds the sine and the"
+        " cosine, side by side:",
         "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` tokens have come"
         " before and t counts from 0.",
         "float32": "Count in float32 also if x has another dtype: a half-precision"
@@ -110,7 +111,7 @@ POSITIONS = Question(
         ),
         Mistake(
             "sine and cosine exchanged",
-            "Even entries hold the sine, odd ones the cosine.",
+            "Even entries hold the sine, and odd entries hold the cosine.",
             ORDER,
             edit(FORWARD, "angles.sin(), angles.cos()", "angles.cos(), angles.sin()"),
         ),
@@ -181,8 +182,8 @@ POSITIONS = Question(
         ),
         Mistake(
             "right only for the first positions",
-            "There is no last position: compute the waves of those that are asked for,"
-            " or let a table grow.",
+            "There is no last position. Compute the sines and cosines of the positions"
+            " that are asked for, or let a table grow.",
             ORDER,
             sign=wrong_output(
                 lambda given, wanted: (

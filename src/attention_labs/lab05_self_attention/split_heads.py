@@ -44,7 +44,7 @@ SPLIT_HEADS = Question(
     requirements={
         **EVERYWHERE,
         "pieces": "(B, T, D) becomes (B, H, T, Dh): the first Dh entries of *each"
-        " token's* vector are the first head's.",
+        " token's* vector belong to the first head.",
         "before": "Heads come before positions, so that the last two axes are those"
         " that `@` multiplies.",
         "returns": "Cut every vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
@@ -61,14 +61,14 @@ SPLIT_HEADS = Question(
     mistakes=(
         Mistake(
             "transpose missing",
-            "After the cut the axes are (B, T, H, Dh); attention wants heads before"
+            "After the split, the axes are (B, T, H, Dh). Attention needs heads before"
             " positions.",
             HEADS + "split",
             edit(split_heads, ".transpose(1, 2)", ""),
         ),
         Mistake(
             "heads split by view, without transpose",
-            MIXED + " First cut the last axis in two, then exchange axes.",
+            MIXED + " First split the last axis into two, then exchange two axes.",
             HEADS + "split",
             edit(
                 split_heads,

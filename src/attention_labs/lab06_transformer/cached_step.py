@@ -234,15 +234,15 @@ CACHED_STEP = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "stack": "The last piece is that stack: embed, go through all blocks, norm,"
+        "stack": "The last piece is this stack: embed, go through all blocks, norm,"
         " head.",
-        "one and many": "It has to do for one token and for many, at the beginning and"
-        " later: `step` takes T tokens that come after P others.",
+        "one and many": "It has to work for one token and for many, at the beginning"
+        " and later: `step` takes T tokens that come after P others.",
         "cache": "These are the **cache**: a tuple with one entry per block, None at"
         " the start, and then what the block returned. A step computes the new"
         " positions alone.",
-        "past": "How many tokens came before? The keys in the cache know: (B, H, P,"
-        " Dh).",
+        "past": "How many tokens came before? You can read it off the keys in the"
+        " cache, (B, H, P, Dh).",
         "embedding": "`self.embedding(token, past)` embeds tokens and adds the"
         " positions from `past` on.",
         "rows": "The new positions are the last T of P + T: which rows of the causal"

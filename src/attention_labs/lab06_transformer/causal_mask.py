@@ -59,7 +59,8 @@ CAUSAL_MASK = Question(
     requirements={
         "sees": "So position t may look at itself and at what came before it, and at"
         " nothing after it.",
-        "True": "Rows ask, columns are asked, and True means: may attend.",
+        "True": "A row of the mask belongs to a position that asks, a column to a"
+        " position that is asked, and True means: may attend.",
         "allows": "Allow position t to attend to the positions up to and including t.",
         "size": "size: T, in tokens; it may be 0.",
         "device": "device: where the mask is made.",
@@ -85,8 +86,8 @@ CAUSAL_MASK = Question(
     mistakes=(
         Mistake(
             "the upper triangle",
-            "Rows ask, columns are asked: row t is True up to column t, not from"
-            " there on.",
+            "Rows are queries and columns are keys: row t is True up to column t, not"
+            " from there on.",
             MASK,
             edit(causal_mask, ".tril()", ".triu()"),
         ),
@@ -132,7 +133,7 @@ CAUSAL_MASK = Question(
         ),
         Mistake(
             "the same mask for everybody",
-            "Whoever gets a mask may change it: make a new one at each call, and keep"
+            "The caller may change the mask. Make a new one at each call, and keep"
             " none.",
             sign=wrong_output(
                 lambda given, wanted: (
@@ -152,7 +153,7 @@ CAUSAL_MASK = Question(
         *ANYWHERE,
         Mistake(
             "not as many rows and columns as positions",
-            "There are T of both, whatever T is: none, one and thousands.",
+            "There are T of both, whatever T is: zero, one or thousands.",
             MASK,
             sign=wrong_output(lambda given, wanted: given.shape != wanted.shape),
         ),

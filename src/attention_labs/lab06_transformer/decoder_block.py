@@ -179,8 +179,9 @@ DECODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "sub-layers": "Three sub-layers: every position looks at those before it, then"
-        " at the source, then thinks for itself.",
+        "sub-layers": "This block has three sub-layers: every position attends to the"
+        " positions before it, then to the source, and then a small network works on"
+        " it by itself.",
         "source": "The source was remembered once, by `cross_attention.remember(...)`,"
         " and comes as the `KeyValue` `source`. Queries are made from the states"
         " *after* the self-attention.",
@@ -190,7 +191,7 @@ DECODER_BLOCK = Question(
         " there were any. Then x asks the old *and* the new: `past.extend(new)` joins"
         " two `KeyValue`, the old first.",
         "weights": "The weights of the cross-attention are returned if `need_weights`"
-        " is true; otherwise None will do.",
+        " is true; otherwise you may return None in their place.",
         "arguments": "Arguments as above.",
         "x": "x: (B, T, D), the states of the layer below.",
         "of source": "source: `KeyValue` of the source, S positions.",
@@ -241,14 +242,15 @@ DECODER_BLOCK = Question(
     mistakes=(
         Mistake(
             "the source is asked first",
-            "First the sequence asks itself, then the source, then every position"
-            " thinks for itself.",
+            "The self-attention comes first, then the cross-attention, then the"
+            " feed-forward network.",
             LOOKED_UP,
             edit(FORWARD, LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
         ),
         Mistake(
             "both attentions read what came in",
-            "The source is asked by the states after the self-attention.",
+            "The queries of the cross-attention are the states after the"
+            " self-attention.",
             LOOKED_UP,
             edit(FORWARD, "x = self.around_self", "y = self.around_self")
             & edit(FORWARD, "around_cross.after(x", "around_cross.after(y"),
@@ -337,8 +339,8 @@ DECODER_BLOCK = Question(
         *ELSEWHERE,
         Mistake(
             "something is wrong with the past",
-            "Without a past the block is right. New queries look at old and new keys;"
-            " the old ones are not made again.",
+            "Without a past the block is right. New queries look at old and new keys,"
+            " and the old keys are not computed again.",
             CACHE,
             sign=comparable(_has_past),
         ),
@@ -351,8 +353,8 @@ DECODER_BLOCK = Question(
         ),
         Mistake(
             "the sub-layers are joined in another way",
-            "Three times: read what `before` returns, and give `after` the states and"
-            " what the sub-layer says.",
+            "Do this three times: the sub-layer reads what `before` returns, and"
+            " `after` gets the states and the output of the sub-layer.",
             BLOCK,
             sign=comparable(
                 lambda *asked: is_ordinary(*asked) and not _has_past(*asked)

@@ -89,8 +89,8 @@ LOOK_FOR_X = """seen = self.self_attention.remember(query, query)
 BEHIND = edit(FORWARD, "after(x, context)", "after(query, context)")
 READ = "self.around_feed_forward.before(x)"
 THINKING = (
-    "The feed-forward network is the second sub-layer: it reads the states after the"
-    " first, in the same manner."
+    "The feed-forward network is the second sub-layer. It reads the states after the"
+    " first one, also through `before` and `after`."
 )
 
 ENCODER_BLOCK = Question(
@@ -105,10 +105,11 @@ ENCODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "around": "Around each sub-layer f there is a way past it, and a norm.",
+        "around": "Around each sub-layer f there is a skip connection, and each"
+        " sub-layer has a norm.",
         "reads": "With `around = Residual(...)`, a sub-layer reads `around.before(x)`,"
-        " and `around.after(x, added)` puts what it says back on the way: `after(x,"
-        " f(before(x)))`.",
+        " and `around.after(x, added)` adds the sub-layer's output to the skip"
+        " connection: `after(x, f(before(x)))`.",
         "remembered": "Return the states, and what the self-attention remembered.",
         "dropout": "dropout: share of what a sub-layer adds that training drops.",
         "pre_norm": "pre_norm: where the norm stands, see `Residual`.",
@@ -230,7 +231,7 @@ ENCODER_BLOCK = Question(
         ),
         Mistake(
             "the mask reaches nothing",
-            "Hand it to `ask`.",
+            "Pass the mask to `ask`.",
             MASK,
             edit(FORWARD, "query, mask, past", "query, None, past"),
         ),
@@ -261,8 +262,8 @@ ENCODER_BLOCK = Question(
         ),
         Mistake(
             "the sub-layers are joined in another way",
-            "Twice: read what `before` returns, and give `after` the states and what"
-            " the sub-layer says.",
+            "Do this twice: the sub-layer reads what `before` returns, and `after`"
+            " gets the states and the output of the sub-layer.",
             BLOCK,
             sign=comparable(is_ordinary),
         ),

@@ -178,16 +178,16 @@ GREEDY = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "likeliest": "Greedy decoding takes the likeliest token at every step.",
+        "likeliest": "Greedy decoding takes the most probable token at every step.",
         "step": "`model.step(token, memory, cache)` takes the last token (B, 1) and"
         " returns logits (B, 1, V), weights (not needed here) and the next cache.",
         "encode": "`model.encode(source, lengths)` reads the source once and returns a"
-        " memory, `model.start(memory)` what the first step is handed",
-        "BOS": "The first token that goes in is BOS; it is no part of what comes out.",
+        " memory, `model.start(memory)` returns what the first step needs",
+        "BOS": "The first token that goes in is BOS, which is not part of the output.",
         "one token": "Some models have one token for BOS and EOS.",
-        "EOS": "A sentence that has said EOS has ended: from there on its tokens are"
-        " EOS, whatever the model says, until the others have ended, too.",
-        "over": "When all have ended, or after `max_length` steps, it is over.",
+        "EOS": "A sentence that has produced EOS has ended: from there on its tokens"
+        " are EOS, whatever the model predicts, until the others have ended, too.",
+        "over": "When all have ended, or after `max_length` steps, decoding stops.",
         "takes": "Take the likeliest token at every step, for a batch of sources at"
         " once.",
         "model": "model: has `encode`, `start` and `step`.",
@@ -224,7 +224,7 @@ GREEDY = Question(
     mistakes=(
         Mistake(
             "BOS at every step",
-            "A step is given the token that the step before it chose.",
+            "Each step gets the token that the step before it has chosen.",
             WRITING,
             edit(
                 decoding._one_by_one, "step(token,", "step(torch.full_like(token, bos),"
@@ -232,7 +232,7 @@ GREEDY = Question(
         ),
         Mistake(
             "the cache is not handed on",
-            "Each step returns a cache: the next step wants it.",
+            "Each step returns a cache, and the next step needs it.",
             WRITING,
             edit(
                 decoding._one_by_one, "memory, cache)", "memory, model.start(memory))"
@@ -240,13 +240,13 @@ GREEDY = Question(
         ),
         Mistake(
             "BOS is written down",
-            "BOS starts the sentence and is no part of it.",
+            "BOS starts the sentence and is not part of it.",
             WRITING,
             edit(STEPS, "gains = []", "gains = [token]"),
         ),
         Mistake(
             "the whole beginning is fed at every step",
-            "What came before is in the cache: a step is given one new token.",
+            "The past is in the cache, so a step gets one new token.",
             CACHE,
             edit(STEPS, STEP, WHOLE),
         ),
@@ -264,26 +264,27 @@ GREEDY = Question(
         ),
         Mistake(
             "BOS is taken for an end",
-            "A sentence ends with the EOS that the model says: what goes in first is no"
-            " end, even where it is the same token.",
+            "A sentence ends with the EOS that the model predicts. The first input"
+            " does not end it, even if it is the same token.",
             WRITING,
             edit(STEPS, "torch.zeros_like(token, dtype=torch.bool)", "token == eos"),
         ),
         Mistake(
             "a number chosen, not its place",
-            "A token is the place of the largest logit, not the logit.",
+            "A token is the index of the largest logit, not the logit itself.",
             WRITING,
             sign=error_like("used as indices"),
         ),
         Mistake(
             "the least likely token",
-            "The likeliest token has the largest logit.",
+            "The most probable token has the largest logit.",
             WRITING,
             edit(decoding.greedy, "argmax", "argmin"),
         ),
         Mistake(
             "a sentence goes on after its end",
-            "Whatever the model says after a sentence's EOS, its tokens are EOS.",
+            "Whatever the model predicts after a sentence's EOS, the tokens of this"
+            " sentence are EOS.",
             WRITING,
             edit(STEPS, "masked_fill(ended, eos)", "clone()"),
             sign=_right_until_the_end,
@@ -297,7 +298,7 @@ GREEDY = Question(
         ),
         Mistake(
             "more work than needed",
-            "The tokens are right. The source is read once, and each token fed once.",
+            "The tokens are right. Read the source once, and feed each token once.",
             CACHE,
             sign=lambda request, reply, reference: close(
                 reply.outputs[0], reference.outputs[0]
@@ -312,8 +313,8 @@ GREEDY = Question(
         ),
         Mistake(
             "other tokens are fed or chosen",
-            "BOS goes in first, then always what was chosen last: the place of the"
-            " largest of the V logits.",
+            "BOS goes in first, and then always the token that was chosen last: the"
+            " index of the largest of the V logits.",
             WRITING,
             sign=lambda request, reply, reference: bool(reply.outputs),
         ),

@@ -145,16 +145,16 @@ def other_memory(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 WAY_AROUND = (
-    "What a sub-layer says is added to what went in: `after(x, ...)` with the states as"
-    " they came in."
+    "The output of a sub-layer is added to its input: call `after(x, ...)` with the"
+    " states as they came in."
 )
 NORM_PLACE = (
-    "`before` and `after` know where the norm stands: one is called on what the"
-    " sub-layer reads, one on the sum."
+    "`before` and `after` put the norm in the right place. `before` is called on the"
+    " input of the sub-layer, and `after` on the input and the output."
 )
 DROPPED = (
-    "Training drops from what a sub-layer adds: it is the second thing that `after`"
-    " takes."
+    "Dropout is applied to what a sub-layer adds, which is the second argument of"
+    " `after`."
 )
 # Signs for the end of a list: the replies differ in blocks of one kind alone.
 ELSEWHERE = (

@@ -178,12 +178,12 @@ TRAIN_STEP = Question(
     requirements={
         "lengths": LENGTHS,
         "mean": "The loss is the mean over all tokens that are not padding,",
-        "cut": "Then: a gradient, cut to the length `clip_norm` if it is longer, and"
-        " one step of the optimizer.",
-        "left": "Gradients that somebody left in the parameters before do not count.",
-        "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and the"
-        " target: what the decoder is given) and `target_out` (the target and EOS: what"
-        " it should say).",
+        "cut": "Then compute the gradient, shorten it to the length `clip_norm` if it"
+        " is longer, and make one step of the optimizer.",
+        "left": "Gradients that were left in the parameters before do not count.",
+        "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and"
+        " the target: what the decoder gets) and `target_out` (the target and EOS:"
+        " what it should predict).",
         "called": "The model is called as `model(source, lengths, target_in)` and"
         " returns logits (B, T, V) and weights.",
         "model": "model: changed in place; its mode (training or evaluation) stays.",
@@ -250,20 +250,20 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "the token that was given is asked for",
-            "What the decoder is given is target_in; what it should say, one token"
-            " further, is target_out.",
+            "The decoder gets target_in and should predict target_out, which is one"
+            " token further.",
             FORCING,
             edit(train_step, "batch.target_out", "batch.target_in"),
         ),
         Mistake(
             "softmax before cross-entropy",
-            "F.cross_entropy takes logits, and makes its own softmax.",
+            "F.cross_entropy takes logits and computes the softmax itself.",
             FORCING,
             edit(train_step, "entropy(logits", "entropy(logits.softmax(-1)"),
         ),
         Mistake(
             "gradients of earlier steps added",
-            "backward adds to what is there: zero_grad comes before it.",
+            "backward adds to the gradients that are there. Call zero_grad before it.",
             "",
             (
                 NOT_CLEARED,
@@ -284,15 +284,15 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "each number of the gradient is cut",
-            "It is the length of the gradient that may be clip_norm at most: the"
-            " direction stays.",
+            "The length of the whole gradient may be at most clip_norm. Its direction"
+            " stays the same.",
             "",
             edit(train_step, "clip_grad_norm_", "clip_grad_value_"),
         ),
         Mistake(
             "each parameter's gradient is cut for itself",
-            "The gradient is one long vector, of all parameters together: its length is"
-            " what may be clip_norm at most.",
+            "The gradient is one long vector, of all parameters together: its length"
+            " may be at most clip_norm.",
             "",
             edit(
                 train_step,
@@ -320,13 +320,13 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "the loss comes with its graph",
-            "Whoever keeps such losses keeps all that they were computed from: return"
-            " loss.detach(), or a number.",
+            "If such losses are kept, everything that they were computed from is kept,"
+            " too. Return loss.detach(), or a number.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][0] > 0)),
         ),
         Mistake(
             "nothing is learned",
-            "The parameters are what they were: is there a gradient when the optimizer"
+            "The parameters have not changed. Is there a gradient when the optimizer"
             " makes its step?",
             "",
             sign=_nothing_learned,
@@ -356,7 +356,7 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "something is wrong from the second step on",
-            "One step is right: what is left from it?",
+            "The first step is right. What does it leave behind?",
             "",
             sign=comparable(
                 lambda request, reply, reference: len(request.inputs[2]) > 1
@@ -364,7 +364,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "the loss is right, the step is not",
-            "Clear the gradients, backward, cut, step: each once, in this order.",
+            "Clear the gradients, call backward, shorten the gradient, make the step:"
+            " each once, in this order.",
             "",
             sign=comparable(
                 lambda request, reply, reference: close(

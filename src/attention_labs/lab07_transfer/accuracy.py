@@ -147,11 +147,11 @@ _share = in_words(
 _carefully = each_of(in_words(of_output(1, same_numbers), _careless), _share)
 
 ALL = (
-    "All sentences count the same: add up the right ones of all batches, then divide by"
-    " the number of all sentences."
+    "All sentences count the same. Add up the right answers of all batches, and divide"
+    " once by the number of all sentences."
 )
 BACK = (
-    "Keep `model.training` before you change it, and hand it to `model.train(...)`"
+    "Store `model.training` before you change it, and pass it to `model.train(...)`"
     " afterwards."
 )
 
@@ -179,11 +179,12 @@ ACCURACY = Question(
         "called": "A batch has the fields `source`, `lengths` and `labels` (B, 1),"
         " and the model is called as `model(source, lengths)` and returns logits (B,"
         " labels) and something that you do not need.",
-        "careful": "Without dropout, and without gradients.",
+        "careful": "Measure without dropout and without gradients.",
         "same": "Every sentence counts the same; the last batch may be a small one.",
-        "mode": "Whoever calls you may be in the middle of training: leave the model in"
-        " the mode in which it came.",
-        "parts": "A part of it may be frozen; then the model's own `train` knows that.",
+        "mode": "Your function may be called in the middle of training: leave the"
+        " model in the mode in which it came.",
+        "parts": "A part of it may be frozen; the model's own `train` takes care of"
+        " that.",
         "model": "model: called as model(source, lengths); it is left in the mode in"
         " which it came.",
         "batches": "batches: at least one, each with `source`, `lengths` and `labels`"
@@ -261,14 +262,14 @@ ACCURACY = Question(
         ),
         Mistake(
             "the first two labels alone",
-            "There may be more than two labels: the answer is the place of the largest"
-            " logit of all.",
+            "There may be more than two labels: the answer is the index of the largest"
+            " of all logits.",
             "",
             edit(accuracy, "logits.argmax(-1)", "logits[:, :2].argmax(-1)"),
         ),
         Mistake(
             "the model is left in eval mode, if all answers are right",
-            "Give the mode back before you return, whichever way you return.",
+            "Restore the mode before you return, on every path through the function.",
             "",
             edit(
                 accuracy,
@@ -319,8 +320,8 @@ ACCURACY = Question(
         ),
         Mistake(
             "gradients are kept",
-            "What is only measured needs no gradients: `with torch.no_grad():` around"
-            " the calls, and no longer.",
+            "Measuring needs no gradients: put `with torch.no_grad():` around the"
+            " calls, and around nothing else.",
             sign=somewhere(1, lambda how, wanted: (how != wanted)[[1, 5]]),
         ),
         Mistake(
@@ -347,7 +348,7 @@ ACCURACY = Question(
         ),
         Mistake(
             "counted in another way",
-            "The label of a sentence is the place of its largest logit; compare it with"
+            "The predicted label is the index of the largest logit. Compare it with"
             " the label in the batch.",
             sign=comparable(lambda request, reply, reference: True),
         ),

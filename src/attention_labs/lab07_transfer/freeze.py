@@ -201,14 +201,14 @@ FREEZE = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "no gradient": "Its parameters ask for no gradient: they are not trained, and"
-        " nothing is sent back through the blocks.",
+        "no gradient": "Its parameters do not ask for a gradient: they are not"
+        " trained, and nothing is sent back through the blocks.",
         "eval": "It stays in eval mode.",
         "both": "`freeze()` does both, at once.",
         "train": "`train(mode)` does what it does in every module, and then keeps a"
         " frozen body in eval mode; a body that is not frozen follows `mode`.",
-        "alone": "`freeze()` alone freezes: a body whose parameters ask for no gradient"
-        " for another reason follows `mode`.",
+        "alone": "Only `freeze()` freezes: a body whose parameters do not ask for a"
+        " gradient for another reason follows `mode`.",
         "from now on": "Keep the body as it is from now on: no gradients, eval mode.",
         "in use": "Switch to training (True) or use (False); a frozen body is always in"
         " use.",
@@ -344,7 +344,7 @@ FREEZE = Question(
         ),
         Mistake(
             "the mode is ignored",
-            "`eval()` calls `train(False)`: hand `mode` on. The model itself has a"
+            "`eval()` calls `train(False)`, so pass `mode` on. The model itself has a"
             " mode, too.",
             LOADING,
             edit(SentenceClassifier.train, "train(mode)", "train()"),

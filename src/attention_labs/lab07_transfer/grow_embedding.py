@@ -136,12 +136,13 @@ GROW_EMBEDDING = Question(
         "rows": "The first V rows are those of the old embedding, and `count` new rows"
         " follow. `count` may be 0.",
         "mean": "Each new row is the mean of the old rows.",
-        "padding": "If the embedding has a `padding_idx`, the row of that id belongs to"
-        " no word, and it does not count in the mean. At least one other row is there.",
+        "padding": "If the embedding has a `padding_idx`, the row of that id belongs"
+        " to no word, and it does not count in the mean. There is at least one other"
+        " row.",
         "settings": "The new embedding has the same `padding_idx` as the old one (which"
         " may be None), and its weight has the same `requires_grad`.",
-        "apart": "The two share no memory: whoever changes one of them later does not"
-        " change the other.",
+        "apart": "The two share no memory: if one of them is changed later, the other"
+        " does not change.",
         "embedding": "embedding: an `nn.Embedding` with V rows; it stays as it is.",
         "count": "count: how many rows are new.",
         "returns": "An `nn.Embedding` with V + count rows (its `num_embeddings`), of"

@@ -267,12 +267,12 @@ LOAD_BODY = Question(
         " parameters, and the buffers that are saved with them.",
         "dtype": "They keep their dtype and their `requires_grad`, whatever the file's"
         " tensors have.",
-        "missing": "*Missing*: what the body has and the file has not, as the body"
-        " calls it.",
-        "unexpected": "*Unexpected*: what the file has and the body has not, old head"
-        " included, as it is called in the file.",
+        "missing": "*Missing*: what the body has and the file does not have, as the"
+        " body calls it.",
+        "unexpected": "*Unexpected*: what the file has and the body does not have,"
+        " including the old head, as the file calls it.",
         "order": "The order does not matter.",
-        "refused": "A tensor whose name fits and whose shape does not: raise a"
+        "refused": "If a tensor's name fits and its shape does not, raise a"
         " `ValueError` with its name in the message, before anything has been copied.",
         "body": "body: a module; its tensors are changed in place.",
         "weights": "weights: a dict from the file's names to tensors; it stays as it"

@@ -163,7 +163,7 @@ PARAMETER_GROUPS = Question(
         " layers.",
         "groups": "An optimizer of torch takes a list of **groups**, each a dict with"
         ' the keys `"params"` (a list of parameters) and `"lr"`.',
-        "frozen": "Parameters that ask for no gradient are in no group.",
+        "frozen": "Parameters that do not ask for a gradient are in no group.",
         "parts": "`model.head` is the head, `model.body.encoder.layer` the list of the"
         " body's layers, the first one lowest, and `model.body.embeddings` the"
         " embeddings.",
@@ -215,7 +215,7 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "the head left out",
-            "What is new learns fastest: the head has the rate itself.",
+            "The new part learns fastest: the head has the rate itself.",
             LOADING,
             edit(parameter_groups, "[model.head", "[torch.nn.Identity()"),
         ),
@@ -252,7 +252,7 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "the frozen ones alone are handed over",
-            "The optimizer is given what `requires_grad` asks for.",
+            "The optimizer gets the parameters that have `requires_grad`.",
             LOADING,
             edit(parameter_groups, "if p.requires_grad", "if not p.requires_grad"),
         ),
@@ -281,7 +281,7 @@ PARAMETER_GROUPS = Question(
         Mistake(
             "no lists",
             "A generator, or what filter and map return, is empty after it has been"
-            " read once: make a list of it.",
+            " read once. Turn it into a list.",
             "",
             edit(
                 parameter_groups,
@@ -297,7 +297,7 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "the rates are rounded",
-            "A rate may be as small as it likes: round nothing.",
+            "A rate may be very small. Do not round it.",
             "",
             edit(
                 parameter_groups, "rate * decay**depth", "round(rate * decay**depth, 6)"
@@ -321,7 +321,8 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "frozen parameters are handed over",
-            "The optimizer is given what `requires_grad` asks for, and nothing else.",
+            "The optimizer gets the parameters that have `requires_grad`, and no"
+            " others.",
             LOADING,
             edit(parameter_groups, " if p.requires_grad", ""),
             sign=somewhere(0, lambda given, wanted: given > wanted),
@@ -336,7 +337,7 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "parameters that do not move",
-            "Every parameter that asks for a gradient is in one group.",
+            "Every parameter that has `requires_grad` is in one group.",
             LOADING,
             sign=somewhere(0, lambda given, wanted: given < wanted),
         ),

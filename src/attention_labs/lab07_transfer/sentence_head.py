@@ -133,12 +133,13 @@ SENTENCE_HEAD = Question(
     requirements={
         "mean": "So first the states of a sentence are averaged, over its real tokens"
         " alone; then comes a small network:",
-        "formula": r"\text{logits}_b = W\, \mathrm{dropout}\big(\tanh(U c_b + u)\big)"
-        " + w",
+        "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b +"
+        r" b_1)\big) + b_2",
         "count": "$n_b$ is the number of real tokens of sentence b.",
         "real": "The mask (B, S) is True where a token is real.",
         "anywhere": "Padding may stand anywhere in a sentence.",
-        "empty": "A sentence without any has $c_b = 0$, and finite gradients.",
+        "empty": "A sentence without any real token has $c_b = 0$, and finite"
+        " gradients.",
         "dtype": "The logits have the dtype of the states: where you turn the mask into"
         " numbers, write `mask.to(states.dtype)`.",
         "dim": "dim: D, width of the states.",

@@ -307,8 +307,8 @@ GROUPED_QUERIES = Question(
         ),
         Mistake(
             "contexts merged without bringing the heads back",
-            "First bring the heads of one token together, (B, T, H, Dh), then make one"
-            " axis of the last two.",
+            "First bring the heads of one token together, (B, T, H, Dh). Then merge"
+            " the last two axes into one.",
             SHARE,
             ask(
                 "context.transpose(1, 2).flatten(2)",
@@ -317,8 +317,8 @@ GROUPED_QUERIES = Question(
         ),
         Mistake(
             "heads split by view, without transpose",
-            "The vector of one token is cut into pieces that stand side by side in it;"
-            " pieces of different tokens do not mix.",
+            "The vector of one token is split into pieces that stand side by side in"
+            " it. Pieces of different tokens do not mix.",
             SHARE,
             edit(
                 _by_heads,

@@ -1,6 +1,7 @@
 """Answers to stacked_encoder."""
 
 import torch
+import torch.nn.functional as F
 from answers.core import right, right_edits, variations, wide, wrong_edits
 from answers.lab02_bottleneck.at_end import by_gather  # noqa: F401 (edits name these)
 from answers.lab02_bottleneck.shared import (
@@ -11,15 +12,10 @@ from answers.lab02_bottleneck.shared import (
     packed,  # noqa: F401
     some_lengths,
 )
-from answers.lab04_alignment.shared import (
-    EMBED,
-    by_gates,  # noqa: F401
-    draw_for,
-    gates,
-    sizes,
-)
+from answers.lab04_alignment.shared import EMBED, draw_for, sizes
 from answers.signs import CUT, FITS
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from attention_course.masks import padding_mask
 from attention_course.rnn import reverse_padded
@@ -35,10 +31,10 @@ class Stacked(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -57,6 +53,9 @@ class Stacked(nn.Module):
     def read(self, layer, x, lengths):
         return layer(x)[0]
 
+    def carried(self, forwards, backwards, x, lengths):  # of a wrong answer
+        return backwards(reverse_padded(x, lengths), forwards(x)[1])[0]
+
     def read_back(self, layer, x, lengths):
         return reverse_padded(layer(reverse_padded(x, lengths))[0], lengths)
 
@@ -68,16 +67,40 @@ def read_back_sentence_by_sentence(self, layer, states, lengths):
     return found
 
 
+def gates(x, state, cell, w_x, w_h, b_x, b_h):
+    """One step of an LSTM, as its documentation writes it."""
+    i, f, g, o = (F.linear(x, w_x, b_x) + F.linear(state, w_h, b_h)).chunk(4, dim=-1)
+    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * cell.tanh(), cell
+
+
+def by_gates(lstm, inputs):
+    state = cell = inputs.new_zeros(len(inputs), lstm.hidden_size)
+    states = []
+    for x in inputs.unbind(1):
+        state, cell = gates(x, state, cell, *lstm.all_weights[0])
+        states.append(state)
+    return torch.stack(states, dim=1)
+
+
 def read_back_from_the_end(self, layer, states, lengths):
     lengths = lengths.to(states.device)
-    state = states.new_zeros(states.size(0), layer.hidden_size)
+    state = cell = states.new_zeros(states.size(0), layer.hidden_size)
     found = []
     for t in reversed(range(states.size(1))):
-        new = gates(states[:, t], state, *layer.all_weights[0])
-        # padding leaves it at zero
-        state = torch.where((t < lengths)[:, None], new, state)
+        new = gates(states[:, t], state, cell, *layer.all_weights[0])
+        # padding leaves both at zero
+        token = (t < lengths)[:, None]
+        state, cell = (
+            torch.where(token, x, y) for x, y in zip(new, (state, cell), strict=True)
+        )
         found.insert(0, state)
     return torch.stack(found, dim=1)
+
+
+def last_cell(lstm, x, lengths):
+    x = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    return lstm(x)[1][1][0]
 
 
 def read_back_by_index(self, layer, states, lengths):
@@ -118,7 +141,7 @@ FINAL = "torch.cat([at_end(ahead, lengths), back[:, 0]], dim=-1)"
 TURNED = "layer(reverse_padded(x, lengths))[0]"
 RETURNED = "Encoded(states, final, mask)"
 BACKWARD_WRONG = "the backward layer is wrong"
-STAND = "the layers do not stand on each other"
+STAND = "a layer does not read the layer below it"
 
 
 def reading(ahead, back):
@@ -168,13 +191,13 @@ wrong_edits(
             f"reverse_padded({TURNED}, lengths)",
             "layer(x.flip(1))[0].flip(1)",
         ),
-        "the whole batch turned around",
+        "the whole batch reversed",
         BACKWARD_WRONG,
     ),
     left_turned=(
         edit(READ_BACK, f"reverse_padded({TURNED}, lengths)", TURNED)
         & edit(FORWARD, "back[:, 0]", "at_end(back, lengths)"),
-        "backward states not turned back",
+        "backward states not reversed again",
         BACKWARD_WRONG,
     ),
     turned_after=(
@@ -196,10 +219,60 @@ wrong_edits(
         & edit(
             FORWARD,
             FINAL,
+            "torch.cat([forwards(below)[1][0][0],"
+            " backwards(reverse_padded(below, lengths))[1][0][0]], dim=-1)",
+        ),
+        LAST_COLUMN,
+    ),
+    last_cells=(
+        edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
+        & edit(
+            FORWARD,
+            FINAL,
+            "torch.cat([forwards(below)[1][1].squeeze(0),"
+            " backwards(reverse_padded(below, lengths))[1][1].squeeze(0)], dim=-1)",
+        ),
+        "cells, where states are meant",
+    ),
+    cells_of_packed_sentences=(
+        edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
+        & edit(
+            FORWARD,
+            FINAL,
+            "torch.cat([last_cell(forwards, below, lengths),"
+            " last_cell(backwards, reverse_padded(below, lengths), lengths)], -1)",
+        ),
+        "cells, where states are meant",
+    ),
+    as_of_a_gru=(
+        edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
+        & edit(
+            FORWARD,
+            FINAL,
+            "torch.cat([forwards(below)[1],"
+            " backwards(reverse_padded(below, lengths))[1]], dim=-1)",
+        ),
+        "an LSTM's second output is a pair",
+    ),
+    layer_axis_left=(
+        edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
+        & edit(
+            FORWARD,
+            FINAL,
             "torch.cat([forwards(below)[1][0],"
             " backwards(reverse_padded(below, lengths))[1][0]], dim=-1)",
         ),
-        LAST_COLUMN,
+        "the axis of the layers is left",
+    ),
+    backward_starts_where_forward_stops=(
+        edit(FORWARD, "back = self.read_back", "turned = self.carried")
+        & edit(FORWARD, "backwards, states", "forwards, backwards, states")
+        & edit(
+            FORWARD,
+            "states = torch.cat([ahead",
+            "back = reverse_padded(turned, lengths); states = torch.cat([ahead",
+        ),
+        "an LSTM starts where another one stopped",
     ),
     backward_reads_forward_states=(
         edit(FORWARD, "read_back(backwards", "read_back(forwards"),

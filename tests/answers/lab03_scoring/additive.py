@@ -165,7 +165,7 @@ wrong_edits(
     ),
     energy_first=(
         edit(FORWARD, SCORES, "torch.tanh(self.energy_proj(q + k))"),
-        "tanh after v",
+        "tanh after u",
     ),
     query_not_projected=(edit(FORWARD, "self.query_proj(query)", "query"), FITS),
     every_axis_squeezed=(edit(FORWARD, ".squeeze(-1)", ".squeeze()"), ONE_AXIS),

@@ -13,7 +13,7 @@ def at_end(x, lengths):
     return x[torch.arange(x.size(0)), lengths - 1]
 
 
-@right('turned around by positions modulo S, final from the first position')
+@right("turned around by positions modulo S, final from the first position")
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -23,15 +23,17 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
         here = lengths.to(source.device)
-        place = (here[:, None] - 1 - torch.arange(source.size(1), device=source.device)) % source.size(1)
+        place = (
+            here[:, None] - 1 - torch.arange(source.size(1), device=source.device)
+        ) % source.size(1)
 
         def turn(x):
             return x.gather(1, place[..., None].expand_as(x))
@@ -44,7 +46,7 @@ class StackedEncoder(nn.Module):
         return Encoded(x, final, padding_mask(here, source.size(1)))
 
 
-@right('packed, in both directions')
+@right("packed, in both directions")
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -54,29 +56,38 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
         S = source.size(1)
 
         def read(rnn, x):
-            packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(
+                x, lengths.cpu(), batch_first=True, enforce_sorted=False
+            )
             out, last = rnn(packed)
-            return pad_packed_sequence(out, batch_first=True, total_length=S)[0], last[0]
+            return pad_packed_sequence(out, batch_first=True, total_length=S)[0], last[
+                0
+            ]
 
         x, final = self.embedding(source), None
         for layer in range(len(self.forwards)):
             a, a_end = read(self.forwards[layer], x)
             b, b_end = read(self.backwards[layer], reverse_padded(x, lengths))
-            x, final = torch.cat([a, reverse_padded(b, lengths)], -1), torch.cat([a_end, b_end], -1)
-        return Encoded(states=x, final=final, mask=padding_mask(lengths.to(source.device), S))
+            x, final = (
+                torch.cat([a, reverse_padded(b, lengths)], -1),
+                torch.cat([a_end, b_end], -1),
+            )
+        return Encoded(
+            states=x, final=final, mask=padding_mask(lengths.to(source.device), S)
+        )
 
 
-@right('each sentence alone, where flip does no harm')
+@right("each sentence alone, where flip does no harm")
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -86,10 +97,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -105,7 +116,7 @@ class StackedEncoder(nn.Module):
         return Encoded(torch.stack(rows), torch.stack(finals), mask)
 
 
-@right('the backward layer walks from behind, and starts anew on padding')
+@right("the backward layer walks from behind, and starts anew on padding")
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -115,10 +126,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -135,7 +146,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, torch.cat([at_end(ahead, lengths), h[0]], -1), mask)
 
 
-@wrong('the whole batch turned around', breaks='Each sentence has to be turned around *within its own length*:', name='flip across padding', subtle=False)
+@wrong(
+    "the whole batch turned around",
+    breaks="Each sentence has to be turned around *within its own length*:",
+    name="flip across padding",
+    subtle=False,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -145,10 +161,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -158,10 +174,17 @@ class StackedEncoder(nn.Module):
             right_left, _ = backwards(states.flip(1))
             states = torch.cat([left_right, right_left.flip(1)], dim=-1)
         final = torch.cat([at_end(left_right, lengths), right_left[:, -1]], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('backward states are not turned back', breaks='So the backward layer reads a turned batch, and its states have to be turned back before they are set beside the forward ones.', name='not turned back', subtle=False)
+@wrong(
+    "backward states are not turned back",
+    breaks="So the backward layer reads a turned batch, and its states have to be turned back before they are set beside the forward ones.",
+    name="not turned back",
+    subtle=False,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -171,10 +194,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -183,11 +206,21 @@ class StackedEncoder(nn.Module):
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
             states = torch.cat([left_right, right_left], dim=-1)
-        final = torch.cat([at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        final = torch.cat(
+            [at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1
+        )
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('backward final state at the last token of the sentence, where it has read one token', breaks="The forward one at each sentence's last token, and the backward one where *it* has read everything, end to end.", name='final state of the backward layer', subtle=False)
+@wrong(
+    "backward final state at the last token of the sentence, where it has read one"
+    " token",
+    breaks="The forward one at each sentence's last token, and the backward one where *it* has read everything, end to end.",
+    name="final state of the backward layer",
+    subtle=False,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -197,10 +230,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -208,12 +241,21 @@ class StackedEncoder(nn.Module):
         for forwards, backwards in zip(self.forwards, self.backwards):
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
-            states = torch.cat([left_right, reverse_padded(right_left, lengths)], dim=-1)
+            states = torch.cat(
+                [left_right, reverse_padded(right_left, lengths)], dim=-1
+            )
         final = at_end(states, lengths)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('backward final state of the lowest layer', breaks='Both of the top layer.', name='final of the wrong layer', subtle=True)
+@wrong(
+    "backward final state of the lowest layer",
+    breaks="Both of the top layer.",
+    name="final of the wrong layer",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -223,10 +265,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -235,12 +277,21 @@ class StackedEncoder(nn.Module):
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
             first = right_left if first is None else first
-            states = torch.cat([left_right, reverse_padded(right_left, lengths)], dim=-1)
+            states = torch.cat(
+                [left_right, reverse_padded(right_left, lengths)], dim=-1
+            )
         final = torch.cat([at_end(left_right, lengths), at_end(first, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('never more than two layers', breaks='Each layer reads the states of the one below it (the lowest reads embeddings), once forwards and once backwards, and sets the two states of a position end to end:', name='constant fitted to two layers', subtle=True)
+@wrong(
+    "never more than two layers",
+    breaks="Each layer reads the states of the one below it (the lowest reads embeddings), once forwards and once backwards, and sets the two states of a position end to end:",
+    name="constant fitted to two layers",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -250,10 +301,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -261,12 +312,23 @@ class StackedEncoder(nn.Module):
         for forwards, backwards in list(zip(self.forwards, self.backwards))[:2]:
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
-            states = torch.cat([left_right, reverse_padded(right_left, lengths)], dim=-1)
-        final = torch.cat([at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+            states = torch.cat(
+                [left_right, reverse_padded(right_left, lengths)], dim=-1
+            )
+        final = torch.cat(
+            [at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1
+        )
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('layers above the lowest add what they read', breaks='Each layer reads the states of the one below it (the lowest reads embeddings), once forwards and once backwards, and sets the two states of a position end to end:', name='residual that nobody asked for', subtle=True)
+@wrong(
+    "layers above the lowest add what they read",
+    breaks="Each layer reads the states of the one below it (the lowest reads embeddings), once forwards and once backwards, and sets the two states of a position end to end:",
+    name="residual that nobody asked for",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -276,10 +338,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -287,12 +349,23 @@ class StackedEncoder(nn.Module):
         for forwards, backwards in zip(self.forwards, self.backwards):
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
-            states = torch.cat([left_right, reverse_padded(right_left, lengths)], dim=-1) + (states if forwards is not self.forwards[0] else 0)
-        final = torch.cat([at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+            states = torch.cat(
+                [left_right, reverse_padded(right_left, lengths)], dim=-1
+            ) + (states if forwards is not self.forwards[0] else 0)
+        final = torch.cat(
+            [at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1
+        )
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('above the lowest layer the whole batch is turned around', breaks='Each sentence has to be turned around *within its own length*:', name='flip across padding in the upper layers', subtle=True)
+@wrong(
+    "above the lowest layer the whole batch is turned around",
+    breaks="Each sentence has to be turned around *within its own length*:",
+    name="flip across padding in the upper layers",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -302,25 +375,35 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
         states = self.embedding(source)
         for i, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards)):
+
             def turn(x):
                 return x.flip(1) if i else reverse_padded(x, lengths)
+
             left_right, _ = forwards(states)
             right_left = turn(backwards(turn(states))[0])
             states = torch.cat([left_right, right_left], dim=-1)
         final = torch.cat([at_end(left_right, lengths), right_left[:, 0]], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('the order of positions is kept per shape, for all encoders: wrong for other lengths', breaks='Each sentence has to be turned around *within its own length*:', name='state kept between calls and shared', subtle=True)
+@wrong(
+    "the order of positions is kept per shape, for all encoders: wrong for other"
+    " lengths",
+    breaks="Each sentence has to be turned around *within its own length*:",
+    name="state kept between calls and shared",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -332,16 +415,18 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
         key = tuple(source.shape)
         if key not in self.places:
-            self.places[key] = (lengths[:, None] - 1 - torch.arange(source.size(1))) % source.size(1)
+            self.places[key] = (
+                lengths[:, None] - 1 - torch.arange(source.size(1))
+            ) % source.size(1)
         place = self.places[key].to(source.device)
 
         def turn(x):
@@ -351,11 +436,20 @@ class StackedEncoder(nn.Module):
         for forwards, backwards in zip(self.forwards, self.backwards):
             left_right, right_left = forwards(states)[0], backwards(turn(states))[0]
             states = torch.cat([left_right, turn(right_left)], dim=-1)
-        final = torch.cat([at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+        final = torch.cat(
+            [at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1
+        )
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('lengths counted from the ids: a token with the id 0 makes a sentence shorter', breaks='lengths: (B,), tokens in each source; on the CPU.', name='lengths ignored', subtle=True)
+@wrong(
+    "lengths counted from the ids: a token with the id 0 makes a sentence shorter",
+    breaks="lengths: (B,), tokens in each source; on the CPU.",
+    name="lengths ignored",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -365,10 +459,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -377,12 +471,23 @@ class StackedEncoder(nn.Module):
         for forwards, backwards in zip(self.forwards, self.backwards):
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
-            states = torch.cat([left_right, reverse_padded(right_left, lengths)], dim=-1)
-        final = torch.cat([at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), source.size(1)))
+            states = torch.cat(
+                [left_right, reverse_padded(right_left, lengths)], dim=-1
+            )
+        final = torch.cat(
+            [at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1
+        )
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), source.size(1))
+        )
 
 
-@wrong('mask only as long as the longest sentence', breaks='`states` and `mask` are as before.', name='mask narrower than the batch', subtle=True)
+@wrong(
+    "mask only as long as the longest sentence",
+    breaks="`states` and `mask` are as before.",
+    name="mask narrower than the batch",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     """Read a source with a stack of recurrent layers, in both directions."""
 
@@ -392,10 +497,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -403,6 +508,12 @@ class StackedEncoder(nn.Module):
         for forwards, backwards in zip(self.forwards, self.backwards):
             left_right, _ = forwards(states)
             right_left, _ = backwards(reverse_padded(states, lengths))
-            states = torch.cat([left_right, reverse_padded(right_left, lengths)], dim=-1)
-        final = torch.cat([at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1)
-        return Encoded(states, final, padding_mask(lengths.to(source.device), int(lengths.max())))
+            states = torch.cat(
+                [left_right, reverse_padded(right_left, lengths)], dim=-1
+            )
+        final = torch.cat(
+            [at_end(left_right, lengths), at_end(right_left, lengths)], dim=-1
+        )
+        return Encoded(
+            states, final, padding_mask(lengths.to(source.device), int(lengths.max()))
+        )

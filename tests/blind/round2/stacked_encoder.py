@@ -32,10 +32,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -56,10 +56,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -72,7 +72,9 @@ class StackedEncoder(nn.Module):
                 x = torch.cat([a, b.flip(1)], -1)
             all_states.append(F.pad(x[0], (0, 0, 0, source.size(1) - n)))
             finals.append(torch.cat([a_last[0, 0], b_last[0, 0]]))
-        return Encoded(torch.stack(all_states), torch.stack(finals), mask_of(source, lengths))
+        return Encoded(
+            torch.stack(all_states), torch.stack(finals), mask_of(source, lengths)
+        )
 
 
 @right("turned by indices of its own")
@@ -83,10 +85,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -114,19 +116,23 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
         U = nn.utils.rnn
 
         def read(rnn, x):
-            packed = U.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            packed = U.pack_padded_sequence(
+                x, lengths, batch_first=True, enforce_sorted=False
+            )
             out, last = rnn(packed)
-            return U.pad_packed_sequence(out, batch_first=True, total_length=x.size(1))[0], last[0]
+            return U.pad_packed_sequence(out, batch_first=True, total_length=x.size(1))[
+                0
+            ], last[0]
 
         states = self.embedding(source)
         for f, b in zip(self.forwards, self.backwards):
@@ -144,10 +150,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -167,10 +173,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -180,7 +186,11 @@ class StackedEncoder(nn.Module):
         return Encoded(x, at_end(x, lengths), mask_of(source, lengths))
 
 
-@wrong("both final states at the last token of the sentence", breaks=FINAL, name="backward state after one token only")
+@wrong(
+    "both final states at the last token of the sentence",
+    breaks=FINAL,
+    name="backward state after one token only",
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -188,10 +198,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -202,7 +212,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, at_end(x, lengths), mask_of(source, lengths))
 
 
-@wrong("final states of the lowest layer", breaks=TOP, name="final of the wrong layer", subtle=True)
+@wrong(
+    "final states of the lowest layer",
+    breaks=TOP,
+    name="final of the wrong layer",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -210,10 +225,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -226,7 +241,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, final, mask_of(source, lengths))
 
 
-@wrong("the mask is made from the ids", breaks=IDS, name="padding guessed from the id 0", subtle=True)
+@wrong(
+    "the mask is made from the ids",
+    breaks=IDS,
+    name="padding guessed from the id 0",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -234,10 +254,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -249,7 +269,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, final, source.ne(0).unsqueeze(1))
 
 
-@wrong("two layers at most", breaks=LAYERS, name="layers above the second left out", subtle=True)
+@wrong(
+    "two layers at most",
+    breaks=LAYERS,
+    name="layers above the second left out",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -257,10 +282,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -272,7 +297,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, final, mask_of(source, lengths))
 
 
-@wrong("as wide as the longest sentence", breaks=MASK, name="empty columns cut off", subtle=True)
+@wrong(
+    "as wide as the longest sentence",
+    breaks=MASK,
+    name="empty columns cut off",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -280,10 +310,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -296,7 +326,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, final, mask_of(source, lengths))
 
 
-@wrong("the backward final state is that of the last column", breaks=FINAL, name="backward state behind the padding", subtle=True)
+@wrong(
+    "the backward final state is that of the last column",
+    breaks=FINAL,
+    name="backward state behind the padding",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -304,10 +339,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -316,10 +351,19 @@ class StackedEncoder(nn.Module):
             ahead = f(x)[0]
             behind, last = b(reverse_padded(x, lengths))
             x = torch.cat([ahead, reverse_padded(behind, lengths)], -1)
-        return Encoded(x, torch.cat([at_end(ahead, lengths), last[0]], -1), mask_of(source, lengths))
+        return Encoded(
+            x,
+            torch.cat([at_end(ahead, lengths), last[0]], -1),
+            mask_of(source, lengths),
+        )
 
 
-@wrong("dropout between the layers in training mode", breaks=LAYERS, name="dropout that nobody asked for", subtle=True)
+@wrong(
+    "dropout between the layers in training mode",
+    breaks=LAYERS,
+    name="dropout that nobody asked for",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -327,10 +371,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):
@@ -344,7 +388,12 @@ class StackedEncoder(nn.Module):
         return Encoded(x, final, mask_of(source, lengths))
 
 
-@wrong("a layer's last state starts the layer above", breaks=LAYERS, name="hidden state handed up the stack", subtle=True)
+@wrong(
+    "a layer's last state starts the layer above",
+    breaks=LAYERS,
+    name="hidden state handed up the stack",
+    subtle=True,
+)
 class StackedEncoder(nn.Module):
     def __init__(self, vocab_size, embedding_dim, hidden_dim, num_layers):
         super().__init__()
@@ -352,10 +401,10 @@ class StackedEncoder(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def forward(self, source, lengths):

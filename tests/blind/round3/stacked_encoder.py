@@ -27,10 +27,10 @@ class Given(nn.Module):
         self.output_dim = 2 * hidden_dim
         widths = [embedding_dim] + [self.output_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
         self.backwards = nn.ModuleList(
-            nn.GRU(width, hidden_dim, batch_first=True) for width in widths
+            nn.LSTM(width, hidden_dim, batch_first=True) for width in widths
         )
 
     def mask(self, source, lengths):
@@ -88,7 +88,9 @@ class Packed(Given):
         return Encoded(x, torch.cat((end, begin), -1), self.mask(source, lengths))
 
 
-@right("backward layers go from right to left step by step, and stay at zero on padding")
+@right(
+    "backward layers go from right to left step by step, and stay at zero on padding"
+)
 class StepByStep(Given):
     def forward(self, source, lengths):
         mask = self.mask(source, lengths)

@@ -1,0 +1,147 @@
+"""cosine: the product of directions, however long the vectors are."""
+
+from dataclasses import replace
+
+from attention_course import scores
+from attention_course.scores import CosineScore, DotScore
+from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
+from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question
+from attention_labs.pages import SCORING
+from nbjudge import Mistake, edit
+from nbjudge.edits import Edit
+
+SECTION = SCORING + "cosine"
+DIRECTION = "F.normalize(x, dim=-1, eps=torch.finfo(x.dtype).eps)"
+PROJECT, FORWARD = CosineScore.project_keys, CosineScore.forward
+COMPARED = "super().forward(_direction(query), projected)"
+
+
+def _directions_by(how: str) -> Edit:
+    """Make a mistake in how both a query and a key lose their length."""
+    return edit(scores._direction, DIRECTION, how)
+
+
+COSINE = score_question(
+    "cosine",
+    CosineScore,
+    lambda d: (),
+    (1, 1, 1),
+    (
+        replace(NOT_TRANSPOSED, section=SECTION),
+        replace(KEYS_ASK, section=SECTION),
+        Mistake(
+            "not divided by any length",
+            "This is the dot product. Divide the queries and the keys by their"
+            " lengths.",
+            SECTION,
+            DotScore,
+        ),
+        Mistake(
+            "the queries keep their lengths",
+            "The keys are divided by their lengths. Divide the queries, too: otherwise"
+            " a query that is twice as long gets scores twice as large.",
+            SECTION,
+            edit(FORWARD, "_direction(query)", "query"),
+        ),
+        Mistake(
+            "the keys keep their lengths",
+            "The queries are divided by their lengths. Divide the keys, too: otherwise"
+            " a long key wins over a short one that points in the same direction.",
+            SECTION,
+            edit(PROJECT, "_direction(key)", "key"),
+        ),
+        Mistake(
+            "the lengths of the keys are left to forward",
+            "The length of a key depends on the source alone: `project_keys` divides by"
+            " it once per sentence, and `forward` gets keys of length one.",
+            SECTION,
+            edit(PROJECT, "_direction(key)", "key")
+            & edit(
+                FORWARD,
+                COMPARED,
+                COMPARED.replace("projected", "_direction(projected)"),
+            ),
+            keys_as_they_came,
+        ),
+        Mistake(
+            "the length along the wrong axis",
+            "The length of a vector is the root of the sum over its own entries, the"
+            " last axis. The axis before it counts the queries or the keys.",
+            SECTION,
+            (
+                _directions_by("F.normalize(x, dim=-2)"),
+                edit(FORWARD, "_direction(query)", "F.normalize(query, dim=-2)"),
+                edit(PROJECT, "_direction(key)", "F.normalize(key, dim=-2)"),
+            ),
+        ),
+        Mistake(
+            "one length for all vectors",
+            "Every vector has a length of its own: `norm(dim=-1, keepdim=True)`.",
+            SECTION,
+            _directions_by("x / x.norm().clamp(min=1e-6)"),
+        ),
+        Mistake(
+            "a vector of zeros is divided by zero",
+            "The length of a vector of zeros is 0, and 0 / 0 is not a number. Keep the"
+            " divisor away from zero, with `clamp(min=...)` for example.",
+            SECTION,
+            (
+                _directions_by("x / x.norm(dim=-1, keepdim=True)"),
+                edit(
+                    FORWARD,
+                    "_direction(query)",
+                    "query / query.norm(dim=-1, keepdim=True)",
+                ),
+                edit(
+                    PROJECT, "_direction(key)", "key / key.norm(dim=-1, keepdim=True)"
+                ),
+            ),
+        ),
+        Mistake(
+            "divided by the squares of the lengths",
+            "The length is the root of the sum of squares.",
+            SECTION,
+            _directions_by(
+                "x / x.square().sum(dim=-1, keepdim=True).clamp(min=1e-6)",
+            ),
+        ),
+        Mistake(
+            "divided by the sums of the magnitudes",
+            "The length of a vector is the root of the sum of the squares of its"
+            " entries, not the sum of their magnitudes.",
+            SECTION,
+            _directions_by("F.normalize(x, p=1, dim=-1)"),
+        ),
+        Mistake(
+            "divided by the root of the width, too",
+            "The lengths already take the width into account. The cosine needs no other"
+            " scale.",
+            SECTION,
+            edit(FORWARD, COMPARED, f"{COMPARED} / query.size(-1) ** 0.5"),
+        ),
+        Mistake(
+            "the angle, where its cosine is meant",
+            "The score is the cosine itself: it is high where the angle is small.",
+            SECTION,
+            edit(FORWARD, COMPARED, f"{COMPARED}.clamp(-1, 1).acos()"),
+        ),
+        Mistake(
+            "one minus the cosine",
+            "That is a distance: it is small where query and key match. A score is"
+            " large there.",
+            SECTION,
+            edit(FORWARD, COMPARED, f"1 - {COMPARED}"),
+        ),
+    ),
+    {
+        "scores": "Score every query (..., T, D) against every key of length one: (...,"
+        " T, S).",
+        "lengths": "Divide every key (..., S, D) by its length: (..., S, D).",
+        "once": "The length of a key depends on the source alone, so `project_keys`"
+        " divides by it, once per sentence, and `forward` gets keys of length one."
+        " The queries are divided by their lengths in `forward`.",
+        "zeros": "A vector of zeros has no direction: it stays a vector of zeros, and"
+        " all its scores are 0.",
+    },
+    projects=True,
+)
