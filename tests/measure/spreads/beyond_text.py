@@ -31,7 +31,7 @@ from attention_course.training import TrainConfig, evaluate, train
 from attention_course.vision import GridEncoder
 
 WIDTH, SEEDS, QUICK_SEEDS = 64, (0, 1, 2), (0, 1)
-STEPS, LONG = (300, 600), 1800  # long: the patches only, one seed; do they catch up?
+STEPS, LONG = (300, 600), 1200  # long: the patches only, one seed; do they catch up?
 
 
 def encoder(kind: str) -> nn.Module:
