@@ -5,7 +5,10 @@ from torch.testing import assert_close
 
 from attention_course import models
 from attention_course.decoding import beam_search, greedy
+from attention_course.rnn import BahdanauDecoder
 from attention_course.scores import AdditiveScore
+from attention_course.seq2seq import EncoderDecoder
+from attention_course.transformer import PatchEmbedding
 from attention_course.vision import GridEncoder
 
 B, T, V = 2, 3, 19
@@ -28,6 +31,18 @@ def captioner():
         for parameter in model.parameters():
             parameter.mul_(2)
     return model.eval()
+
+
+def patch_encoder():
+    return models.patch_encoder(
+        channels=C,
+        patch_size=4,
+        grid_size=GRID,
+        dim=14,
+        num_heads=2,
+        hidden_dim=20,
+        num_layers=2,
+    )
 
 
 def images():
@@ -152,6 +167,71 @@ def test_runs_without_data():
     model = captioner().to("meta")
     logits, weights = model(images().to("meta"), LENGTHS, TARGET.to("meta"))
     assert logits.device.type == weights.device.type == "meta"
+
+
+def test_patches_are_embedded_row_by_row_pixel_by_pixel():
+    """Dosovitskiy et al. (2021), Equation 1, by hand."""
+    embedding, image = PatchEmbedding(C, 4, GRID, 14), images()
+    embedded = embedding(image)
+
+    assert embedded.shape == (B, GRID, 14)
+    for row in range(5):
+        for column in range(3):
+            s = 3 * row + column
+            patch = image[:, :, 4 * row : 4 * row + 4, 4 * column : 4 * column + 4]
+            assert_close(
+                embedded[:, s],
+                patch.flatten(1) @ embedding.weight
+                + embedding.projection.bias
+                + embedding.positions.table.weight[s],
+            )
+
+
+def test_every_patch_sees_every_other_and_no_other_image():
+    encoder, image = patch_encoder(), images().requires_grad_()
+    encoded = encoder(image, LENGTHS)
+    assert encoded.states.shape == (B, GRID, encoder.output_dim)
+    assert encoded.mask.all() and encoded.mask.shape == (B, 1, GRID)
+    assert_close(encoded.final, encoded.states.mean(dim=1))
+
+    (gradient,) = torch.autograd.grad(encoded.states[0, 4, 0], image)
+    assert gradient[0].abs().sum(dim=0).all() and not gradient[1].any()
+
+
+def test_the_same_captioner_looks_at_patches():
+    score = AdditiveScore(11, 14, 13)
+    model = EncoderDecoder(patch_encoder(), BahdanauDecoder(V, 7, 11, 14, score))
+    logits, weights = model(images(), LENGTHS, TARGET)
+    assert logits.shape == (B, T, V)
+    assert_close(weights.sum(dim=-1), torch.ones(B, T))
+    logits.logsumexp(dim=-1).sum().backward()
+    for name, parameter in model.encoder.named_parameters():
+        assert parameter.grad is not None and parameter.grad.any(), name
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("height", "width", "said"),
+    [
+        (22, 12, "height is a multiple of the patch's 4 pixels, got 22"),
+        (20, 13, "width is a multiple of the patch's 4 pixels, got 13"),
+        (0, 12, "height is a multiple of the patch's 4 pixels, got 0"),
+        (20, 3, "width is a multiple of the patch's 4 pixels, got 3"),
+    ],
+)
+def test_images_that_patches_do_not_divide_are_refused(height, width, said):
+    with pytest.raises(ValueError, match=said):
+        PatchEmbedding(C, 4, GRID, 14)(torch.zeros(B, C, height, width))
+
+
+@pytest.mark.plain
+def test_what_cannot_be_patches_is_refused():
+    with pytest.raises(ValueError, match="at least 1 pixel a side, got 0"):
+        PatchEmbedding(C, 0, GRID, 14)
+    with pytest.raises(ValueError, match="3 channels, got 1"):
+        PatchEmbedding(C, 4, GRID, 14)(torch.zeros(B, 1, HEIGHT, WIDTH))
+    with pytest.raises(ValueError, match="18 tokens.*learned for 15"):
+        PatchEmbedding(C, 4, GRID, 14)(torch.zeros(B, C, HEIGHT + 4, WIDTH))
 
 
 @pytest.mark.plain

@@ -36,7 +36,7 @@ TITLES = {
     "12_many_heads.html#many-heads-equation": "The equation",
     "12_many_heads.html#many-heads-split": "The mistake that keeps every shape right",
     "13_transformer.html#transformer-decoder": "The decoder: do not look ahead",
-    "13_transformer.html#transformer-stream": "The way around",
+    "13_transformer.html#transformer-stream": "The residual connection",
     "14_decoding.html#decoding-cache": "What a step keeps",
     "14_decoding.html#decoding-greedy": "The likeliest token",
     "14_decoding.html#decoding-sampling": "A drawn token",

@@ -50,6 +50,7 @@ from attention_course.models.transformers import (
     decoder_only,
     encoder_block,
     encoder_only,
+    patch_encoder,
     transformer,
     transformer_decoder,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "image_classifier",
     "llama",
     "luong",
+    "patch_encoder",
     "tagger",
     "transformer",
     "transformer_decoder",

@@ -8,6 +8,7 @@ from attention_course.transformer import (
     DecoderBlock,
     EncoderBlock,
     FeedForward,
+    PatchEmbedding,
     Residual,
     SinusoidalPositions,
     TokenEmbedding,
@@ -70,6 +71,28 @@ def encoder_only(
             for _ in range(num_layers)
         ],
         _last_norm(dim, pre_norm),
+    )
+
+
+def patch_encoder(
+    *,
+    channels: int,
+    patch_size: int,
+    grid_size: int,
+    dim: int,
+    num_heads: int,
+    hidden_dim: int,
+    num_layers: int,
+) -> TransformerEncoder:
+    """Build a Transformer's encoder, in pre-norm, that reads an image patch by patch.
+
+    Dosovitskiy et al. (2021). An image has `channels` numbers per pixel and at most
+    `grid_size` patches of `patch_size` by `patch_size` pixels.
+    """
+    return TransformerEncoder(
+        PatchEmbedding(channels, patch_size, grid_size, dim),
+        [encoder_block(dim, num_heads, hidden_dim) for _ in range(num_layers)],
+        _last_norm(dim, pre_norm=True),
     )
 
 

@@ -17,6 +17,7 @@ from attention_course.transformer.language_model import TransformerLM
 from attention_course.transformer.positions import (
     LearnedPositions,
     NoPositions,
+    PatchEmbedding,
     SegmentEmbedding,
     SinusoidalPositions,
     TokenEmbedding,
@@ -36,6 +37,7 @@ __all__ = [
     "GroupedQueryAttention",
     "LearnedPositions",
     "NoPositions",
+    "PatchEmbedding",
     "RMSNorm",
     "Residual",
     "RotaryPositions",

@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -222,3 +223,59 @@ class SegmentEmbedding(nn.Module):
             segment = torch.zeros_like(token)
         embedded = self.table(token) + self.segments(segment)
         return self.dropout(self.norm(self.positions(embedded)))
+
+
+class PatchEmbedding(nn.Module):
+    """Divide an image into square patches, map each to a vector, and add its position.
+
+    Dosovitskiy et al. (2021), Section 3.1, Equation 1, without the class token. With
+    it, a `TransformerEncoder` reads an image as it reads a sentence.
+
+    Args:
+        channels: C, numbers per pixel.
+        patch_size: P, pixels to a side of a patch.
+        grid_size: patches in the largest image.
+        dim: D, width of a patch's vector.
+
+    Raises:
+        ValueError: a patch has no pixels.
+    """
+
+    def __init__(self, channels: int, patch_size: int, grid_size: int, dim: int):
+        super().__init__()
+        if patch_size < 1:
+            raise ValueError(f"a patch has at least 1 pixel a side, got {patch_size}")
+        self.channels, self.patch_size = channels, patch_size
+        self.projection = nn.Linear(channels * patch_size**2, dim)
+        self.positions = LearnedPositions(grid_size, dim)
+
+    @property
+    def weight(self) -> Tensor:
+        """What each number of a patch adds to its vector: (C P P, D)."""
+        return self.projection.weight.T
+
+    def forward(
+        self, source: Float[Tensor, "B C height width"]
+    ) -> Float[Tensor, "B S D"]:
+        """Embed a batch of images, patch by patch, row by row.
+
+        Args:
+            source: images of one size.
+
+        Raises:
+            ValueError: the images have another number of channels, or more patches than
+                the grid, or are not divided evenly by the patch.
+        """
+        size = self.patch_size
+        if source.size(1) != self.channels:
+            raise ValueError(
+                f"expected images of {self.channels} channels, got {source.size(1)}"
+            )
+        for side, pixels in (("height", source.size(2)), ("width", source.size(3))):
+            if pixels < size or pixels % size:
+                raise ValueError(
+                    f"an image's {side} is a multiple of the patch's {size} pixels, got"
+                    f" {pixels}"
+                )
+        patches = F.unfold(source, size, stride=size).mT  # (B, S, C P P)
+        return self.positions(self.projection(patches))

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from attention_course.attention import KeyValue, attend
 from attention_course.masks import causal_mask
 from attention_course.seq2seq import Encoded, source_mask
 from attention_course.transformer.blocks import DecoderBlock
-from attention_course.transformer.positions import SegmentEmbedding, TokenEmbedding
+from attention_course.transformer.positions import (
+    PatchEmbedding,
+    SegmentEmbedding,
+    TokenEmbedding,
+)
 
 
 class TransformerEncoder(nn.Module):
@@ -20,7 +24,7 @@ class TransformerEncoder(nn.Module):
     Vaswani et al. (2017), Section 3.1.
 
     Args:
-        embedding: of the source's tokens, of width D.
+        embedding: of the source's tokens or patches, of width D.
         blocks: L `EncoderBlock`s.
         norm: normalises, once, the sum that pre-norm blocks leave; `nn.Identity()`
             after post-norm blocks.
@@ -31,7 +35,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(
         self,
-        embedding: TokenEmbedding | SegmentEmbedding,
+        embedding: TokenEmbedding | SegmentEmbedding | PatchEmbedding,
         blocks: Sequence[nn.Module],
         norm: nn.Module,
     ):
@@ -44,23 +48,24 @@ class TransformerEncoder(nn.Module):
 
     def forward(
         self,
-        source: Int[Tensor, "B S"],
+        source: Shaped[Tensor, "B ..."],
         lengths: Int[Tensor, " B"],
         segment: Int[Tensor, "B S"] | None = None,
     ) -> Encoded:
         """Read a padded batch of sources.
 
         Args:
-            source: token ids.
-            lengths: tokens in each source, on the CPU.
+            source: token ids (B, S), or images (B, C, height, width) for a
+                `PatchEmbedding`.
+            lengths: tokens in each source, or patches, on the CPU.
             segment: for a `SegmentEmbedding`, which text each token is in; None: there
                 is one.
 
         Returns:
             The top layer's states; their mean over each sentence's tokens; the mask.
         """
-        mask = source_mask(source, lengths)
         x = self.embedding(*([source] if segment is None else [source, segment]))
+        mask = source_mask(x, lengths)
         for block in self.blocks:
             x, _ = block(x, mask)
         states = self.norm(x)
