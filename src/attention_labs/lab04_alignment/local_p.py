@@ -94,7 +94,7 @@ LOCAL_P = Question(
     requirements={
         **EVERYWHERE,
         "tokens": "In this formula, $S$ is the number of the sentence's own tokens,"
-        " without the padding.",
+        " without the padding. You can count them in `memory.mask`.",
         "window": "The softmax runs over the window only: a window is a mask, and two"
         " masks are combined with `&`.",
         "Gaussian": "The Gaussian multiplies the weights *after* the softmax. They need"
