@@ -447,7 +447,7 @@ NUMBERS = {
     "rotary": {
         "query": [1.0, 0.5, -0.3, 2.0],
         "key": [0.2, 1.0, 1.5, -0.5],
-        "angles": [1.0, 0.1],
+        "angles": [30.0, 3.0],
         "longest": 9,
     },
     "running": {"scores": [1.0, 3.0, -2.0, 5.0], "values": [1.0, 2.0, 3.0, 4.0]},
@@ -539,11 +539,12 @@ def test_sliders_of_a_window_and_of_sampling_leave_out_what_they_say(sliders):
 @pytest.mark.plain
 @needs_chromium
 def test_sliders_of_rotary_positions_and_of_the_running_softmax(sliders):
-    query, key, angles, _ = map(torch.tensor, NUMBERS["rotary"].values())
+    query, key, degrees, _ = map(torch.tensor, NUMBERS["rotary"].values())
+    angles = degrees.double().deg2rad()
 
     def turned(vector, position):
         pairs = torch.view_as_complex(vector.double().view(-1, 2))
-        return pairs * torch.exp(1j * position * angles.double())
+        return pairs * torch.exp(1j * position * angles)
 
     product = (turned(query, 7) * turned(key, 4).conj()).real
     found = rows_of(sliders, "rotary", {"t": 7, "s": 4})
