@@ -11,23 +11,19 @@ from sphinx.writers.html5 import HTML5Translator
 # The colour of text and axes in the file `matplotlibrc` beside this one: in the page it
 # is that of the page's text, light or dark.
 FOREGROUND = "#25282d"
-# Fills of drawings and the page's colours that take their place, see `course.css`.
-FILLS = {
-    "#ffffff": "--pst-color-background",
-    "#cfe3f5": "--figure-blue",
-    "#f7dfb8": "--figure-orange",
-    "#d5ead0": "--figure-green",
-}
+# A light area keeps its hue and gives up its light.
+LIGHT = r"fill: color-mix(in srgb, \1 var(--figure-light), var(--pst-color-background))"
 SMALLEST_TEXT = 9  # CSS pixels
 numbers = itertools.count(1)
 
 
-def in_the_pages_colours(shape):
-    """Exchange what would not be seen in the dark: black lines, light areas."""
-    text = re.sub(r"(fill|stroke): #000000", r"\1: currentColor", shape[0])
-    for fill, name in FILLS.items():
-        text = text.replace(f"fill: {fill}", f"fill: var({name})")
-    return re.sub(r"fill: #([ef].)\1\1\b", "fill: var(--figure-shade)", text)
+def in_the_pages_colours(element):
+    """Exchange what the dark would hide: black text and lines, and light areas."""
+    text = re.sub("(fill|stroke): #000000", r"\1: currentColor", element[0])
+    if text.startswith("<text"):
+        return text
+    text = text.replace("fill: #ffffff", "fill: var(--pst-color-background)")
+    return re.sub(r"fill: (#[c-f].[c-f].[c-f].)\b", LIGHT, text)
 
 
 def inline(svg, alt, width, prefix):
@@ -48,7 +44,7 @@ def inline(svg, alt, width, prefix):
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'((?:xlink:)?href="|url\()#', rf"\1#{prefix}-", svg)
     svg = svg.replace(FOREGROUND, "currentColor")
-    svg = re.sub(r"<(?:path|use)[^>]*>", in_the_pages_colours, svg)
+    svg = re.sub(r"<(?:path|use|text)[^>]*>", in_the_pages_colours, svg)
     box = re.search(r'viewBox="\S+ \S+ (\S+) \S+"', svg)
     own = float(box[1]) * 96 / 72  # points to pixels
     sizes = [

@@ -24,6 +24,7 @@ def heat_map(
     target: Sequence[str],
     gold: Sequence[Collection[int]] | None = None,
     ax: Axes | None = None,
+    colorbar: bool = True,
 ) -> Axes:
     """Draw who attends to what: a row per target token, a column per source token.
 
@@ -38,6 +39,7 @@ def heat_map(
         gold: for each target token the source positions that it came from; each gets a
             frame.
         ax: where to draw; a new figure without it.
+        colorbar: if not, no bar is drawn, for maps with scales of their own.
 
     Returns:
         The axes drawn on.
@@ -76,7 +78,8 @@ def heat_map(
                 )
             )
     panels = ax.figure.axes
-    if not any(panel.get_label() == "<colorbar>" for panel in panels):
+    has_one = any(panel.get_label() == "<colorbar>" for panel in panels)
+    if colorbar and not has_one:
         ax.figure.colorbar(image, ax=panels, label="weight", fraction=0.03, pad=0.02)
     return ax
 
