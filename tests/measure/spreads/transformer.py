@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from statistics import mean
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -24,6 +25,7 @@ from attention_course.transformer import (
     EncoderBlock,
     FeedForward,
     NoPositions,
+    Residual,
     SinusoidalPositions,
     TokenEmbedding,
     TransformerDecoder,
@@ -86,8 +88,8 @@ def build(source_size: int, target_size: int, parts: set[str]) -> EncoderDecoder
             return FeedForward(WIDTH, 2 * WIDTH)
         return Nothing() if residual else nn.Identity()
 
-    def around() -> Around:
-        return Around(residual, norm)
+    def around() -> Residual:
+        return cast(Residual, Around(residual, norm))
 
     def embedding(size: int) -> TokenEmbedding:
         known = "positions" in parts
@@ -123,7 +125,7 @@ def variants() -> Iterator[tuple[str, set[str]]]:
 
 def rows(quick: bool) -> Iterator[report.Row]:
     """Train each model from several seeds."""
-    task = numerals(**({"train_size": 300, "held_out_size": 40} if quick else {}))
+    task = numerals(train_size=300, held_out_size=40) if quick else numerals()
     for name, parts in variants():
         best: list[float] = []
         for seed in QUICK_SEEDS if quick else SEEDS:
