@@ -25,7 +25,8 @@ CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTAL
 
 
 def plain(text):
-    return " ".join(text.split())
+    """Without line breaks and links to the glossary."""
+    return re.sub(r"\{term\}`([^`<]*?)( <[^>]*>)?`", r"\1", " ".join(text.split()))
 
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
