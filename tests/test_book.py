@@ -69,6 +69,23 @@ def test_every_source_is_in_the_table_of_contents():
     assert set(SOURCES) == set((ROOT / "book").glob("*.md"))
 
 
+def test_readers_are_sent_to_no_command_of_maintainers():
+    """Students have the pages, but no Makefile; the reports' own pages name verbs."""
+    for path in [
+        *CHAPTERS,
+        ROOT / "book" / "how_to_use.md",
+        ROOT / "book" / "index.md",
+    ]:
+        verbs = re.search(r"`make [a-z0-9-]+|make [a-z0-9-]+, commit", path.read_text())
+        assert not verbs, f"{path.name}: {verbs[0]}"
+
+
+def test_every_report_has_a_page():
+    shown = "".join(path.read_text() for path in SOURCES if "report" in path.name)
+    for report in (ROOT / "book" / "reports").glob("*.json"):
+        assert f"% The figures are those of reports/{report.name}.\n" in shown
+
+
 def test_every_source_became_a_page(site):
     assert {
         SITE / path.relative_to(ROOT).with_suffix(".html") for path in SOURCES

@@ -149,8 +149,7 @@ def show_as_handed_out(app, docname, source):
     how = f"""
 :::{{admonition}} To work in this lab
 This page is for reading. {{download}}`Download the notebook <{name}>`{or_colab} or
-start JupyterLab in a copy of the course with `make lab`: {{ref}}`how-to-use` says what
-each needs.
+start JupyterLab in a copy of the course: {{ref}}`how-to-lab` says what each needs.
 :::
 """
     notebook.cells[0].source = title + "\n" + how + rest

@@ -72,8 +72,11 @@ def grid(cells):
     )
 
 
-def report(name):
-    """Write a stored report as Markdown: where it comes from, then its tables."""
+def report(name, heading="##"):
+    """Write a stored report as Markdown: where it comes from, then its tables.
+
+    Each table stands below a heading of the level given.
+    """
     stored = json.loads((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
     grids, rest = {}, []
     for row in stored["rows"]:
@@ -90,7 +93,7 @@ def report(name):
         f" machine: {machine}.\n"
     ]
     for title, cells in grids.items():
-        text += [f"## {title[0].upper()}{title[1:]}\n", grid(cells)]
+        text += [f"{heading} {title[0].upper()}{title[1:]}\n", grid(cells)]
     if rest:
         text.append(
             html_table(
@@ -113,9 +116,11 @@ def report(name):
 
 def show_reports(app, docname, source):
     """Put the reports into their pages."""
-    for match in PLACE.finditer(source[0]):
-        app.env.note_dependency(str(REPORTS / f"{match[1]}.json"))
-    source[0] = PLACE.sub(lambda match: report(match[1]), source[0])
+    places = PLACE.findall(source[0])
+    for name in places:
+        app.env.note_dependency(str(REPORTS / f"{name}.json"))
+    heading = "##" if len(places) == 1 else "###"  # several have headings themselves
+    source[0] = PLACE.sub(lambda match: report(match[1], heading), source[0])
 
 
 def setup(app):
