@@ -69,7 +69,7 @@ class StackedEncoder(nn.Module):
             packed = pack_padded_sequence(
                 x, lengths.cpu(), batch_first=True, enforce_sorted=False
             )
-            out, last = rnn(packed)
+            out, (last, _) = rnn(packed)
             return pad_packed_sequence(out, batch_first=True, total_length=S)[0], last[
                 0
             ]
@@ -108,7 +108,7 @@ class StackedEncoder(nn.Module):
         for ids, n in zip(source, lengths.tolist()):
             x = self.embedding(ids[:n])
             for f, b in zip(self.forwards, self.backwards):
-                (one, p), (two, q) = f(x), b(x.flip(0))
+                (one, (p, _)), (two, (q, _)) = f(x), b(x.flip(0))
                 x = torch.cat([one, two.flip(0)], -1)
             rows.append(F.pad(x, (0, 0, 0, len(ids) - n)))
             finals.append(torch.cat([p[0], q[0]]))
@@ -136,10 +136,11 @@ class StackedEncoder(nn.Module):
         mask = padding_mask(lengths.to(source.device), source.size(1))
         x = self.embedding(source)
         for f, b in zip(self.forwards, self.backwards):
-            h, out = x.new_zeros(1, x.size(0), f.hidden_size), []
+            h = c = x.new_zeros(1, x.size(0), f.hidden_size)
+            out = []
             for s in reversed(range(x.size(1))):
-                new = b(x[:, s : s + 1].contiguous(), h)[1]
-                h = torch.where(mask[:, 0, s, None], new, torch.zeros_like(new))
+                new = b(x[:, s : s + 1].contiguous(), (h, c))[1]
+                h, c = (torch.where(mask[:, 0, s, None], y, torch.zeros_like(y)) for y in new)
                 out.insert(0, h[0])
             ahead = f(x)[0]
             x = torch.cat([ahead, torch.stack(out, 1)], -1)

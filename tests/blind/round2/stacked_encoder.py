@@ -67,8 +67,8 @@ class StackedEncoder(nn.Module):
         for ids, n in zip(source, lengths.tolist()):
             x = self.embedding(ids[:n])[None]
             for i in range(len(self.forwards)):
-                a, a_last = self.forwards[i](x)
-                b, b_last = self.backwards[i](x.flip(1))
+                a, (a_last, _) = self.forwards[i](x)
+                b, (b_last, _) = self.backwards[i](x.flip(1))
                 x = torch.cat([a, b.flip(1)], -1)
             all_states.append(F.pad(x[0], (0, 0, 0, source.size(1) - n)))
             finals.append(torch.cat([a_last[0, 0], b_last[0, 0]]))
@@ -129,7 +129,7 @@ class StackedEncoder(nn.Module):
             packed = U.pack_padded_sequence(
                 x, lengths, batch_first=True, enforce_sorted=False
             )
-            out, last = rnn(packed)
+            out, (last, _) = rnn(packed)
             return U.pad_packed_sequence(out, batch_first=True, total_length=x.size(1))[
                 0
             ], last[0]
@@ -349,7 +349,7 @@ class StackedEncoder(nn.Module):
         x = self.embedding(source)
         for f, b in zip(self.forwards, self.backwards):
             ahead = f(x)[0]
-            behind, last = b(reverse_padded(x, lengths))
+            behind, (last, _) = b(reverse_padded(x, lengths))
             x = torch.cat([ahead, reverse_padded(behind, lengths)], -1)
         return Encoded(
             x,

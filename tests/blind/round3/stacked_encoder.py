@@ -44,8 +44,8 @@ class SentenceBySentence(Given):
         for ids, n in zip(source, lengths.tolist()):
             x = self.embedding(ids[:n])
             for ahead, back in zip(self.forwards, self.backwards):
-                right_to_left, b = back(x.flip(0))
-                left_to_right, f = ahead(x)
+                right_to_left, (b, _) = back(x.flip(0))
+                left_to_right, (f, _) = ahead(x)
                 x = torch.hstack([left_to_right, right_to_left.flip(0)])
             everything.append(x)
             finals.append(torch.cat([f[0], b[0]]))
@@ -76,7 +76,7 @@ class Packed(Given):
     def forward(self, source, lengths):
         def run(rnn, x):
             x = pack_padded_sequence(x, lengths, True, enforce_sorted=False)
-            out, last = rnn(x)
+            out, (last, _) = rnn(x)
             out, _ = pad_packed_sequence(out, True, total_length=source.shape[1])
             return out, last[0]
 
@@ -97,11 +97,11 @@ class StepByStep(Given):
         x = self.embedding(source)
         for f, b in zip(self.forwards, self.backwards):
             ahead, _ = f(x)
-            h = x.new_zeros(1, len(x), self.output_dim // 2)
+            h = c = x.new_zeros(1, len(x), self.output_dim // 2)
             back = []
             for s in reversed(range(source.size(1))):
-                _, new = b(x[:, s : s + 1], h)
-                h = torch.where(mask[:, 0, s, None], new, h)
+                _, new = b(x[:, s : s + 1], (h, c))
+                h, c = (torch.where(mask[:, 0, s, None], y, z) for y, z in zip(new, (h, c)))
                 back.insert(0, h[0])
             x = torch.cat([ahead, torch.stack(back, 1)], -1)
         rows = torch.arange(len(x), device=x.device)
