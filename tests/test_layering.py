@@ -31,6 +31,7 @@ BELOW = {
     "tasks": ["masks", "decoding", "metrics"],
     "training": ["tasks"],
     "registry": ["models", "tasks"],
+    "live": ["tasks", "transformer"],
     "runs": ["training", "registry"],
     "cli": ["runs", "pretrained"],
 }
