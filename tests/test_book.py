@@ -252,7 +252,7 @@ def test_a_chapter_says_what_it_is_for_and_lets_the_reader_practise(path):
             question[:60]
         )
         assert all(len(explanation) > 45 for _, explanation in answers), question[:60]
-    assert "Take-away" in quiz and "**Where to read on.**" in quiz
+    assert "Take-away" in quiz and "**Further reading.**" in quiz
 
 
 def test_solutions_are_folded_with_what_their_code_gave(site):

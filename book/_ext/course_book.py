@@ -174,6 +174,31 @@ def fold_solutions(app, doctree):
         before += cell
 
 
+def number_chapters(app, doctree, docname):
+    """Call a chapter by its number where a sentence refers to it.
+
+    A title in the middle of a sentence reads as a part of it, and a table is a list of
+    titles.
+    """
+    numbers, titles = app.env.toc_secnumbers, app.env.titles
+    for reference in doctree.findall(nodes.reference):
+        target = reference.get("refuri", "").partition("#")[0]
+        name = os.path.normpath(
+            os.path.join(os.path.dirname(docname), target.removesuffix(".html"))
+        )
+        number = numbers.get(name, {}).get("")
+        in_table = any(isinstance(n, nodes.entry) for n in _ancestors(reference))
+        title = titles[name].astext() if name in titles else None
+        if target and number and not in_table and reference.astext() == title:
+            reference["reftitle"] = title
+            reference[:] = [nodes.inline(text=f"Chapter {number[0]}")]
+
+
+def _ancestors(node):
+    while node := node.parent:
+        yield node
+
+
 def drop_thebe(app, pagename, templatename, context, doctree):
     """Leave out the scripts for live cells, which the book has none of.
 
@@ -234,6 +259,7 @@ def setup(app):
     app.connect("env-before-read-docs", execute_side_by_side)
     app.connect("source-read", show_as_handed_out)
     app.connect("doctree-read", fold_solutions)
+    app.connect("doctree-resolved", number_chapters)
     # after the extensions that add them
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("build-finished", copy_mathjax)
