@@ -85,12 +85,13 @@ INPUT_FEEDING = Question(
         **EVERYWHERE,
         "memory": MEMORY["memory"],
         "fed": "The remedy: concatenate the last attentional vector to the next input,",
-        "zeros": "The attentional vector before the first step is zeros, like the state"
-        " in width, dtype and device.",
+        "zeros": "Before the first step, the attentional vector consists of zeros. It"
+        " has the same width, dtype and device as the state.",
         "cache": "You decide what the cache is, as long as `step` finds in it what it"
         " needs: what are the two things?",
-        "twice": "A search tries several tokens after the same cache, so `step` does"
-        " not change the cache that it gets, and keeps nothing on `self`.",
+        "twice": "A search may continue from the same cache with several different"
+        " tokens, so `step` does not change the cache that it gets, and keeps nothing"
+        " on `self`.",
         "token": "token: (B, 1), ids.",
         "handed": "cache: from `start`, then from the step before.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the next cache.",
