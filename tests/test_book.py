@@ -80,6 +80,15 @@ def test_readers_are_sent_to_no_command_of_maintainers():
         assert not verbs, f"{path.name}: {verbs[0]}"
 
 
+def test_no_line_of_text_is_taken_for_a_comment():
+    """MyST leaves out lines that begin with a per cent sign."""
+    fenced = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
+    for path in SOURCES:
+        lines = fenced.sub("", path.read_text()).splitlines()
+        comments = [line for line in lines if line.startswith("%")]
+        assert not [c for c in comments if not c.startswith("% The ")], path.name
+
+
 def test_every_report_has_a_page():
     shown = "".join(path.read_text() for path in SOURCES if "report" in path.name)
     for report in (ROOT / "book" / "reports").glob("*.json"):
