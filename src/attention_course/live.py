@@ -113,7 +113,7 @@ def figure(
         "longest": max(len(example.source) for example in task.train),
         "steps": 2 * max(len(example.target) for example in task.train),
     }
-    return place(name, label, examples).replace(
+    return again(name, label, examples).replace(
         "</div>",
         f'<script type="application/json">{json.dumps(weights)}</script></div>',
     )
@@ -154,13 +154,13 @@ def writer(
         "heads": attention.num_heads,
         "window": state["embedding.positions.table.weight"].size(0),
     }
-    return place(name, label, examples, "writer").replace(
+    return again(name, label, examples, "writer").replace(
         "</div>",
         f'<script type="application/json">{json.dumps(weights)}</script></div>',
     )
 
 
-def place(name: str, label: str, examples: Sequence[str], kind: str = "live") -> str:
+def again(name: str, label: str, examples: Sequence[str], kind: str = "live") -> str:
     """Write the figure of a model whose weights stand on another page."""
     listed = html.escape(json.dumps(list(examples)))
     return (
