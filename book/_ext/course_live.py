@@ -30,23 +30,24 @@ def give_scripts(app, exception):
         return
     out = Path(app.outdir)
     folder = out / "_static" / "live"
-    shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
-    (folder / "models").mkdir(exist_ok=True)
 
     def move(found):
         script = f'live.model("{found[2]}", {found[3]});\n'
+        (folder / "models").mkdir(parents=True, exist_ok=True)
         (folder / "models" / f"{found[2]}.js").write_text(script, encoding="utf-8")
         return found[1]
 
     for path in (out / "book").glob("*.html"):
         before = path.read_text(encoding="utf-8")
+        names = [n for part, needed in NEEDED.items() if part in before for n in needed]
+        if not names:
+            continue
         after = WEIGHTS.sub(move, before)
+        shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
         place = os.path.relpath(folder, path.parent)
         scripts = "".join(
             f'<script src="{place}/{name}.js"></script>\n'
-            for part, names in NEEDED.items()
-            for name in names
-            if part in after
+            for name in dict.fromkeys(names)
         )
         if scripts not in after:  # a page that was not written anew has them
             after = after.replace("</head>", f"{scripts}</head>", 1)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from statistics import mean
-from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -48,23 +47,22 @@ class Unscaled(MultiHeadAttention):
         )
 
 
-class Around(nn.Module):
-    """`Residual` in pre-norm, of which either half can be left out."""
+class Around(Residual):
+    """A pre-norm residual connection of which either half can be left out."""
 
     def __init__(self, residual: bool, norm: bool):
-        super().__init__()
-        self.norm = nn.LayerNorm(WIDTH) if norm else nn.Identity()
-        self.residual = residual
+        super().__init__(nn.LayerNorm(WIDTH), dropout=0.0, pre_norm=True)
+        self.has_residual, self.has_norm = residual, norm
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Return what the sub-layer reads."""
-        return self.norm(x)
+        return self.norm(x) if self.has_norm else x
 
     def after(
         self, x: Float[Tensor, "B T D"], added: Float[Tensor, "B T D"]
     ) -> Float[Tensor, "B T D"]:
         """Add what the sub-layer says, or put it in the place of what it read."""
-        return x + added if self.residual else added
+        return x + added if self.has_residual else added
 
 
 class Nothing(nn.Module):
@@ -89,7 +87,7 @@ def build(source_size: int, target_size: int, parts: set[str]) -> EncoderDecoder
         return Nothing() if residual else nn.Identity()
 
     def around() -> Residual:
-        return cast(Residual, Around(residual, norm))
+        return Around(residual, norm)
 
     def embedding(size: int) -> TokenEmbedding:
         known = "positions" in parts
