@@ -95,14 +95,12 @@ class Neighbours(nn.Module):
         return self.left(z), self.right(z)
 
 
-def teach(kind: str, seed: int, steps: int) -> Neighbours:
-    """Train on rows of 16 digits."""
-    torch.manual_seed(seed)
-    model = Neighbours(kind)
+def teach(model: nn.Module, length: int, steps: int) -> None:
+    """Train a model to name both neighbours of each digit, on rows of this length."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
-        digits = torch.randint(DIGITS, (64, TRAINED))
+        digits = torch.randint(DIGITS, (64, length))
         left, right = model(digits)
         loss = F.cross_entropy(left[:, 1:].mT, digits[:, :-1])
         loss = loss + F.cross_entropy(right[:, :-1].mT, digits[:, 1:])
@@ -110,7 +108,6 @@ def teach(kind: str, seed: int, steps: int) -> Neighbours:
         loss.backward()
         optimizer.step()
         schedule.step()
-    return model
 
 
 def window(length: int) -> torch.Tensor:
@@ -215,7 +212,9 @@ def measure_lengths(effort: Effort) -> Iterator[report.Row]:
     """Train with each kind of positions, and try rows of every length."""
     results: dict[tuple[str, str, int], list[float | None]] = {}
     for kind, seed in product(KINDS, effort.seeds):
-        model = teach(kind, seed, effort.row_steps)
+        torch.manual_seed(seed)
+        model = Neighbours(kind)
+        teach(model, TRAINED, effort.row_steps)
         for length in LENGTHS:
             for table, mask in (("length", None), ("window", window(length))):
                 share = both_right(model, length, effort.rows, mask)

@@ -8,8 +8,8 @@ examples are the same for all.
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-import torch.nn.functional as F
 from measure import report
+from measure.today import teach
 from torch import Tensor, nn
 
 from attention_course import models
@@ -64,17 +64,7 @@ def both_right(build: Callable[[], nn.Module], seed: int, steps: int) -> float:
     """Train a layer as the page does; return for which share both answers are right."""
     torch.manual_seed(seed)
     model = Neighbours(build())
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
-        digits = torch.randint(DIGITS, (64, LENGTH))
-        left, right = model(digits)
-        loss = F.cross_entropy(left[:, 1:].mT, digits[:, :-1])
-        loss = loss + F.cross_entropy(right[:, :-1].mT, digits[:, 1:])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
+    teach(model, LENGTH, steps)
     tests = torch.randint(
         DIGITS, (500, LENGTH), generator=torch.Generator().manual_seed(1)
     )
