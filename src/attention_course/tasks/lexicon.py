@@ -30,7 +30,8 @@ INSTITUTIONS = """Area zone f, Union union f, Market marché m, Bank banque f,
     Council conseil m, Parliament parlement m, Court cour f"""
 FIELDS = """Economic économique, Central central, Agricultural agricole, Social social,
     Monetary monétaire"""
-CONTINENTS = "European européen, American américain, African africain, Asian asiatique"
+CONTINENTS = """European européen, American américain, African africain,
+    Asian asiatique"""
 
 # English, French; in the masculine singular.
 BEFORE = """small petit, big grand, old vieux, new nouveau, beautiful beau,
