@@ -23,6 +23,7 @@ from nbjudge import (
     Question,
     Request,
     Sign,
+    as_letters,
     close,
     each_of,
     edit,
@@ -33,11 +34,12 @@ from nbjudge import (
     of_output,
     same_gradients,
     same_numbers,
+    tokens_of,
 )
 from nbjudge.edits import Edit
 
 GENERATOR = "02_encoder_decoder.html#encoder-decoder-generator"
-TOTAL, COUNT = 0, 1
+TOTAL, COUNT, KIND = 0, 1, 2
 
 
 class _Table(nn.Module):
@@ -67,7 +69,8 @@ def _use_loss(
     if result is None or isinstance(result, Tensor):
         return result
     total, *counts = result
-    told = total, *(torch.tensor(float(n), dtype=torch.float64) for n in counts)
+    numbers = [torch.tensor(float(n), dtype=torch.float64) for n in counts]
+    told = total, *numbers, *(as_letters([type(n).__name__]) for n in counts)
     return told if model.training else Changed(told)
 
 
@@ -109,6 +112,12 @@ _same_count = of_output(
         ),
     ),
 )
+
+
+def _an_int(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """The number of tokens is an int."""
+    (kind,) = tokens_of(reply, KIND)
+    return None if kind == "int" else Finding(f"a {kind}", "an int")
 
 
 def _total(test: Callable[[Tensor, Tensor, Tensor], bool]) -> Sign:
@@ -187,7 +196,7 @@ LOSS = Question(
             "how many tokens are in the sum",
             1,
             _counted,
-            _same_count,
+            each_of(_same_count, _an_int),
             checks=("sum", "end", "returns"),
         ),
         BATTERY.edges(
@@ -222,6 +231,14 @@ LOSS = Question(
                 edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100"),
                 edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100")
                 & edit(SequenceTask.loss, "!= PAD", "> -1"),
+            ),
+        ),
+        Mistake(
+            "the number of tokens is a tensor",
+            "`int(...)` makes a plain number of a tensor that holds a single one.",
+            GENERATOR,
+            sign=lambda request, reply, reference: (
+                tokens_of(reply, KIND) == ["Tensor"]
             ),
         ),
         Mistake(
