@@ -103,8 +103,8 @@ POSITIONS = Question(
             1,
             _but_for_rounding,
             ("lengths", "past", "float32"),
-            "positions far on, also in half precision; edges: length one, no past, equal and"
-            " great lengths, eval mode, a second call, two instances",
+            "positions far on, also in half precision; edges: length one, no past,"
+            " equal and great lengths, eval mode, a second call, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
