@@ -67,6 +67,7 @@ def keep_used_icons(out):
         path.read_text(encoding="utf-8") for path in static.rglob("*.css")
     )
     letters = {int(letter, 16) for letter in re.findall(r'"\\([0-9a-f]{4})', styles)}
+    letters |= {ord(letter) for letter in re.findall("[\ue000-\uf8ff]", styles)}
     options = subset.Options(flavor="woff", name_IDs=["*"], notdef_outline=True)
     for source in (static / FONTS).glob("*.ttf"):
         font = subset.load_font(source, options)
@@ -75,7 +76,7 @@ def keep_used_icons(out):
         subsetter.subset(font)
         subset.save_font(font, source.with_suffix(".woff"), options)
         source.unlink()
-        source.with_suffix(".woff2").unlink()
+        source.with_suffix(".woff2").unlink(missing_ok=True)
 
 
 def make_light(app, exception):
