@@ -21,6 +21,8 @@ FONTS = Path("vendor", "fontawesome", "webfonts")
 ICON = re.compile(r'((?:\.fa-[\w-]+:before,?)+)\{content:"[^"]*"\}')
 FACE = re.compile(r'src:url\(([^)]*)\.woff2\) format\("woff2"\),url\([^}]*(?=\})')
 PICTURE = re.compile(r"<img (?![^>]*\bloading=)")
+# Names, punctuation and space in a listing have the colour of the listing itself.
+PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
 
 
 def load_per_page(app, env, docnames):
@@ -37,11 +39,11 @@ def drop_thebe_style(app, pagename, templatename, context, doctree):
     ]
 
 
-def load_pictures_late(out):
-    """Let browsers fetch a picture when its reader gets near it."""
+def write_less(out):
+    """Shorten the pages, and let browsers fetch a picture when its reader gets near."""
     for page in out.rglob("*.html"):
         before = page.read_text(encoding="utf-8")
-        after = PICTURE.sub('<img loading="lazy" ', before)
+        after = PLAIN.sub(r"\1", PICTURE.sub('<img loading="lazy" ', before))
         if after != before:
             page.write_text(after, encoding="utf-8")
 
@@ -88,7 +90,7 @@ def make_light(app, exception):
         for path in (out / "_static").glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     keep_used_icons(out)
-    load_pictures_late(out)
+    write_less(out)
 
 
 def setup(app):
