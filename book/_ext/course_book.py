@@ -222,6 +222,16 @@ ACCESSIBLE = (
         r'(<button[^>]*theme-switch-button[^>]*?) aria-label="Color mode"',
         r'\1 aria-label="Light Dark System Settings color mode"',
     ),
+    # What opens a part of the table of contents is an icon without a name (WCAG 4.1.2).
+    (
+        r'<summary>(<span class="toctree-toggle")',
+        r'<summary aria-label="Pages of this part">\1',
+    ),
+    # The book's title stands in the sidebar, outside of every landmark.
+    (
+        r'<div (id="pst-primary-sidebar" class="[^"]*")>',
+        r'<div \1 role="complementary" aria-label="Book">',
+    ),
     # The bibliography is a list, so its children must be list items (WCAG 1.3.1).
     (
         r'(<div class="citation" id="[^"]*") role="doc-biblioentry"',
