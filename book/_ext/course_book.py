@@ -232,6 +232,8 @@ ACCESSIBLE = (
         r'<div (id="pst-primary-sidebar" class="[^"]*")>',
         r'<div \1 role="complementary" aria-label="Book">',
     ),
+    # A heading that says nothing is a cell like any other.
+    (r"<th([^>]*)>(\s*(?:<p></p>)?\s*)</th>", r"<td\1>\2</td>"),
     # The bibliography is a list, so its children must be list items (WCAG 1.3.1).
     (
         r'(<div class="citation" id="[^"]*") role="doc-biblioentry"',

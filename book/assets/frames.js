@@ -1,7 +1,7 @@
 // What scrolls sideways in a frame of its own must take the focus, or a keyboard cannot
 // reach its end. Only what is wider than its frame becomes a stop on the way.
 {
-  const FRAMES = "div.math, mjx-container[display='true'], .pst-scrollable-table-container, "
+  const FRAMES = "div.math, span.math, mjx-container[display='true'], .pst-scrollable-table-container, "
     + ".cell_output .text_html, div.highlight pre, .figure-frame, .report, .weights";
   const look = (frame) => {
     if (frame.scrollWidth > frame.clientWidth + 1) frame.tabIndex = 0;
