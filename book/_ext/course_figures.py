@@ -49,7 +49,9 @@ def inline(svg, alt, width, prefix):
     svg = svg.replace(FOREGROUND, "currentColor")
     svg = FAMILY.sub("var(--pst-font-family-base)", svg)
     svg = re.sub(
-        r' d="[^"]*"', lambda d: COORDINATE.sub(lambda x: f"{float(x[0]):.2f}", d[0]), svg
+        r' d="[^"]*"',
+        lambda d: COORDINATE.sub(lambda x: f"{float(x[0]):.2f}", d[0]),
+        svg,
     )
     svg = re.sub(r"<(?:path|use|text)[^>]*>", in_the_pages_colours, svg)
     box = re.search(r'viewBox="\S+ \S+ (\S+) \S+"', svg)

@@ -25,18 +25,20 @@ PICTURE = re.compile(r"<img (?![^>]*\bloading=)")
 PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
 
 
-def load_per_page(app, env, docnames):
-    """Load MathJax where there is a formula; Jupyter Book loads it everywhere."""
-    app.set_html_assets_policy("per_page")
+def drop_unused(app, pagename, templatename, context, doctree):
+    """Leave out the style of live cells, and MathJax where there is no formula.
 
-
-def drop_thebe_style(app, pagename, templatename, context, doctree):
-    """Leave out the style of live cells, which the book has none of."""
-    context["css_files"] = [
-        style
-        for style in context.get("css_files", [])
-        if "thebe" not in str(getattr(style, "filename", style))
-    ]
+    Sphinx also loads it where one of the pages below has a formula.
+    """
+    unused = "thebe"
+    if not app.env.get_domain("math").data["has_equations"].get(pagename):
+        unused += "|mathjax"
+    for files in ("css_files", "script_files"):
+        context[files] = [
+            file
+            for file in context.get(files, [])
+            if not re.search(unused, f"{file} {getattr(file, 'attributes', '')}", re.I)
+        ]
 
 
 def write_less(out):
@@ -65,9 +67,7 @@ def keep_used_icons(out):
     (static / THEME).write_text(
         FACE.sub(r'src:url(\1.woff) format("woff")', style), encoding="utf-8"
     )
-    styles = "".join(
-        path.read_text(encoding="utf-8") for path in static.rglob("*.css")
-    )
+    styles = "".join(path.read_text(encoding="utf-8") for path in static.rglob("*.css"))
     letters = {int(letter, 16) for letter in re.findall(r'"\\([0-9a-f]{4})', styles)}
     letters |= {ord(letter) for letter in re.findall("[\ue000-\uf8ff]", styles)}
     options = subset.Options(flavor="woff", name_IDs=["*"], notdef_outline=True)
@@ -95,8 +95,7 @@ def make_light(app, exception):
 
 def setup(app):
     """Connect all of the above."""
-    app.connect("env-before-read-docs", load_per_page)
     # after the extensions that add it
-    app.connect("html-page-context", drop_thebe_style, priority=900)
+    app.connect("html-page-context", drop_unused, priority=900)
     app.connect("build-finished", make_light)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -67,9 +67,7 @@ def write_excerpts(app, exception):
         name: sections(str(out / f"{name}.html")) for name in sorted(app.env.found_docs)
     }
     script = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
-    (out / "excerpts.js").write_text(
-        f"const EXCERPTS = {script};\n", encoding="utf-8"
-    )
+    (out / "excerpts.js").write_text(f"const EXCERPTS = {script};\n", encoding="utf-8")
 
 
 def setup(app):
