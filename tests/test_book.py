@@ -189,7 +189,7 @@ def test_formulas_need_no_network(site):
         src for page in site.values() for src in resources(page) if "mathjax" in src
     }
     assert scripts
-    assert (SITE / "_static" / "mathjax" / "tex-chtml.js").exists()
+    assert (SITE / "_static" / "mathjax" / "startup.js").exists()
     assert list(
         (SITE / "_static" / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2").glob(
             "*.woff"

@@ -8,12 +8,17 @@
     else frame.removeAttribute("tabindex");
   };
   const lookAtAll = () => document.querySelectorAll(`.bd-article :is(${FRAMES})`).forEach(look);
-  addEventListener("load", async () => {
-    await window.MathJax?.startup?.promise;
+  addEventListener("load", () => {
     lookAtAll();
     addEventListener("resize", lookAtAll);
     // what is folded has no width until it opens
     document.addEventListener("toggle", lookAtAll, true);
     document.addEventListener("change", lookAtAll);
   });
+  // formulas have their width when MathJax has set them; it starts after this script
+  if (window.MathJax) {
+    MathJax.startup = {
+      pageReady: () => MathJax.startup.defaultPageReady().then(lookAtAll),
+    };
+  }
 }

@@ -94,11 +94,13 @@ class Seen(NamedTuple):
 
 
 def all_pages(site: Path) -> list[Path]:
-    """The pages that a reader can reach, without the themes' templates."""
+    """The pages that a reader sees, without templates and without the one that leads to
+    another."""
     return [
         page
         for page in sorted(site.rglob("*.html"))
         if not {"_static", ".ipynb_checkpoints"} & set(page.parts)
+        and page != site / "index.html"
     ]
 
 
@@ -124,7 +126,10 @@ def look_at(tab: Any, page: Path, tags: Sequence[str], axe: str | None) -> Seen:
     for event, listener in listeners.items():
         tab.on(event, listener)
     tab.goto(page.as_uri(), wait_until="networkidle")
-    tab.evaluate("() => window.MathJax?.startup?.promise.then(() => true) ?? true")
+    tab.wait_for_function(
+        "() => !window.MathJax || !document.querySelector('.math')"
+        " || document.querySelector('mjx-assistive-mml')"
+    )
     tab.wait_for_timeout(100)  # for the script that looks at what scrolls
     at_once = set(loaded)  # what follows touches the figures that respond
     violations = []
@@ -159,15 +164,17 @@ def look_around(
         for width in (WIDE, NARROW):
             best = ["best-practice"] * (theme == "light" and width == WIDE)
             size = {"width": width, "height": 900}
-            with open_browser(viewport=size, color_scheme=theme) as context:
-                tab = context.new_page()
+            still = {"color_scheme": theme, "reduced_motion": "reduce"}
+            with open_browser(viewport=size, **still) as context:
                 for page in pages:
+                    tab = context.new_page()  # what a page still loads ends with it
                     name = page.relative_to(site).with_suffix("").as_posix()
                     yield name, theme, width, look_at(tab, page, A_AND_AA + best, axe)
                     if screens:
                         file = f"{name.replace('/', '-')}_{theme}_{width}.png"
                         tab.evaluate("() => document.activeElement.blur()")
                         tab.screenshot(path=screens / file)
+                    tab.close()
 
 
 def packed(path: Path) -> int:
