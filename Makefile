@@ -14,11 +14,13 @@ export SITE REPOSITORY
 $(foreach name,SITE REPOSITORY,$(if $(filter-out https://%,$($(name))),$(error $(name) is no plain https address: $($(name)))))
 
 BIN := $(CURDIR)/.venv/bin
+# What finds barriers on a page: `make site-check` uses it, and the tests where it is.
+AXE := _build/site-check/node_modules/axe-core/axe.min.js
 # One thread is fastest for models of this size, and keeps runs comparable.
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +92,14 @@ closings: environment  ## run the labs' closing experiments from three seeds and
 multi30k: environment  ## train and test on the real corpus, named by DATA=folder (hours; goes on where it was)
 	@test -n "$(DATA)" || { echo "error: name the folder of the corpus: make multi30k DATA=folder"; exit 1; }
 	@PYTHONPATH=tests $(BIN)/python -m measure.multi30k "$(DATA)"
+
+site-check: environment $(AXE)  ## look at every page in a browser, light and dark, wide and narrow (10 minutes; fetches axe-core; ACCEPT=yes keeps the screenshots)
+	@$(MAKE) --no-print-directory book
+	@PYTHONPATH=tests $(BIN)/python -m measure.site_check $(if $(ACCEPT),--accept)
+
+$(AXE):
+	@command -v npm >/dev/null || { echo "error: npm is not installed; on Debian and Ubuntu: apt-get install npm"; exit 1; }
+	@npm install --silent --no-save --prefix _build/site-check axe-core@4.14.1
 
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,attention_labs,nbjudge,beartype.beartype

@@ -15,8 +15,10 @@ import nbformat
 import pytest
 import yaml
 from addresses import of_projects, without_addresses
+from browser import needs_chromium
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
+from measure import site_check
 from solution_text import flat, secret_lines
 
 ROOT = Path(__file__).parents[1]
@@ -187,7 +189,7 @@ def test_formulas_need_no_network(site):
         src for page in site.values() for src in resources(page) if "mathjax" in src
     }
     assert scripts
-    assert (SITE / "_static" / "mathjax" / "tex-chtml.js").exists()
+    assert (SITE / "_static" / "mathjax" / "startup.js").exists()
     assert list(
         (SITE / "_static" / "mathjax" / "output" / "chtml" / "fonts" / "woff-v2").glob(
             "*.woff"
@@ -358,3 +360,66 @@ def test_no_cell_defines_what_the_package_defines():
 
 def test_the_site_is_small(site):
     assert sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) < 25e6
+
+
+@pytest.fixture(scope="module")
+def looks(site):
+    """The landing page, a chapter and a lab, in both themes at both widths."""
+    names = (
+        "book/index",
+        "book/06_bahdanau",
+        "labs/lab05_self_attention/lab05_self_attention",
+    )
+    axe = site_check.AXE.read_text() if site_check.AXE.exists() else None
+    return list(
+        site_check.look_around(SITE, [SITE / f"{name}.html" for name in names], axe)
+    )
+
+
+@needs_chromium
+def test_nothing_is_cut_and_focus_is_seen_in_a_browser(looks):
+    rows = site_check.rows(looks)
+    assert {row.value for row in rows if row.what == "pages"} == {3}
+    assert not [row for row in rows if row.holds is False and "axe" not in row.what]
+
+
+@needs_chromium
+@pytest.mark.skipif(
+    not site_check.AXE.exists(),
+    reason="axe-core is not there; `make site-check` fetches it",
+)
+def test_axe_finds_no_barrier(looks):
+    rows = [row for row in site_check.rows(looks) if row.what.endswith("axe")]
+    assert len(rows) == 4
+    assert not [row for row in rows if not row.holds]
+
+
+@needs_chromium
+def test_a_site_loads_little(looks):
+    wide = {n: seen for n, *where, seen in looks if where == ["light", site_check.WIDE]}
+    assert not [row for row in site_check.weights(SITE, wide) if not row.holds]
+
+
+@needs_chromium
+def test_search_puts_chapters_first_and_quotes_them():
+    for words, page, quoted in site_check.first_results(SITE):
+        assert re.match(site_check.CHAPTER, page), f"{words}: {page}"
+        assert quoted, words
+
+
+@needs_chromium
+def test_an_invisible_focus_is_seen_by_the_check(tmp_path):
+    """A button whose ring is taken away, and a line that is wider than its frame."""
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<!doctype html><html lang=en><title>x</title><style>button:focus {outline: none}"
+        "</style><div class=bd-article><button>seen</button><div style='width: 50px;"
+        "overflow: auto'><p style='width: 99px'>wide</p></div></div><script src=gone.js>"
+        "</script></html>"
+    )
+    with site_check.open_browser() as context:
+        seen = site_check.look_at(context.new_page(), page, [], None)
+    assert seen.unseen == ["button."]
+    assert seen.scrolling == [("div.", False)]
+    assert [t for t in seen.trouble if "gone.js" in t]
+    assert seen.overflow == 0

@@ -49,7 +49,7 @@ def course(tmp_path_factory):
     """The course with canaries in its solutions and two chapters in its book, released
     and built."""
     course = tmp_path_factory.mktemp("edition") / "course"
-    for name in ("book/_ext", "book/assets", "solutions"):
+    for name in ("book/_ext", "book/_templates", "book/assets", "solutions"):
         shutil.copytree(
             ROOT / name,
             course / name,
@@ -119,6 +119,7 @@ def test_what_is_in_a_page_is_found_wherever_it_goes(edition):
         "index.html",
         "index.md",
         "searchindex.js",
+        "excerpts.js",
         "objects.inv",
         "student.zip",
     }

@@ -116,7 +116,7 @@ def say_what_was_reused(app, exception):
 def copy_mathjax(app, exception):
     """Put MathJax into the site, so that formulas need no network.
 
-    One script and its fonts, of a package's 24 MB.
+    The scripts that _config.yml names and the fonts, of a package's 24 MB.
     """
     if exception or app.builder.format != "html":
         return
@@ -131,7 +131,11 @@ def copy_mathjax(app, exception):
     )
     fonts = Path("output", "chtml", "fonts", "woff-v2")
     shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
-    shutil.copy(source / "tex-chtml.js", target)
+    parts = app.config.mathjax3_config["loader"]["load"]
+    for name in ("startup", *parts, "output/chtml/fonts/tex"):
+        script = target / f"{name}.js"
+        script.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / f"{name}.js", script)
 
 
 def show_as_handed_out(app, docname, source):
@@ -222,6 +226,18 @@ ACCESSIBLE = (
         r'(<button[^>]*theme-switch-button[^>]*?) aria-label="Color mode"',
         r'\1 aria-label="Light Dark System Settings color mode"',
     ),
+    # What opens a part of the table of contents is an icon without a name (WCAG 4.1.2).
+    (
+        r'<summary>(<span class="toctree-toggle")',
+        r'<summary aria-label="Pages of this part">\1',
+    ),
+    # The book's title stands in the sidebar, outside of every landmark.
+    (
+        r'<div (id="pst-primary-sidebar" class="[^"]*")>',
+        r'<div \1 role="complementary" aria-label="Book">',
+    ),
+    # A heading that says nothing is a cell like any other.
+    (r"<th([^>]*)>(\s*(?:<p></p>)?\s*)</th>", r"<td\1>\2</td>"),
     # The bibliography is a list, so its children must be list items (WCAG 1.3.1).
     (
         r'(<div class="citation" id="[^"]*") role="doc-biblioentry"',
@@ -253,7 +269,7 @@ def forget_after_warnings(app, exception):
 
 def setup(app):
     """Connect all of the above."""
-    app.config.mathjax_path = "mathjax/tex-chtml.js"
+    app.config.mathjax_path = "mathjax/startup.js"
     app.connect("config-inited", prepare_kernels)
     app.connect("config-inited", follow_the_code)
     app.connect("env-before-read-docs", execute_side_by_side)

@@ -14,6 +14,9 @@ FOREGROUND = "#25282d"
 # A light area keeps its hue and gives up its light.
 LIGHT = r"fill: color-mix(in srgb, \1 var(--figure-light), var(--pst-color-background))"
 SMALLEST_TEXT = 9  # CSS pixels
+# Matplotlib's families become the page's.
+FAMILY = re.compile("'DejaVu Sans', [^;\"]*sans-serif")
+COORDINATE = re.compile(r"\d+\.\d{3,}")
 numbers = itertools.count(1)
 
 
@@ -44,6 +47,12 @@ def inline(svg, alt, width, prefix):
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'((?:xlink:)?href="|url\()#', rf"\1#{prefix}-", svg)
     svg = svg.replace(FOREGROUND, "currentColor")
+    svg = FAMILY.sub("var(--pst-font-family-base)", svg)
+    svg = re.sub(
+        r' d="[^"]*"',
+        lambda d: COORDINATE.sub(lambda x: f"{float(x[0]):.2f}", d[0]),
+        svg,
+    )
     svg = re.sub(r"<(?:path|use|text)[^>]*>", in_the_pages_colours, svg)
     box = re.search(r'viewBox="\S+ \S+ (\S+) \S+"', svg)
     own = float(box[1]) * 96 / 72  # points to pixels
