@@ -53,6 +53,7 @@ def build(tmp_path_factory):
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         site = course / "_build" / "html"
+        run.site = site
         return [
             BeautifulSoup((site / f"{name}.html").read_text(), "html.parser")
             for name in ("book/how_to_use", LAB)
@@ -118,7 +119,19 @@ def test_with_addresses_there_are_links_and_without_there_are_none(build):
                 f"{repository}{part}/issues/new",
             ]
             (canonical,) = page.select("link[rel=canonical]")
-            assert canonical["href"] == f"{SITE}/{Path(path).with_suffix('.html')}"
+            here = f"{SITE}/{Path(path).with_suffix('.html')}"
+            assert canonical["href"] == here
+            assert page.select_one("meta[property='og:url']")["content"] == here
+            card = page.select_one("meta[property='og:image']")["content"]
+            assert (build.site / card.removeprefix(f"{SITE}/")).stat().st_size > 1000
+            assert len(page.select_one("meta[name=description]")["content"]) > 100
+            foot = page.select_one(".extra_footer")
+            assert here in foot.get_text() and foot.select_one("a[rel=license]")
+        listed = (build.site / "sitemap.xml").read_text()
+        assert set(re.findall("<loc>(.*?)</loc>", listed)) == {
+            f"{SITE}/{path.with_suffix('.html').relative_to(build.site / '_sources')}"
+            for path in (build.site / "_sources").rglob("*.*")
+        }
         assert f"\n%pip install git+{repository}\n" in guide.get_text()
         assert len(guide.select(f"article a[href='{repository}']")) == 1
         assert launches(lab) == (
@@ -131,9 +144,13 @@ def test_with_addresses_there_are_links_and_without_there_are_none(build):
         )
 
     # Also where there were some a moment ago.
-    for page in build():
+    plain = build()
+    assert not (build.site / "sitemap.xml").exists()
+    for page in plain:
         assert buttons(page) == [None] * 4
-        assert not page.select("link[rel=canonical]")
+        assert not page.select("link[rel=canonical], meta[property^='og:']")
+        assert page.select_one("meta[name=description]")
+        assert re.search(r"Version \d.*CC BY.*Cite", page.get_text())
         assert not re.search("Colab|%pip|REPOSITORY|SITE", page.get_text())
         links = [e.get("href") or e.get("src") for e in page.select("[href], [src]")]
         assert not of_projects("\n".join(links))

@@ -63,7 +63,9 @@ def write_head_and_foot(app, pagename, templatename, context, doctree):
         return
     if not app.config.ogp_site_url:  # a card needs an address that it leads to
         context["metatags"] = re.sub(
-            r'<meta (property="og|name="twitter):[^>]*>\n?', "", context["metatags"]
+            r'<meta (property="og|name="twitter):[^>]*>\n?',
+            "",
+            context.get("metatags", ""),
         )
     cited = citation()
     title = re.sub("<[^>]*>", "", context.get("title") or "")
