@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = "notebooks"  # of the site
 DOWNLOADS = "downloads"  # likewise, and of the folder in which everything is built
 BUILT = "_build/html"
-# Only where the whole course is can these read what they show: its labs, its chapters.
-OF_THE_COURSE = ("book/instructor_guide", "book/lecture_map", "book/write_a_lab")
+# Only where the whole course is can this page read what it shows: labs and chapters.
+OF_THE_COURSE = "book/instructor_guide"
 
 
 def wheel_name():
@@ -37,7 +37,7 @@ def write_notebook(app, pagename, templatename, context, doctree):
     buttons = groups.get("download-buttons", {}).get("buttons", [])
     # in the place of the source, which only the book's tools can read
     buttons[:] = [b for b in buttons if b["label"] != "download-source-button"]
-    if not cells or pagename in OF_THE_COURSE:
+    if not cells or pagename == OF_THE_COURSE:
         return
     site, package = address("SITE"), wheel_name()
     if site:
