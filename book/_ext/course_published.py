@@ -68,7 +68,7 @@ def write_head_and_foot(app, pagename, templatename, context, doctree):
             context.get("metatags", ""),
         )
     cited = citation()
-    title = re.sub("<[^>]*>", "", context.get("title") or "")
+    title = html.unescape(re.sub("<[^>]*>", "", context.get("title") or ""))
     course = cited["title"].partition(":")[0]
     within = course if title in ("", course) else f"“{title}”, in: {course}"
     where = f", {app.config.html_baseurl}/{pagename}.html" if cited["url"] else ""
