@@ -20,7 +20,7 @@ AXE := _build/site-check/node_modules/axe-core/axe.min.js
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test clean environment
+.PHONY: help course book pdf site labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,14 @@ course: environment  ## install, build the book, make the labs, grade two sample
 
 book: environment  ## build the online book into _build/html, every page executed
 	@$(BIN)/jupyter-book build . -W -n --keep-going
+
+pdf: environment  ## print the whole book into one file in _build/downloads (needs Chromium), which make book then offers
+	@$(BIN)/jupyter-book build . --builder singlehtml -W -n --keep-going
+	@$(BIN)/python -m scripts.pdf _build/singlehtml/index.html _build/downloads/attention-measured.pdf
+
+site: environment  ## build all that a web server serves into _build/html: the book, its notebooks and its PDF
+	@$(MAKE) --no-print-directory pdf
+	@$(MAKE) --no-print-directory book
 
 labs: environment  ## make the students' notebooks in labs/ from solutions/
 	@$(BIN)/python -m scripts.release

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nbjudge.grading.commands import GradingError
 from scripts.release import generate, replace
+from scripts.wheel import copy_packages
 
 README = """\
 # Attention, measured: for students
@@ -37,13 +38,15 @@ Then, and from then on:
 On Windows it is `py -3.11` instead of `python3`, and `.venv\\Scripts\\` instead of
 `.venv/bin/`.
 
-*How to use this book* says how to work in a lab. You hand in the notebook, under the
+Each chapter as a notebook, executed: `_build/html/notebooks/`. *How to use this book*
+says how to work in a lab. You hand in the notebook, under the
 name that it has.
+
+In a container instead: see `Containerfile`.
 
 Code: MIT. Text: CC BY 4.0. See [LICENSE](LICENSE); to cite the course, see
 [CITATION.cff](CITATION.cff).
 """
-FILES = ("pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff")
 
 
 def export(course: Path, into: Path) -> Path:
@@ -77,18 +80,17 @@ def export(course: Path, into: Path) -> Path:
         # not the directory itself, which is closed to others, as temporary ones are
         for lab in labs.iterdir():
             replace(into / "labs" / lab.name, lab)
+    copy_packages(course, into)
+    shutil.copy(course / "Containerfile", into)
+    # what the buttons of its pages lead to, where the edition is what REPOSITORY names
     shutil.copytree(
-        course / "src",
-        into / "src",
-        ignore=shutil.ignore_patterns("grading", "__pycache__", "*.egg-info"),
+        course / "book", into / "book", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copytree(
         site,
         into / "_build" / "html",
         ignore=shutil.ignore_patterns(".ipynb_checkpoints"),
     )
-    for name in FILES:
-        shutil.copy(course / name, into)
     (into / "README.md").write_text(README, encoding="utf-8")
     return Path(shutil.make_archive(str(into), "zip", into.parent, into.name))
 

@@ -32,10 +32,11 @@ def extension():
 def build(tmp_path_factory):
     """Make a small book, again and again in one folder, and read it."""
     course = tmp_path_factory.mktemp("addresses") / "course"
-    for name in ("book/_ext", "book/assets", Path(LAB).parent):
+    for name in ("book/_ext", "book/assets", "scripts", Path(LAB).parent):
         shutil.copytree(ROOT / name, course / name)
-    for name in ("_config.yml", "constraints.txt", "book/how_to_use.md"):
-        shutil.copy(ROOT / name, course / name)
+    for path in (*ROOT.iterdir(), ROOT / "book" / "how_to_use.md"):
+        if path.is_file():
+            shutil.copy(path, course / path.relative_to(ROOT))
     (course / "src").symlink_to(ROOT / "src")
     (course / "book" / "references.bib").touch()
     (course / "_toc.yml").write_text(
@@ -52,6 +53,7 @@ def build(tmp_path_factory):
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         site = course / "_build" / "html"
+        run.site = site
         return [
             BeautifulSoup((site / f"{name}.html").read_text(), "html.parser")
             for name in ("book/how_to_use", LAB)
@@ -107,14 +109,29 @@ def test_with_addresses_there_are_links_and_without_there_are_none(build):
         guide, lab = build(REPOSITORY=repository, SITE=f"{SITE}/")
         for page, path in ((guide, "book/how_to_use.md"), (lab, f"{LAB}.ipynb")):
             part = "" if repository == GITHUB else "/-"
+            # `make labs` makes a lab's file: nobody is sent there to change it
+            source = page is guide and f"{repository}{part}/blob/main/{path}"
+            edit = page is guide and f"{repository}{part}/edit/main/{path}"
             assert buttons(page) == [
                 repository,
-                f"{repository}{part}/blob/main/{path}",
-                f"{repository}{part}/edit/main/{path}",
+                source or None,
+                edit or None,
                 f"{repository}{part}/issues/new",
             ]
             (canonical,) = page.select("link[rel=canonical]")
-            assert canonical["href"] == f"{SITE}/{Path(path).with_suffix('.html')}"
+            here = f"{SITE}/{Path(path).with_suffix('.html')}"
+            assert canonical["href"] == here
+            assert page.select_one("meta[property='og:url']")["content"] == here
+            card = page.select_one("meta[property='og:image']")["content"]
+            assert (build.site / card.removeprefix(f"{SITE}/")).stat().st_size > 1000
+            assert len(page.select_one("meta[name=description]")["content"]) > 100
+            foot = page.select_one(".extra_footer")
+            assert here in foot.get_text() and foot.select_one("a[rel=license]")
+        listed = (build.site / "sitemap.xml").read_text()
+        assert set(re.findall("<loc>(.*?)</loc>", listed)) == {
+            f"{SITE}/{path.with_suffix('.html').relative_to(build.site / '_sources')}"
+            for path in (build.site / "_sources").rglob("*.*")
+        }
         assert f"\n%pip install git+{repository}\n" in guide.get_text()
         assert len(guide.select(f"article a[href='{repository}']")) == 1
         assert launches(lab) == (
@@ -127,9 +144,13 @@ def test_with_addresses_there_are_links_and_without_there_are_none(build):
         )
 
     # Also where there were some a moment ago.
-    for page in build():
+    plain = build()
+    assert not (build.site / "sitemap.xml").exists()
+    for page in plain:
         assert buttons(page) == [None] * 4
-        assert not page.select("link[rel=canonical]")
+        assert not page.select("link[rel=canonical], meta[property^='og:']")
+        assert page.select_one("meta[name=description]")
+        assert re.search(r"Version \d.*CC BY.*Cite", page.get_text())
         assert not re.search("Colab|%pip|REPOSITORY|SITE", page.get_text())
         links = [e.get("href") or e.get("src") for e in page.select("[href], [src]")]
         assert not of_projects("\n".join(links))

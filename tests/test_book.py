@@ -358,8 +358,36 @@ def test_no_cell_defines_what_the_package_defines():
             )
 
 
+def test_every_page_with_cells_has_a_notebook_without_directives(site):
+    """It holds what the page shows, and all cells that the page runs."""
+    # the guide reads the course's own files, and stays with them
+    wanted = [path for path in EXECUTED if path.stem != "instructor_guide"]
+    assert len(wanted) > 20
+    for path in wanted:
+        notebook = nbformat.read(
+            SITE / "notebooks" / f"{path.stem}.ipynb", as_version=4
+        )
+        nbformat.validate(notebook)
+        text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+        prose = re.sub(r"```.*?```|`[^`\n]*`|\$[^$]*\$", "", text, flags=re.DOTALL)
+        assert not re.search(r"^:::|\{[a-z:]+\}`|```\{|KEPT\d|\\\(", prose, re.M), path
+        assert site[SITE / "book" / f"{path.stem}.html"].select_one(
+            f"a[href$='notebooks/{path.stem}.ipynb']"
+        )
+        code = [c for c in notebook.cells if c.cell_type == "code"]
+        assert sum(bool(cell.outputs) for cell in code) > 0
+        read = set(re.findall(r'Path\("reports/(\w+)\.json', path.read_text()))
+        assert all(f'"{name}.json": ' in code[0].source for name in read), path
+
+
 def test_the_site_is_small(site):
-    assert sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) < 25e6
+    """Apart from what is there to be taken along."""
+    loaded = [
+        path
+        for path in SITE.rglob("*")
+        if path.is_file() and not {"downloads", "notebooks"} & set(path.parts)
+    ]
+    assert sum(path.stat().st_size for path in loaded) < 25e6
 
 
 @pytest.fixture(scope="module")

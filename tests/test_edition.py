@@ -49,7 +49,7 @@ def course(tmp_path_factory):
     """The course with canaries in its solutions and two chapters in its book, released
     and built."""
     course = tmp_path_factory.mktemp("edition") / "course"
-    for name in ("book/_ext", "book/_templates", "book/assets", "solutions"):
+    for name in ("book/_ext", "book/_templates", "book/assets", "scripts", "solutions"):
         shutil.copytree(
             ROOT / name,
             course / name,
@@ -93,7 +93,7 @@ def contents(path):
     """A file's bytes and whatever is packed into them."""
     data = path.read_bytes()
     yield data
-    if path.suffix == ".zip":
+    if path.suffix in (".zip", ".whl"):
         with zipfile.ZipFile(path) as archive:
             yield from (archive.read(name) for name in archive.namelist())
     elif path.name == "objects.inv":
@@ -143,7 +143,7 @@ def test_no_line_of_the_true_solutions_is_in_it(edition):
 def test_what_belongs_to_it(edition):
     assert {path.name for path in edition.iterdir()} == {
         *("README.md", "LICENSE", "CITATION.cff", "pyproject.toml", "constraints.txt"),
-        *("labs", "src", "_build"),
+        *("Containerfile", "book", "labs", "src", "_build"),
     }
     assert {path.name for path in (edition / "labs").iterdir()} == {
         p.name for p in (ROOT / "solutions").iterdir()

@@ -49,7 +49,19 @@ def name_addresses(app, config):
     )
 
 
-def in_colab(repository, docname):
+def keep_from_generated_files(app, pagename, templatename, context, doctree):
+    """Offer no source of a lab's page to edit: `make labs` makes it."""
+    if not pagename.startswith("labs/"):
+        return
+    for group in context.get("header_buttons", []):
+        group.get("buttons", [])[:] = [
+            button
+            for button in group.get("buttons", [])
+            if button["label"] not in ("source-file-button", "source-edit-button")
+        ]
+
+
+def in_colab(repository, path):
     """Return the address that opens a notebook in Colab, which knows GitHub alone.
 
     Empty where there is none.
@@ -58,7 +70,7 @@ def in_colab(repository, docname):
     if not name:
         return ""
     github = name[1].replace(".com", "")
-    return f"https://colab.research.google.com/{github}/blob/main/{docname}.ipynb"
+    return f"https://colab.research.google.com/{github}/blob/main/{path}.ipynb"
 
 
 class Published(SphinxDirective):
@@ -82,4 +94,6 @@ def setup(app):
     app.add_config_value("repository", "", rebuild="env")
     app.add_directive("published", Published)
     app.connect("config-inited", name_addresses)
+    # after the theme has made its buttons
+    app.connect("html-page-context", keep_from_generated_files, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
