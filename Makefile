@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k class test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ multi30k: environment  ## train and test on the real corpus, named by DATA=folde
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,attention_labs,nbjudge,beartype.beartype
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m plain
+
+class: environment  ## grade a class of 40 in two labs, to see the instructor's pages (some minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests:. $(BIN)/python -m measure.classroom
 
 clean:  ## remove what was built; the environment, labs/ and gradebook/ stay
 	@rm -rf _build .mypy_cache .pytest_cache .ruff_cache .hypothesis

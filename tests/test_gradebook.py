@@ -19,7 +19,6 @@ from submissions import query
 
 from attention_labs import LAB05_SELF_ATTENTION
 from nbjudge.grading.commands import nbgrader
-from nbjudge.grading.report import page
 from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[1]
@@ -243,50 +242,6 @@ def test_a_lab_that_cannot_be_graded_is_one_line(term, lab, reason):
     code, said = autograde(term, lab=lab)
     assert code == 1 and said.count("\n") == 1 and reason in said
     assert not (term / "gradebook" / "records" / lab).exists()
-
-
-def test_the_page_counts_who_was_marked_by_a_person():
-    record = {
-        "student": "eve",
-        "lab": LAB,
-        "status": "needs a person",
-        "reason": "cut off",
-        "flags": [],
-    }
-    assert "1 submissions, 0 graded, 1 need a person." in page(
-        LAB, [record], [record], ""
-    )
-    assert "1 submissions, 0 graded, 0 need a person, 1 marked by a person." in page(
-        LAB, [record], [], ""
-    )
-
-
-def test_the_page_counts_points_and_mistakes():
-    """Of a question, the mean is over those who were graded."""
-    points = {"ada": 3.0, "ben": 2.0, "dan": 0.0}
-    records = [
-        {
-            "student": student,
-            "lab": LAB,
-            "status": "graded",
-            "reason": "",
-            "flags": [],
-            "points": earned,
-            "questions": [
-                {
-                    "question": "dot<b>",
-                    "points": earned,
-                    "possible": 3,
-                    "mistakes": ["scale"] * (earned < 3),
-                }
-            ],
-        }
-        for student, earned in points.items()
-    ]
-    html = re.sub(r"</?t[rd]>", "|", page(LAB, records, [], "https://a.b"))
-    assert "|dot&lt;b&gt;||1||1||1||1.67 of 3||3: 1, 2: 1, 0: 1|" in html
-    assert "|dot&lt;b&gt;||scale||2|" in html
-    assert "<h2>Flags</h2><p>None.</p>" in html
 
 
 def test_solutions_in_these_tests_are_without_marks():
