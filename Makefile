@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k class test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k test class clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

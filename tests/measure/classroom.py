@@ -125,7 +125,7 @@ def rounds(course: Path, lab: str, group: Sequence[Student]) -> Iterator[int]:
     *working, copied, broken, _ = group
     for number in range(NOTEBOOKS):
         for each in working:
-            if number == 0 or each.chance.random() < 0.5:
+            if number == 0 or each.chance.random() < 0.4:
                 hand_in(course, lab, each, json.dumps(notebook(lab, each)))
         if number == 0:
             its = copy.deepcopy(notebook(lab, working[0]))

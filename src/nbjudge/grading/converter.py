@@ -259,12 +259,12 @@ class Autograde(GradebookWriter):
         """
         course, roster = self._course(), self.roster()
         labs = [self._lab(name, roster) for name in self.state.labs()]
-        # of too small a class, no figure may be shown
-        labs = [
-            each
-            for each in labs
-            if len(each.graded) >= shown.smallest or not shown.hides
-        ]
+        for each in [x for x in labs if shown.hides and len(x.graded) < shown.smallest]:
+            self.log.warning(
+                "%s: fewer than %d graded submissions; nothing of it can be shown",
+                *(each.name, shown.smallest),
+            )
+            labs.remove(each)
         folder = "anonymous/" if shown.hides else ""
         for each in labs:
             if lab in ("", each.name):

@@ -3,6 +3,7 @@
 JupyterLab's own way to files would not do: there, a page may not lead to another.
 """
 
+from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
@@ -29,10 +30,10 @@ PAGES = {
 class Pages(AuthenticatedFileHandler):
     """Hands out the reports, and the book that they link to, to who is logged in."""
 
-    def initialize(self, *_: Any, **__: Any) -> None:
-        """Find the course that formgrader is at."""
+    def initialize(self, path: str, *_: Any, **__: Any) -> None:
+        """Take a folder of the course that formgrader is at."""
         root = self.settings["nbgrader_formgrader"].coursedir.root
-        super().initialize(path=root)
+        super().initialize(path=str(Path(root, path)))
 
     def check_xsrf_cookie(self) -> None:
         """Let a page of ours lead to another: they read, and change nothing."""
@@ -40,10 +41,13 @@ class Pages(AuthenticatedFileHandler):
 
 def link() -> None:
     """Put the links into formgrader, once."""
-    route = r"/formgrader/course/((?:gradebook/reports|_build/html)/.+)"
-    if any(path == route for path, *_ in formgrader.handlers.default_handlers):
+    handlers = formgrader.handlers.default_handlers
+    if any(handler is Pages for _, handler, *_ in handlers):
         return  # the configuration is read more than once
-    formgrader.handlers.default_handlers.append((route, Pages))
+    # as far apart as on disk, so that the reports' links to the book hold
+    for folder in ("gradebook/reports", "_build/html"):
+        route = rf"/formgrader/course/{folder}/(.+)"
+        handlers.append((route, Pages, {"path": folder}))
     extension = formgrader.FormgradeExtension
     stock = extension.init_tornado_settings
 
