@@ -79,7 +79,7 @@ def test_the_page_says_first_what_to_talk_about():
     lab = class_of(40, 8)._replace(missing=["zoe"])
     glance = text(section(page(lab, COURSE, ""), "For the next meeting"))
     assert "fails for 8 of 40" in glance and "made by 8 of 40" in glance
-    assert "1 students handed in nothing: zoe" in glance
+    assert "Students who handed in nothing: 1 (zoe)." in glance
 
 
 def test_names_are_no_code_in_the_page():
@@ -135,11 +135,13 @@ def test_of_a_small_class_every_count_says_the_same():
 
 
 def test_bars_to_show_stand_for_five_students_or_more():
-    points = [23] * 12 + [22] * 2 + [20] * 4 + [3] * 6 + [0]
-    assert figures.bars(points, 1)[:2] == [("23", 12), ("22", 2)]
-    merged = figures.bars(points, 5)
-    assert merged == [("23", 12), ("20 to 22", 6), ("0 to 3", 7)]
-    assert figures.bars([5, 4, 3], 5) == []
+    """And their ends are nobody's score."""
+    points = [23] * 12 + [22] * 2 + [20] * 4 + [3.5] * 6 + [1]
+    assert figures.bars(points, 23, 1)[:2] == [("23", 12), ("22", 2)]
+    merged = [("21 to 23", 14), ("0 to 20.5", 11)]
+    assert figures.bars(points, 23, 5) == merged
+    assert figures.bars([each - (each == 20) for each in points], 23, 5) == merged
+    assert figures.bars([5, 4, 3], 23, 5) == []
 
 
 def test_what_is_made_to_be_shown_names_nobody():

@@ -83,12 +83,13 @@ class Student:
         self.id = f"s{chance.randrange(10**6):06}"
         self.skill = chance.betavariate(4, 2)
         self.given: dict[str, str] = {}
+        self.solved: set[str] = set()
 
     def answer(self, question: str, solution: str) -> str:
         """Answer a question, or look at the answer again."""
-        had = self.given.get(question)
-        if had is None or (had != solution and self.chance.random() < self.skill):
-            right = self.chance.random() < (self.skill if had is None else 0.6)
+        if question not in self.solved:
+            right = self.chance.random() < self.skill
+            self.solved |= {question} if right else set()
             (*_, name) = re.findall(r"^(?:class|def) (\w+)", solution, re.MULTILINE)
             choices = answers(question, "right" if right else "wrong", name)
             self.given[question] = self.chance.choice(choices or [solution])

@@ -82,27 +82,34 @@ class Made(NamedTuple):
     of: int
 
 
-def bars(points: Iterable[float], smallest: int) -> list[tuple[str, int]]:
+def bars(
+    points: Sequence[float], possible: int, smallest: int
+) -> list[tuple[str, int]]:
     """Count students by points, the most points first.
 
-    Neighbours are merged until no bar stands for fewer students than `smallest`.
+    Where no group may be small, the bars have ends that say nothing of anyone's score,
+    tenths of all points, and neighbours are merged until each stands for enough.
+
+    Args:
+        points: of each student, in halves.
+        possible: points of the lab.
+        smallest: the least number of students that a bar may stand for.
     """
-    groups: list[tuple[float, float, int]] = []
-    low = high = 0.0
-    waiting = 0
-    for value, count in sorted(Counter(points).items(), reverse=True):
-        low, high = value, high if waiting else value
-        waiting += count
+    if smallest == 1:
+        counts = sorted(Counter(points).items(), reverse=True)
+        return [(f"{value:g}", count) for value, count in counts]
+    width = -(-possible // 10)
+    groups: list[tuple[int, float, int]] = []
+    waiting, top = 0, float(possible)
+    for low in range(possible // width * width, -1, -width):
+        waiting += sum(low <= value < low + width for value in points)
         if waiting >= smallest:
-            groups.append((low, high, waiting))
-            waiting = 0
-    if waiting and groups:
+            groups.append((low, top, waiting))
+            waiting, top = 0, low - 0.5
+    if groups:  # what is left over at the bottom
         _, high, count = groups.pop()
-        groups.append((low, high, count + waiting))
-    return [
-        (f"{low:g}" if low == high else f"{low:g} to {high:g}", count)
-        for low, high, count in groups
-    ]
+        groups.append((0, high, count + waiting))
+    return [(f"{low} to {high:g}", count) for low, high, count in groups]
 
 
 def answers(records: Iterable[Record]) -> dict[str, list[Mapping[str, Any]]]:

@@ -32,14 +32,19 @@ def points(bars: Sequence[tuple[str, int]], unit: str = "points") -> Markup:
         bars: points and number of students, the most points first.
         unit: what is below the bars.
     """
-    figure, axes = _axes(max(3.2, 0.36 * len(bars) + 1), 2.6)
+    figure, axes = _axes(6 if len(bars) < 14 else 9, 2.6)
     labels = [label for label, _ in reversed(bars)]
-    drawn = axes.bar(labels, [count for _, count in reversed(bars)], color=PLOT)
+    merged = any(" to " in label for label in labels)
+    # where no bars are merged, what nobody has leaves a gap
+    places: Sequence[Any] = labels if merged else [float(label) for label in labels]
+    drawn = axes.bar(places, [count for _, count in reversed(bars)], color=PLOT)
     axes.bar_label(drawn, padding=2)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel=unit, ylabel="students")
-    if max(map(len, labels)) > 2:
+    if merged:
         axes.tick_params("x", rotation=60)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     told = ", ".join(f"{label}: {count}" for label, count in bars)
     return _svg(figure, f"Students by {unit}: {told}", "points")
 

@@ -56,12 +56,13 @@ class Cell(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a page: a heading, words, a plot, and tables under it."""
+    """A part of a page: a heading, words, a plot, and tables, open and folded."""
 
     heading: str
     words: str = ""
     plot: Markup = Markup("")
     tables: Sequence[Table] = ()
+    folded: Sequence[Table] = ()
 
 
 def page(lab: Lab, course: Course, formgrader: str, shown: Shown = EVERYTHING) -> str:
@@ -157,10 +158,10 @@ def _glance(lab: Lab, held: Sequence[Held], made: Sequence[Made]) -> Section:
         for row in made[:FOREMOST]
     ]
     stuck = sum(bool(figures.stuck(each)) for each in lab.attempts.values())
-    words = f"{stuck} students gained nothing on a question with their last notebook."
+    words = f"Students whose last notebook gained nothing on a question: {stuck}."
     if lab.missing:
         names = ", ".join(map(printable, lab.missing))
-        words += f" {len(lab.missing)} students handed in nothing: {names}."
+        words += f" Students who handed in nothing: {len(lab.missing)} ({names})."
     head = ("", "question", "what", "how often")
     return Section("For the next meeting", words, tables=[(head, rows)])
 
@@ -176,12 +177,12 @@ def _persons(labs: Sequence[Lab], formgrader: str) -> Section:
 
 def _points(lab: Lab, shown: Shown) -> Section:
     graded = lab.graded
-    bars = figures.bars([r["points"] for r in graded], shown.smallest)
+    possible = max((record["possible"] for record in graded), default=1)
+    bars = figures.bars([r["points"] for r in graded], possible, shown.smallest)
     plot = plots.points(bars) if bars else Markup("")
-    words = (
-        f"Points that the judge gives, of {graded[0]['possible']}." if graded else ""
-    )
-    return Section("Points", words, plot, [(("points", "students"), bars)])
+    words = f"Points that the judge gives, of {possible}." if graded else ""
+    table = (("points", "students"), bars)
+    return Section("Points", words, plot, folded=[table] if bars else [])
 
 
 def _questions(graded: Sequence[Record], held: Sequence[Held], shown: Shown) -> Section:
@@ -204,18 +205,21 @@ def _questions(graded: Sequence[Record], held: Sequence[Held], shown: Shown) -> 
     ]
     words = (
         "Each row is a question, each column a property that is checked. A cell says"
-        " for how many percent of the answers it holds; where more fail, it is darker."
+        " for how many answers the property holds"
+        + (", in percent" if not shown.hides else "")
+        + ". The stronger its colour, the more answers fail."
     )
     ends = ("full points", "some", "none")
-    tables: list[Table] = [
-        (("question", *map(str, range(1, most + 1))), heat),
+    map_of = (("question", *map(str, range(1, most + 1))), heat)
+    folded: list[Table] = [
         (("question", "property", "what is checked", "points", "holds"), claims),
         (
             ("question", *ends, "mean") if not shown.hides else ("question", *ends),
             spread,
         ),
     ]
-    return Section("Questions and their properties", words, tables=tables)
+    heading = "Questions and their properties"
+    return Section(heading, words, tables=[map_of], folded=folded if heat else [])
 
 
 def _of_property(row: Held, shown: Shown) -> Cell:
@@ -313,7 +317,8 @@ def _progress(lab: Lab, formgrader: str) -> Section:
     possible = max((record["possible"] for record in lab.graded), default=0)
     plot = plots.progress(several, possible) if several else Markup("")
     head = ("student", "notebooks", "points in turn")
-    return Section("Progress over resubmissions", words, plot, [(head, rows)])
+    folded = [(head, rows)] if rows else []
+    return Section("Progress over resubmissions", words, plot, folded=folded)
 
 
 def _gains(lab: Lab, shown: Shown) -> Section:
