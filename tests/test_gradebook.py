@@ -244,6 +244,34 @@ def test_a_lab_that_cannot_be_graded_is_one_line(term, lab, reason):
     assert not (term / "gradebook" / "records" / lab).exists()
 
 
+def overview(course, *options):
+    command = [sys.executable, "-m", "nbjudge.grading.overview", *options]
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def test_the_pages_are_written_anew(term):
+    reports = term / "gradebook" / "reports"
+    for path in reports.glob("*.html"):
+        path.unlink()
+    code, said = overview(term)
+    assert code == 0 and str(reports / "index.html") in said
+    assert "ada" in (reports / "index.html").read_text(encoding="utf-8")
+    html = (reports / f"{LAB}.html").read_text(encoding="utf-8")
+    claim = LAB05_SELF_ATTENTION[0].properties[0].claim
+    assert re.search(rf"{re.escape(claim)}: \d of 3", html)
+    attempts = term / "gradebook" / "attempts" / LAB / "ada.json"
+    assert len(json.loads(attempts.read_text(encoding="utf-8"))) == 1
+
+
+def test_too_small_a_class_is_not_shown(term):
+    code, said = overview(term, "--anonymous")
+    assert code == 0 and f"{LAB}: fewer than 5 graded submissions" in said
+    shown = term / "gradebook" / "reports" / "anonymous"
+    assert [path.name for path in shown.iterdir()] == ["index.html"]
+    assert "ada" not in (shown / "index.html").read_text(encoding="utf-8")
+
+
 def test_solutions_in_these_tests_are_without_marks():
     assert "SOLUTION" not in "".join(
         "".join(cell["source"]) for cell in json.loads(notebook("solutions"))["cells"]
