@@ -56,7 +56,7 @@ def test_what_the_lab_released_is_nobodys_own():
 
 
 def test_a_form_that_many_write_is_nobodys_own():
-    texts = {"ada": OWN, "ben": COPY, "chloe": OWN}
+    texts = {"ada": OWN, "ben": OWN.replace("total", "denominator"), "chloe": OWN}
     assert len(pairs(texts, [], common=4, least=60)) == 3
     assert not pairs(texts, [], common=3, least=60)
 

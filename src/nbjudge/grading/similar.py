@@ -145,6 +145,10 @@ class Similar(NbGrader):
         60, help="Characters, without names, that a pair has in common at least."
     ).tag(config=True)
 
+    most = Integer(50, help="Pairs to list, those with most in common first.").tag(
+        config=True
+    )
+
     def start(self) -> None:
         """Compare the last notebooks of all students."""
         super().start()
@@ -172,7 +176,7 @@ class Similar(NbGrader):
                 self.log.warning("%s: %s", printable(record["student"]), error)
         common = max(3, -(-len(texts) * self.percent // 100))
         known = [code_of(released), code_of(solved.cells)]
-        found = pairs(texts, known, common, self.least)
+        found = pairs(texts, known, common, self.least)[: self.most]
         html = _page(lab, found, len(texts), common)
         where = grader.state.write_report(f"similar_{lab}", html)
         self.log.info("%s: %d pairs to look at, in %s", lab, len(found), where)
