@@ -104,6 +104,9 @@ def test_stuck_is_who_gains_nothing_with_another_notebook():
     assert figures.stuck([wrong, wrong]) == ["dot"]
     assert figures.stuck([right, wrong]) == ["dot"]
     assert figures.stuck([wrong, right]) == []
+    better = record("a", ("dot",))
+    better["questions"][0]["points"] = 1.0
+    assert figures.stuck([wrong, better]) == [] != figures.stuck([better, better])
     broken = record("a", points=None)
     assert figures.stuck([wrong, broken, wrong]) == ["dot"]
 
