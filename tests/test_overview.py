@@ -10,8 +10,9 @@ from measure.classroom import answers, students
 from attention_labs import BOOK, QUESTIONS
 from nbjudge.grading import figures
 from nbjudge.grading.course import Course
+from nbjudge.grading.course_report import course_page
 from nbjudge.grading.figures import EVERYTHING, GROUPS
-from nbjudge.grading.report import Lab, course_page, page
+from nbjudge.grading.report import Lab, page
 from nbjudge.grading.state import State
 
 COURSE = Course("attention_labs", QUESTIONS, BOOK, ())

@@ -27,6 +27,7 @@ from traitlets.config import Configurable
 from nbjudge.grading.batch import Job, failed, grade_all
 from nbjudge.grading.commands import GradingError, check_lab
 from nbjudge.grading.course import Course, CourseError, load
+from nbjudge.grading.course_report import course_page
 from nbjudge.grading.figures import EVERYTHING, Shown
 from nbjudge.grading.files import fingerprint, printable
 from nbjudge.grading.gradebook import (
@@ -37,7 +38,7 @@ from nbjudge.grading.gradebook import (
 )
 from nbjudge.grading.names import clashes
 from nbjudge.grading.record import FLAGGED, PERSON
-from nbjudge.grading.report import Lab, course_page, page
+from nbjudge.grading.report import Lab, page
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.proof import prove
 

@@ -1,11 +1,11 @@
-"""The instructor's pages: a class at a glance, lab by lab and over the course.
+"""The instructor's page on a lab: a class at a glance.
 
 nbgrader's own pages list submissions, and know of no mistake. With `GROUPS`, a page may
 be shown to the class: it has no names, times or free text, and no figure about fewer
 than five students.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -18,7 +18,6 @@ from nbjudge.grading.figures import EVERYTHING, Held, Made, Record, Shown
 from nbjudge.grading.files import printable
 from nbjudge.grading.record import PERSON
 
-MOST = 20  # mistakes on the page of a course
 FOREMOST = 3  # what the first lines of a page name
 Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
 
@@ -84,7 +83,7 @@ def page(lab: Lab, course: Course, formgrader: str, shown: Shown = EVERYTHING) -
     ]
     links = [("index.html", "the whole course")]
     if not shown.hides:
-        sections[:0] = [_glance(lab, held, made), _persons([lab], formgrader)]
+        sections[:0] = [_glance(lab, held, made), persons([lab], formgrader)]
         sections += [_stuck(lab, formgrader), _progress(lab, formgrader)]
         sections.append(_flags(lab, formgrader))
         links.append(
@@ -92,38 +91,16 @@ def page(lab: Lab, course: Course, formgrader: str, shown: Shown = EVERYTHING) -
         )
     else:
         sections.append(_gains(lab, shown))
-    return _rendered(lab.name, _counts(lab, shown), sections, links)
+    return as_html(lab.name, _counts(lab, shown), sections, links)
 
 
-def course_page(
-    labs: Sequence[Lab], course: Course, formgrader: str, shown: Shown = EVERYTHING
-) -> str:
-    """Make the page on all labs; the arguments are those of `page`."""
-    made = [
-        (lab.name, each)
-        for lab in labs
-        for each in figures.mistakes(lab.graded, course.questions)
-    ]
-    made.sort(key=lambda row: -row[1].students / row[1].of)
-    told = [(lab, *row) for lab, each in made for row in _told([each], course, shown)]
-    head = ("lab", "question", "looks like", "students", "read")
-    words = "Those with the largest share of the students who answered the question."
-    mistakes = Section("Mistakes", words, tables=[(head, told[:MOST])])
-    sections = [_labs(labs, shown), mistakes]
-    links = []
-    if not shown.hides:
-        sections.insert(0, _persons(labs, formgrader))
-        sections.append(_students(labs, formgrader))
-        links.append((f"{formgrader}/manage_assignments", "formgrader"))
-    return _rendered("The course at a glance", f"{len(labs)} labs", sections, links)
-
-
-def _rendered(
+def as_html(
     title: str,
     counts: str,
     sections: Sequence[Section],
     links: Sequence[tuple[str, str]],
 ) -> str:
+    """Make a page of its title, a line of counts, its parts and links."""
     template = TABLES.get_template("grading/report.html")
     return template.render(title=title, counts=counts, sections=sections, links=links)
 
@@ -166,7 +143,8 @@ def _glance(lab: Lab, held: Sequence[Held], made: Sequence[Made]) -> Section:
     return Section("For the next meeting", words, tables=[(head, rows)])
 
 
-def _persons(labs: Sequence[Lab], formgrader: str) -> Section:
+def persons(labs: Sequence[Lab], formgrader: str) -> Section:
+    """List the submissions that wait for a person."""
     rows = [
         (lab.name, _link(record, formgrader), record["reason"])
         for lab in labs
@@ -240,10 +218,10 @@ def _spread(found: Sequence[Mapping[str, Any]], shown: Shown) -> list[str]:
 
 def _mistakes(made: Sequence[Made], course: Course, shown: Shown) -> Section:
     head = ("question", "looks like", "students", "read")
-    return Section("Mistakes", tables=[(head, _told(made, course, shown))])
+    return Section("Mistakes", tables=[(head, told(made, course, shown))])
 
 
-def _told(made: Sequence[Made], course: Course, shown: Shown) -> list[tuple[Any, ...]]:
+def told(made: Sequence[Made], course: Course, shown: Shown) -> list[tuple[Any, ...]]:
     """Say what each mistake is; those of too few students are left out."""
     return [
         (row.question, _named(row), _with_share(row, shown), _read(row.section, course))
@@ -339,69 +317,6 @@ def _flags(lab: Lab, formgrader: str) -> Section:
         for flag in record["flags"]
     ]
     return Section("Flags", tables=[(("student", "what was odd"), rows)])
-
-
-def _labs(labs: Sequence[Lab], shown: Shown) -> Section:
-    rows = []
-    for lab in labs:
-        where = rendered("link", address=f"{quote(lab.name)}.html", text=lab.name)
-        row: list[Any] = [where, len(lab.graded)]
-        if not shown.hides:
-            shares = _shares(lab)
-            mean = f"{sum(shares) / len(shares):.0f} %" if shares else ""
-            stuck = sum(bool(figures.stuck(each)) for each in lab.attempts.values())
-            row += [mean, len(lab.waiting), len(lab.missing), stuck]
-        rows.append(row)
-    head: tuple[str, ...] = ("lab", "graded")
-    if shown.hides:
-        return Section("Labs", tables=[(head, rows)])
-    head += ("mean", "need a person", "handed in nothing", "stuck on a question")
-    plot = plots.shares([(lab.name, _shares(lab)) for lab in labs])
-    words = "Each dot is a student's share of the points that the judge gives."
-    return Section("Labs", words, plot, [(head, rows)])
-
-
-def _shares(lab: Lab) -> list[float]:
-    return [100 * r["points"] / r["possible"] for r in lab.graded if r["possible"]]
-
-
-def _students(labs: Sequence[Lab], formgrader: str) -> Section:
-    """Set every student's share of each lab side by side, the least first."""
-    found: dict[str, dict[str, Record]] = {}
-    for lab in labs:
-        for student in lab.missing:
-            found.setdefault(student, {})
-        for record in lab.records:
-            found.setdefault(record["student"], {})[lab.name] = record
-    rows = sorted(
-        (_sum(records.values()), student, records) for student, records in found.items()
-    )
-    table = [
-        (
-            printable(student),
-            f"{points:g}",
-            *(_of_lab(records.get(lab.name)) for lab in labs),
-        )
-        for points, student, records in rows
-    ]
-    words = "The points of each lab in percent, and in all; the fewest points first."
-    head = ("student", "points", *(lab.name for lab in labs))
-    return Section("Students", words, tables=[(head, table)])
-
-
-def _sum(records: Iterable[Record]) -> float:
-    return sum(record["points"] or 0 for record in records)
-
-
-def _of_lab(record: Record | None) -> Any:
-    if record is None:
-        return "–"
-    if record["points"] is None:
-        return "needs a person"
-    share = 100 * record["points"] / record["possible"] if record["possible"] else 0
-    return Cell(
-        f"{share:.0f}", 100 - share, f"{record['points']:g} of {record['possible']}"
-    )
 
 
 def _link(record: Record, formgrader: str) -> Any:
