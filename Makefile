@@ -20,7 +20,7 @@ AXE := _build/site-check/node_modules/axe-core/axe.min.js
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book pdf site labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test clean environment
+.PHONY: help course book pdf site labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test class clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ $(AXE):
 test: environment  ## run the whole test suite, book and labs included
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not plain" --jaxtyping-packages=attention_course,attention_labs,nbjudge,beartype.beartype
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m plain
+
+class: environment  ## grade a class of 40 in two labs, to see the instructor's pages (some minutes)
+	@TQDM_DISABLE=1 PYTHONPATH=tests:. $(BIN)/python -m measure.classroom
 
 clean:  ## remove what was built; the environment, labs/ and gradebook/ stay
 	@rm -rf _build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nbjudge.grading.converter import install
 from nbjudge.grading.export import Scores
+from nbjudge.grading.lms import Collector, Extractor
 
 c = get_config()
 install()
@@ -28,6 +29,8 @@ c.CourseDirectory.feedback_directory = "gradebook/feedback"
 c.CourseDirectory.solution_directory = "gradebook/solution"
 c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook' / 'gradebook.db'}"
 c.ExportApp.plugin_class = Scores
+c.ZipCollectApp.extractor_plugin = Extractor
+c.ZipCollectApp.collector_plugin = Collector
 c.ExportPlugin.to = str(root / "gradebook" / "grades.csv")
 (root / "gradebook").mkdir(exist_ok=True)  # SQLite makes the file, not its directory
 

@@ -19,7 +19,6 @@ from submissions import query
 
 from attention_labs import LAB05_SELF_ATTENTION
 from nbjudge.grading.commands import nbgrader
-from nbjudge.grading.report import page
 from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[1]
@@ -245,48 +244,32 @@ def test_a_lab_that_cannot_be_graded_is_one_line(term, lab, reason):
     assert not (term / "gradebook" / "records" / lab).exists()
 
 
-def test_the_page_counts_who_was_marked_by_a_person():
-    record = {
-        "student": "eve",
-        "lab": LAB,
-        "status": "needs a person",
-        "reason": "cut off",
-        "flags": [],
-    }
-    assert "1 submissions, 0 graded, 1 need a person." in page(
-        LAB, [record], [record], ""
-    )
-    assert "1 submissions, 0 graded, 0 need a person, 1 marked by a person." in page(
-        LAB, [record], [], ""
-    )
+def overview(course, *options):
+    command = [sys.executable, "-m", "nbjudge.grading.overview", *options]
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    return done.returncode, done.stderr
 
 
-def test_the_page_counts_points_and_mistakes():
-    """Of a question, the mean is over those who were graded."""
-    points = {"ada": 3.0, "ben": 2.0, "dan": 0.0}
-    records = [
-        {
-            "student": student,
-            "lab": LAB,
-            "status": "graded",
-            "reason": "",
-            "flags": [],
-            "points": earned,
-            "questions": [
-                {
-                    "question": "dot<b>",
-                    "points": earned,
-                    "possible": 3,
-                    "mistakes": ["scale"] * (earned < 3),
-                }
-            ],
-        }
-        for student, earned in points.items()
-    ]
-    html = re.sub(r"</?t[rd]>", "|", page(LAB, records, [], "https://a.b"))
-    assert "|dot&lt;b&gt;||1||1||1||1.67 of 3||3: 1, 2: 1, 0: 1|" in html
-    assert "|dot&lt;b&gt;||scale||2|" in html
-    assert "<h2>Flags</h2><p>None.</p>" in html
+def test_the_pages_are_written_anew(term):
+    reports = term / "gradebook" / "reports"
+    for path in reports.glob("*.html"):
+        path.unlink()
+    code, said = overview(term)
+    assert code == 0 and str(reports / "index.html") in said
+    assert "ada" in (reports / "index.html").read_text(encoding="utf-8")
+    html = (reports / f"{LAB}.html").read_text(encoding="utf-8")
+    claim = LAB05_SELF_ATTENTION[0].properties[0].claim
+    assert re.search(rf"{re.escape(claim)}: \d of 3", html)
+    attempts = term / "gradebook" / "attempts" / LAB / "ada.json"
+    assert len(json.loads(attempts.read_text(encoding="utf-8"))) == 1
+
+
+def test_too_small_a_class_is_not_shown(term):
+    code, said = overview(term, "--anonymous")
+    assert code == 0 and f"{LAB}: fewer than 5 graded submissions" in said
+    shown = term / "gradebook" / "reports" / "anonymous"
+    assert [path.name for path in shown.iterdir()] == ["index.html"]
+    assert "ada" not in (shown / "index.html").read_text(encoding="utf-8")
 
 
 def test_solutions_in_these_tests_are_without_marks():

@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from traitlets.config import Configurable
 
 from nbjudge.grading.batch import Job, failed, grade_all
 from nbjudge.grading.commands import GradingError, check_lab
-from nbjudge.grading.course import CourseError, load
+from nbjudge.grading.course import Course, CourseError, load
+from nbjudge.grading.course_report import course_page
+from nbjudge.grading.figures import EVERYTHING, Shown
 from nbjudge.grading.files import fingerprint, printable
 from nbjudge.grading.gradebook import (
     GradebookWriter,
@@ -35,7 +38,7 @@ from nbjudge.grading.gradebook import (
 )
 from nbjudge.grading.names import clashes
 from nbjudge.grading.record import FLAGGED, PERSON
-from nbjudge.grading.report import page
+from nbjudge.grading.report import Lab, page
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.proof import prove
 
@@ -154,7 +157,8 @@ class Autograde(GradebookWriter):
             records.append(self.finish(result))
             so_far += records[-1]["status"] == PERSON
             self._say(f"{number}/{len(todo)}", records[-1], so_far, result["seconds"])
-        self._report(lab)
+        path = self.report(lab).with_name(f"{lab}.html")
+        self.log.info("%s: the report is at %s", lab, path)
         waiting = [record for record in records if self.is_waiting(record)]
         flagged = sum(record["status"] == FLAGGED for record in records)
         self.log.info(
@@ -179,37 +183,35 @@ class Autograde(GradebookWriter):
             submission=self.submission_seconds,
             memory=self.memory_mb << 20,
         )
-        try:
-            course = load(NbJudge(parent=self).questions)
-        except CourseError as error:
-            raise self._stop(str(error)) from None
         return {
-            "course": course.module,
+            "course": self._course().module,
             "lab": lab,
-            "source": self._released(lab),
+            "source": self.released(lab),
             "secret": self.state.secret(),
             "walls": not self.trust_submissions,
             "kept": str(self.state.kept()),
             "limits": limits._asdict(),
         }
 
-    def _handed_in(self, students: str) -> list[Job]:
+    def _course(self) -> Course:
+        try:
+            return load(NbJudge(parent=self).questions)
+        except CourseError as error:
+            raise self._stop(str(error)) from None
+
+    def _handed_in(self, students: str, lab: str = "") -> list[Job]:
+        lab = lab or self.coursedir.assignment_id
         folders = sorted(
-            glob.glob(
-                self._format_source(self.coursedir.assignment_id, students),
-                include_hidden=True,
-            )
+            glob.glob(self._format_source(lab, students), include_hidden=True)
         )
-        pattern = self._format_source(
-            re.escape(self.coursedir.assignment_id), "(?P<student>.*)", escape=True
-        )
+        pattern = self._format_source(re.escape(lab), "(?P<student>.*)", escape=True)
         return [
             Job(match["student"], Path(folder))
             for folder in folders
             if (match := re.match(pattern, folder, re.DOTALL))
         ]
 
-    def _released(self, lab: str) -> list[dict[str, Any]]:
+    def released(self, lab: str) -> list[dict[str, Any]]:
         """Return the lab's cells as its release has them."""
         path = self.coursedir.format_path(self.coursedir.source_directory, ".", lab)
         notebook = nbformat.read(f"{path}/{lab}.ipynb", as_version=4)
@@ -246,14 +248,39 @@ class Autograde(GradebookWriter):
                 "; ".join(by_hand),
             )
 
-    def _report(self, lab: str) -> None:
-        """Write the instructor's page on all that has a record, from whichever run."""
-        jobs = self._handed_in("*")
-        found = [r for job in jobs if (r := self.state.record(lab, job.student))]
+    def report(self, lab: str = "", shown: Shown = EVERYTHING) -> Path:
+        """Write the instructor's pages on all that has a record, from whichever run.
+
+        Args:
+            lab: write its page alone, and that of the course.
+            shown: which groups of students may be told apart.
+
+        Returns:
+            Where the page of the course is.
+        """
+        course, roster = self._course(), self.roster()
+        labs = [self._lab(name, roster) for name in self.state.labs()]
+        for each in [x for x in labs if shown.hides and len(x.graded) < shown.smallest]:
+            self.log.warning(
+                "%s: fewer than %d graded submissions; nothing of it can be shown",
+                *(each.name, shown.smallest),
+            )
+            labs.remove(each)
+        folder = "anonymous/" if shown.hides else ""
+        for each in labs:
+            if lab in ("", each.name):
+                html = page(each, course, self.formgrader_url, shown)
+                self.state.write_report(folder + each.name, html)
+        html = course_page(labs, course, self.formgrader_url, shown)
+        return self.state.write_report(f"{folder}index", html)
+
+    def _lab(self, name: str, roster: list[str]) -> Lab:
+        """Gather what there is on a lab; what was taken away again does not count."""
+        students = [job.student for job in self._handed_in("*", name)]
+        found = [r for each in students if (r := self.state.record(name, each))]
         waiting = [record for record in found if self.is_waiting(record)]
-        html = page(lab, found, waiting, self.formgrader_url)
-        path = self.state.write_report(lab, html)
-        self.log.info("%s: the report is at %s", lab, path)
+        attempts = {each: self.state.attempts(name, each) for each in students}
+        return Lab(name, found, waiting, attempts, sorted({*roster} - {*students}))
 
     @patient
     def _check(self, lab: str) -> None:
@@ -280,3 +307,8 @@ class Autograde(GradebookWriter):
 def install() -> None:
     """Let nbgrader's command and formgrader's button use this converter."""
     autogradeapp.Autograde = api.Autograde = Autograde
+    if "nbgrader.server_extensions.formgrader.formgrader" in sys.modules:
+        # where it is served, and only there: it brings a server with it
+        from nbjudge.grading.formgrader import link
+
+        link()

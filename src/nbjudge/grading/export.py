@@ -1,6 +1,7 @@
 """`nbgrader export`: the scores as a table, which says of each whether it is final."""
 
 import csv
+from collections.abc import Iterable
 from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
@@ -62,11 +63,10 @@ class Scores(CsvExportPlugin):
             for lab in gradebook.assignments:
                 if labs and lab.name not in labs:
                     continue
-                rows = [
-                    _row(gradebook, lab, s)
-                    for s in gradebook.students
-                    if not students or s.id in students
+                chosen = [
+                    s for s in gradebook.students if not students or s.id in students
                 ]
+                rows = rows_of(gradebook, lab, chosen)
                 table.writerows(rows)
                 if odd := [
                     row["student_id"]
@@ -79,6 +79,22 @@ class Scores(CsvExportPlugin):
                         len(odd),
                         ", ".join(odd),
                     )
+
+
+def rows_of(
+    gradebook: Gradebook, lab: Any, students: Iterable[Any]
+) -> list[dict[str, Any]]:
+    """Make the rows of a lab.
+
+    Args:
+        gradebook: where the scores are.
+        lab: of the gradebook.
+        students: of the gradebook.
+
+    Returns:
+        For each of them the columns of the table.
+    """
+    return [_row(gradebook, lab, student) for student in students]
 
 
 def _row(gradebook: Gradebook, lab: Any, student: Any) -> dict[str, Any]:

@@ -196,6 +196,12 @@ class GradebookWriter(autograde.Autograde):
             ]
 
     @patient
+    def roster(self) -> list[str]:
+        """List the students whom the gradebook knows."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            return [student.id for student in gradebook.students]
+
+    @patient
     def is_waiting(self, record: dict[str, Any]) -> bool:
         """Whether it needs a person, and none has looked since."""
         if record["status"] != PERSON:

@@ -50,12 +50,14 @@ class Verdict(NamedTuple):
         html: the table that the student sees.
         mistakes: names of the mistakes that it looks like.
         trouble: why there was no answer, if there was none.
+        held: for each property of the question, whether it holds.
     """
 
     points: float
     html: str
     mistakes: tuple[str, ...]
     trouble: str
+    held: tuple[bool, ...] = ()
 
 
 def seed_of(secret: bytes, submission: str, question: str) -> int:
@@ -257,7 +259,8 @@ def verdict_of(
     """
     grade = Grade(question, results, book)
     mistakes = tuple(dict.fromkeys(r.mistake.name for r in results if r.mistake))
-    return Verdict(float(grade), grade._repr_html_(), mistakes, trouble)
+    held = tuple(r.finding is None for r in results)
+    return Verdict(float(grade), grade._repr_html_(), mistakes, trouble, held)
 
 
 def _checked(kind: str, answer: Any, call: int) -> Reply:

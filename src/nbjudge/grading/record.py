@@ -65,6 +65,7 @@ def summary(
             "points": v.points,
             "possible": p,
             "mistakes": list(v.mistakes),
+            "held": list(v.held),
         }
         for a, v, p in zip(asked, verdicts, possible)
     ]

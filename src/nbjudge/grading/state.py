@@ -45,24 +45,43 @@ class State:
 
     def record(self, lab: str, student: str) -> dict[str, Any]:
         """Return a submission's record; empty if there is none that can be read."""
-        try:
-            found: dict[str, Any] = json.loads(self._path(lab, student).read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found
+        return _read_json(self._path(lab, student)) or {}
 
     def write_record(self, record: dict[str, Any]) -> None:
         """Write a submission's record."""
-        path = self._path(record["lab"], record["student"])
-        self.write(path, json.dumps(record, indent=1, ensure_ascii=True))
+        lab, student = record["lab"], record["student"]
+        self._write_json(self._path(lab, student), record)
+        if record["sha256"]:
+            attempts = self.attempts(lab, student)
+            if attempts and attempts[-1]["sha256"] == record["sha256"]:
+                del attempts[-1]
+            path = self._path(lab, student, "attempts")
+            self._write_json(path, [*attempts, record])
+
+    def attempts(self, lab: str, student: str) -> list[dict[str, Any]]:
+        """Return the records of all notebooks that a student has handed in, in turn.
+
+        A notebook that was graded again is there once, with its last record.
+        """
+        return _read_json(self._path(lab, student, "attempts")) or []
+
+    def labs(self) -> list[str]:
+        """List the labs of which there are records."""
+        return sorted(path.name for path in (self.folder / "records").glob("*/"))
+
+    def records(self, lab: str) -> list[dict[str, Any]]:
+        """Return the records of a lab, by student."""
+        paths = (self.folder / "records" / lab).glob("*.json")
+        found = [record for path in paths if (record := _read_json(path))]
+        return sorted(found, key=lambda record: str(record["student"]))
 
     def forget(self, lab: str, student: str) -> None:
         """Remove a submission's record, so that it is graded again."""
         self._path(lab, student).unlink(missing_ok=True)
 
-    def write_report(self, lab: str, page: str) -> Path:
-        """Write the instructor's page on a lab; returns where it is."""
-        path = self.folder / "reports" / f"{lab}.html"
+    def write_report(self, name: str, page: str) -> Path:
+        """Write a page for the instructor; returns where it is."""
+        path = self.folder / "reports" / f"{name}.html"
         self.write(path, page)
         return path
 
@@ -75,7 +94,10 @@ class State:
             file.write(text.encode())
         os.replace(made, path)
 
-    def _path(self, lab: str, student: str) -> Path:
+    def _write_json(self, path: Path, data: Any) -> None:
+        self.write(path, json.dumps(data, indent=1, ensure_ascii=True))
+
+    def _path(self, lab: str, student: str, kind: str = "records") -> Path:
         name = "".join(
             c if c.isalnum() and c.isascii() or c in "-_." else f"%{ord(c):x}."
             for c in student
@@ -83,4 +105,12 @@ class State:
         if len(name) > 200:  # more than a file's name may have
             raw = student.encode("utf-8", "surrogateescape")
             name = name[:100] + hashlib.sha256(raw).hexdigest()
-        return self.folder / "records" / lab / f"{name}.json"
+        return self.folder / kind / lab / f"{name}.json"
+
+
+def _read_json(path: Path) -> Any:
+    """Read a file; None if it is not there or cannot be read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
