@@ -67,8 +67,11 @@ ROLES = {
     },
 }
 for role, files in ROLES.items():
-    shared = {"nbgrader_config": {"Exchange": {"root": str(exchange)}}}
-    for name, settings in {**files, **shared}.items():
+    nbgrader = {"Exchange": {"root": str(exchange)}}
+    if role == "instructor":
+        # a server begins in its user's home; nbgrader reads this folder's own settings
+        nbgrader["CourseDirectory"] = {"root": str(course)}
+    for name, settings in {**files, "nbgrader_config": nbgrader}.items():
         path = folder("settings", 0o755) / role / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(settings))

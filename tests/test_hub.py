@@ -150,6 +150,9 @@ def accounts():
             subprocess.run(["chpasswd"], input=line, text=True, check=True)
         yield folder, passwords
     finally:
+        for process in psutil.process_iter(["username"]):
+            if process.info["username"] in passwords:
+                process.kill()
         for name in passwords:
             subprocess.run(["userdel", "--remove", name], capture_output=True)
         shutil.rmtree(folder, ignore_errors=True)
@@ -199,8 +202,12 @@ def hub(accounts):
             time.sleep(0.3)
         yield address, course, state, proxy
     finally:
-        running.terminate()  # it stops the servers and the proxy, too
+        # the hub stops the servers and the proxy, too; bubblewrap hands no signal on
+        everything = psutil.Process(running.pid).children(recursive=True)
+        (everything[0] if open_to_all() else running).terminate()
         running.wait()
+        for left in psutil.wait_procs(everything, timeout=PATIENCE)[1]:
+            left.kill()
         print(said.read_text()[-20_000:])
 
 
@@ -326,6 +333,7 @@ ATTEMPTS = {
         f"http://127.0.0.1:{port(eve)}/user/{EVE}/api/contents"
     ),
 }
+# Who may.
 OWNER = {
     name: TEACHER
     for name in ATTEMPTS
