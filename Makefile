@@ -20,7 +20,7 @@ AXE := _build/site-check/node_modules/axe-core/axe.min.js
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book pdf site labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test class clean environment
+.PHONY: help course book pdf site labs lab hub student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test class clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ labs: environment  ## make the students' notebooks in labs/ from solutions/
 
 lab: environment  ## open JupyterLab on the labs
 	@$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
+
+hub: environment  ## look at the course on a JupyterHub of your own (http://127.0.0.1:8000); it separates nobody
+	@command -v configurable-http-proxy >/dev/null || { echo "error: the hub's proxy is not installed; with npm: npm install --global configurable-http-proxy"; exit 1; }
+	@test -d _build/html || echo "the book is not built, so links into it lead nowhere; make book"
+	@mkdir -p _build/hub && ln -sfn ../html _build/hub/book
+	@HUB_LOOK=1 HUB_STATE=_build/hub HUB_INSTRUCTORS=$${HUB_INSTRUCTORS:-instructor} PATH="$(BIN):$$PATH" $(BIN)/python -m jupyterhub -f scripts/jupyterhub_config.py
 
 student-edition: environment  ## export what students need into _build/student, without a solution
 	@$(MAKE) --no-print-directory labs
@@ -129,5 +135,5 @@ environment: .venv/installed
 	@free=$$(df -Pm . | awk 'NR == 2 {print $$4}'); [ "$$free" -ge $(DISK_MB) ] || { echo "error: $$free MB are free here, $(DISK_MB) MB are needed; make room, or clone to another disk"; exit 1; }
 	@$(PYTHON) -m venv .venv
 	@echo "installing into .venv (some minutes the first time) ..."
-	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,labs,test]'
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,hub,labs,test]'
 	@touch $@

@@ -60,6 +60,13 @@ def contents(wheel):
 
 def test_the_course_s_wheel(built):
     files, metadata, licence = contents(next(built.glob("*.whl")))
+    installed = {name.partition(".data/data/")[2] for name in files} - {""}
+    settings = ROOT / "src" / "attention_labs" / "jupyter"
+    assert installed == {
+        f"etc/jupyter/{path.relative_to(settings).as_posix()}"
+        for path in settings.rglob("*.json")
+    }
+    files = {name for name in files if ".data/" not in name}
     assert {name.partition("/")[0] for name in files} == PACKAGES
     assert {name for name in files if name.endswith(".py")} == modules(*PACKAGES)
     assert "nbjudge/grading/converter.py" in files

@@ -6,6 +6,8 @@ never `nbjudge.grading`. When submissions are graded, the judge puts its own `ch
 the place of this one.
 """
 
+import os
+
 from attention_labs.lab01_preprocessing import QUESTIONS as LAB01_PREPROCESSING
 from attention_labs.lab02_bottleneck import QUESTIONS as LAB02_BOTTLENECK
 from attention_labs.lab03_scoring import QUESTIONS as LAB03_SCORING
@@ -28,7 +30,7 @@ LABS = (
     LAB08_TODAY,
 )
 QUESTIONS = {question.name: question for lab in LABS for question in lab}
-# From labs/LAB/ to where `make book` puts the pages.
-BOOK = Book("../../_build/html/book/", TITLES)
+# From labs/LAB/ to where `make book` puts the pages, unless a server shows them.
+BOOK = Book(os.environ.get("ATTENTION_BOOK", "../../_build/html/book/"), TITLES)
 
 check = checker(QUESTIONS, BOOK)

@@ -1,6 +1,7 @@
 """`checker` makes the function `check` that notebooks call on an answer."""
 
 import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -47,6 +48,9 @@ def checker(
             grade = Grade(question, results, book)
         if text:
             print(grade.as_text())
+        if os.environ.get("NBGRADER_VALIDATING") and grade < question.points:
+            # of a cell with a part of its points, nbgrader shows this stream alone
+            print(grade.as_text(), file=sys.stderr)
         return grade
 
     return check

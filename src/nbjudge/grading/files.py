@@ -23,7 +23,7 @@ DEPTH = 8
 # Browsers and chat programs add what they take the file for.
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
 # What nbgrader puts beside what a student hands in.
-NOT_OF_THE_STUDENT = {"timestamp.txt"}
+NOT_OF_THE_STUDENT = {"timestamp.txt", "submission_secret.txt"}
 HIDDEN = (".", "__MACOSX")
 
 

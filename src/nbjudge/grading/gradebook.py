@@ -22,6 +22,7 @@ from nbgrader.converters import autograde
 from nbgrader.converters.base import BaseConverter
 from nbgrader.utils import parse_utc
 
+from nbjudge.grading.exchange import keep_for_exchange
 from nbjudge.grading.files import Unreadable, content_of, printable
 from nbjudge.grading.record import FLAGGED, GRADED, PERSON
 from nbjudge.grading.state import State
@@ -123,6 +124,7 @@ class GradebookWriter(autograde.Autograde):
         finally:
             self.coursedir.ignore = ignored
             del self.coursedir.get_existing_timestamp
+        keep_for_exchange(Path(self._format_source(lab, student)), folder, when)
         nbformat.write(nbformat.from_dict(notebook), folder / f"{lab}.ipynb")
         self._needs_person = record["status"] == PERSON
         self._sanitizing = False

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,11 +13,28 @@ from nbjudge.question import Question
 
 
 class GradedCell(NamedTuple):
-    """A cell `check("question", thing)`: its grade id, the name, and the expression."""
+    """A cell `check("question", thing)`.
+
+    Attributes:
+        grade_id: its name.
+        question: the name of what it asks.
+        thing: the expression that it checks.
+        points: what it is worth in this lab; the question may say something else.
+    """
 
     grade_id: str
     question: str
     thing: str
+    points: int
+
+    def worth(self, points: float, of: int) -> float:
+        """Return points of the question as points of this cell, to the next half.
+
+        Args:
+            points: earned.
+            of: what the question gives at most.
+        """
+        return math.ceil(2 * points * self.points / of) / 2
 
 
 class CodeCell(NamedTuple):
@@ -58,7 +76,8 @@ def graded_cells(
                 f'cell {grade_id(cell)} is no check("question", thing) of a known'
                 " question"
             ) from error
-        asked.append(GradedCell(grade_id(cell), name.value, ast.unparse(thing)))
+        points = int(cell["metadata"]["nbgrader"]["points"])
+        asked.append(GradedCell(grade_id(cell), name.value, ast.unparse(thing), points))
     return asked
 
 

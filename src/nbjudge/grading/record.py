@@ -15,7 +15,6 @@ from nbjudge.grading.judge import CellOutcome, Verdict
 from nbjudge.grading.lab import GradedCell
 from nbjudge.grading.matching import grade_id, is_graded
 from nbjudge.grading.sandbox.text import COMMAND, without_commands
-from nbjudge.question import Question
 
 GRADED, FLAGGED, PERSON = "graded", "graded with a flag", "needs a person"
 FLAGS = 50
@@ -35,7 +34,6 @@ def summary(
     ran: Sequence[CellOutcome],
     asked: Sequence[GradedCell],
     verdicts: Sequence[Verdict],
-    questions: Mapping[str, Question],
 ) -> dict[str, Any]:
     """Make the record of a submission: the same for the same submission, to the byte.
 
@@ -46,7 +44,6 @@ def summary(
         ran: what became of its cells.
         asked: the lab's graded cells.
         verdicts: what became of each; empty if nothing was asked.
-        questions: of the course, by name.
     """
     flags = [
         *intake.flags,
@@ -57,17 +54,16 @@ def summary(
         ),
         *(f"{a.grade_id}: {v.trouble}" for a, v in zip(asked, verdicts) if v.trouble),
     ]
-    possible = [questions[a.question].points for a in asked]
     results = [
         {
             "cell": a.grade_id,
             "question": a.question,
             "points": v.points,
-            "possible": p,
+            "possible": a.points,
             "mistakes": list(v.mistakes),
             "held": list(v.held),
         }
-        for a, v, p in zip(asked, verdicts, possible)
+        for a, v in zip(asked, verdicts)
     ]
     return {
         "student": student,
@@ -77,7 +73,7 @@ def summary(
         "status": PERSON if intake.problem else FLAGGED if flags else GRADED,
         "reason": without_commands(intake.problem),
         "points": None if intake.problem else sum(v.points for v in verdicts),
-        "possible": sum(possible),
+        "possible": sum(a.points for a in asked),
         "questions": results,
         "flags": [without_commands(flag) for flag in flags[:FLAGS]],
     }

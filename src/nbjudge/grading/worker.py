@@ -68,9 +68,13 @@ class Grader:
         self._keep(intake)
         ran, verdicts = self._judge(intake)
         questions = self.course.questions
-        record = summary(
-            student, self.lab, intake, ran, self.asked, verdicts, questions
-        )
+        verdicts = [
+            verdict._replace(
+                points=cell.worth(verdict.points, questions[cell.question].points)
+            )
+            for cell, verdict in zip(self.asked, verdicts)
+        ]
+        record = summary(student, self.lab, intake, ran, self.asked, verdicts)
         return {
             "record": record,
             "notebook": notebook(intake, record, ran, verdicts),

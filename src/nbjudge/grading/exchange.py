@@ -1,0 +1,31 @@
+"""What nbgrader's exchange needs of a submission to bring its feedback back."""
+
+import secrets
+from datetime import datetime
+from pathlib import Path
+
+from nbjudge.grading.files import Unreadable, content_of
+
+TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
+
+
+def keep_for_exchange(handed_in: Path, graded: Path, when: datetime | None) -> None:
+    """Put two small files beside the graded notebook; no other file is copied.
+
+    `nbgrader release_feedback` reads both for every student, and stops at the first who
+    lacks one, as those do whose work came another way. The secret names the page that a
+    student fetches; one made here is nobody's.
+
+    Args:
+        handed_in: the student's folder.
+        graded: the folder of the graded notebook.
+        when: it was handed in, if that is known.
+    """
+    content = content_of(handed_in / SECRET)
+    secret = (
+        "" if isinstance(content, Unreadable) else content.decode("ascii", "ignore")
+    )
+    if not (secret.isalnum() and len(secret) <= 200):
+        secret = secrets.token_hex()
+    (graded / SECRET).write_text(secret)
+    (graded / TIMESTAMP).write_text(f"{when} UTC" if when else "")
