@@ -17,6 +17,7 @@ from tqdm import tqdm
 from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
 from attention_course.training.config import TrainConfig
+from attention_course.training.interrupts import Stopped, held_back
 from attention_course.training.own_tokens import OwnTokens
 
 
@@ -128,6 +129,9 @@ def train(
     Raises:
         FloatingPointError: a loss or a gradient is infinite or not a number.
         OSError: a checkpoint could not be written.
+        Stopped: somebody pressed Ctrl-C; the step was finished, and a checkpoint saved.
+            Without checkpoints, or with several processes, it is a KeyboardInterrupt as
+            ever.
         ValueError: there are no training examples, or the checkpoint that is there is
             of another run or damaged.
     """
@@ -146,9 +150,15 @@ def train(
     started = time.perf_counter() - run.seconds
     stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)
     shareable = (examples for examples in stream if len(examples) >= fabric.world_size)
-    with progress_bar(task.name, run.step, config.steps) as bar:
+    may_stop = checkpoints is not None and fabric.world_size == 1
+    with (
+        held_back(may_stop) as stop,
+        progress_bar(task.name, run.step, config.steps) as bar,
+    ):
         for examples in islice(shareable, run.step, config.steps):
             if config.patience and run.validations_since_best >= config.patience:
+                break
+            if stop.is_set():
                 break
             model.train()
             batch = task.collate(
@@ -173,6 +183,8 @@ def train(
 
     if checkpoints:
         checkpoints.save(fabric, run, asdict(config))
+    if stop.is_set() and run.step < config.steps:
+        raise Stopped(run.history)
     if run.best:
         model.load_state_dict(run.best.weights)
     model.eval()
