@@ -107,8 +107,8 @@ TASKS = {
 
 OPTIONS = {
     "data": "Folder of the corpus (multi30k).",
-    "vocab_size": "Subwords: of each language (multi30k), of the text (writing).",
-    "max_length": "Letters in the longest string (reversal).",
+    "vocab_size": "Subwords of each language, or of the text.",
+    "max_length": "Letters in the longest string.",
 }
 SIZES = {
     "dim": Size(32, "Width of embeddings, and of a Transformer's states, in numbers."),

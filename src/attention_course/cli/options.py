@@ -48,8 +48,11 @@ def size(name: str) -> Any:
 
 def task_option(name: str) -> Any:
     """Describe an option that only some tasks take."""
-    rows = [row for row in registry.TASKS.values() if name in row.options]
-    usual = [str(row.options[name]) for row in rows if row.options[name]]
+    usual = [
+        f"{row.options[name]} ({task})"
+        for task, row in registry.TASKS.items()
+        if row.options.get(name)
+    ]
     return setting(registry.OPTIONS[name], ", ".join(usual) or None)
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import textwrap
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -30,18 +31,43 @@ class By(StrEnum):
     score = "score"
 
 
+def who_learns_what() -> str:
+    """List the tasks, and below the tasks of one kind the models that learn them."""
+    lines = []
+    for kind in registry.Kind:
+        tasks = [name for name, row in registry.TASKS.items() if row.kind is kind]
+        models = [name for name, row in registry.MODELS.items() if row.kind is kind]
+        lines += [f"    {', '.join(tasks)}:", *wrap(", ".join(models), indent=8)]
+    return "\n".join(lines)
+
+
+def wrap(text: str, indent: int) -> list[str]:
+    """Break a text into lines that a terminal of 78 columns shows whole."""
+    space = " " * indent
+    return textwrap.wrap(text, 76, initial_indent=space, subsequent_indent=space)
+
+
 @app.command(
     "train",
     short_help="Train a model on a task.",
-    help="""Train a model on a task; leave checkpoint.pt and history.csv in a folder.
+    help=f"""Train a model on a task, and leave a run in a folder.
 
 \b
-    attention-course train --task dates --model bahdanau --out runs/dates
+    attention-course train --task dates --model bahdanau --out runs/dates \\
+        --validate-every 100
 
-Stop it when you like: the same command with --resume goes on from the last checkpoint,
-and ends with the same weights. The history has a line per step: tokens so far, loss in
-nats per token, validation, seconds. With --validate-every, the weights that are used
-afterwards are those of the best validation.
+The folder stands alone: checkpoint.pt has the weights and the vocabularies, history.csv
+a line per step (tokens so far, loss in nats per token or label, validation, seconds),
+history.png draws it, and run.json is a summary. With --validate-every, the weights that
+are used afterwards are those of the best validation. Ctrl-C saves a checkpoint: the
+same command with --resume goes on, and ends with the same weights.
+
+Tasks, and the models that learn them:
+
+\b
+{who_learns_what()}
+
+A larger run:
 
 \b
     attention-course train --task multi30k --data multi30k --model transformer \\
@@ -57,19 +83,11 @@ Several processes, one for each GPU, share every batch:
 """,
 )
 def train_command(
-    task: Annotated[
-        str, typer.Option(help=f"What to learn: {', '.join(registry.TASKS)}.")
-    ],
-    model: Annotated[
-        str,
-        typer.Option(
-            help=f"What learns it: {', '.join(registry.MODELS)}; each learns some of"
-            " the tasks."
-        ),
-    ],
+    task: Annotated[str, typer.Option(help="What to learn, see above.")],
+    model: Annotated[str, typer.Option(help="What learns it, see above.")],
     out: Annotated[
         Path,
-        typer.Option(help="Folder for checkpoint and history; one for each run."),
+        typer.Option(help="Folder for the run; one for each."),
     ],
     resume: Annotated[
         bool,
@@ -93,12 +111,15 @@ def train_command(
     warmup: Annotated[
         int, typer.Option(help="Steps over which the learning rate rises.")
     ] = 50,
-    clip: Annotated[float, typer.Option(help="Longest allowed gradient.")] = 1.0,
+    clip: Annotated[
+        float, typer.Option(help="Longest allowed gradient (its norm).")
+    ] = 1.0,
     label_smoothing: Annotated[
-        float, typer.Option(help="Share spread over the whole vocabulary.")
+        float, typer.Option(help="Share of a target spread over the whole vocabulary.")
     ] = 0.0,
     teacher_forcing: Annotated[
-        float, typer.Option(help="How often a decoder is given the right last token.")
+        float,
+        typer.Option(help="Share of steps that are given the right last token."),
     ] = 1.0,
     validate_every: Annotated[
         int | None, typer.Option(help="Steps between validations; else there are none.")

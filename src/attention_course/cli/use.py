@@ -211,7 +211,11 @@ def evaluate_command(
     if out:
         out.write_text("".join(f"{text}\n" for text in texts), "utf-8")
     if decoding.get("beam_size", 1) == 1:
-        note_scores(run, split.value, step, scores)
+        try:
+            note_scores(run, split.value, step, scores)
+        except OSError as error:
+            why = error.strerror
+            typer.echo(f"the scores could not be noted in {run} ({why})", err=True)
 
 
 def refuse_for(

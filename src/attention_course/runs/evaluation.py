@@ -113,8 +113,9 @@ def note_scores(
         OSError: nothing can be written there.
     """
     path = folder / "scores.json"
-    known = {}
-    if path.is_file():
-        known = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        known = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # there is none, or it was edited
+        known = {}
     known[split] = {"step": step, "scores": dict(scores)}
     replace(path, (json.dumps(known, indent=2) + "\n").encode())

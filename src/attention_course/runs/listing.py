@@ -57,7 +57,7 @@ def _row(run: Path, folder: Path) -> tuple[str, ...]:
             f"{size / 1e6:.1f} MB",
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        return (name, f"{SUMMARY} cannot be read", *["–"] * 5, f"{size / 1e6:.1f} MB")
+        return (name, "its summary cannot be read", *["–"] * 5, f"{size / 1e6:.1f} MB")
 
 
 def _score(run: Path, summary: dict[str, Any]) -> str:
@@ -68,8 +68,7 @@ def _score(run: Path, summary: dict[str, Any]) -> str:
             name, value = next(iter(test["scores"].items()))
             return f"{name} {value:.3f} (test)"
     if best := summary["best"]:
-        metric = best["metric"]
-        if summary["about"].get("validated_by") == "loss":
-            return f"loss {-metric:.3f} (validation)"
-        return f"{metric:.3f} (validation)"
+        name = summary["about"].get("validated_by", "score")
+        metric = -best["metric"] if name == "loss" else best["metric"]
+        return f"{name} {metric:.3f} (validation)"
     return "–"

@@ -4,7 +4,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -114,10 +114,9 @@ def output_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for path in made:
-            if any(path.iterdir()):
-                break
-            path.rmdir()
+        with suppress(OSError):  # one of them is not empty
+            for path in made:
+                path.rmdir()
 
 
 def draw(folder: Path, history: Sequence[Row], unit: str, measured: str) -> None:
