@@ -136,10 +136,10 @@ def read_image(path: Path) -> Tensor:
 
     Args:
         path: a PNG, whose colours are turned into grey, or an array in NumPy's format,
-            (height, width), of whole numbers as in a PNG or of brightness from 0 to 1.
+            (height, width), of whole numbers as in a PNG or of brightness.
 
     Returns:
-        Brightness from 0 to 1, (1, height, width).
+        Brightness, 0 for black and 1 for white, (1, height, width).
 
     Raises:
         OSError: there is no such file.
@@ -147,10 +147,10 @@ def read_image(path: Path) -> Tensor:
     """
     pixels = _array(path) if path.suffix.lower() == ".npy" else _picture(path)
     pixels = pixels / LARGEST.get(str(pixels.dtype), 1)
-    if not (0 <= pixels.min(initial=0) and pixels.max(initial=1) <= 1):
-        raise ValueError(
-            f"brightness is from 0 to 1, got {pixels.min():g} to {pixels.max():g}"
-        )
+    # noise may go beyond, but 255 for white would be read as nothing the model knows
+    if not (pixels.size and -1 <= pixels.min() and pixels.max() <= 2):
+        span = f"{pixels.min():g} to {pixels.max():g}" if pixels.size else "nothing"
+        raise ValueError(f"brightness is 0 for black and 1 for white, got {span}")
     return torch.from_numpy(pixels).float().reshape(1, *pixels.shape[-2:])
 
 
