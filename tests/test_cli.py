@@ -561,6 +561,22 @@ def test_help_and_wrong_arguments_do_not_wait_for_torch(words):
     assert not HEAVY & imported
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_what_only_uses_a_model_does_not_wait_for_fabric(tmp_path, command):
+    run = shutil.copytree(ROOT / "tests" / "runs" / "format2", tmp_path / "run")
+    words = [command, "--run", run, *(["abc"] if command == "translate" else [])]
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS_WHAT_IS_IMPORTED, *words],
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0 and done.stdout.strip()
+    assert "torch" in done.stderr.split()
+    assert not {"lightning_fabric", "sklearn"} & set(done.stderr.split())
+
+
 @pytest.mark.parametrize("command", ["train", "translate", "write", "evaluate"])
 def test_help_shows_an_example(shell, command):
     out, _ = shell(command, "--help")
