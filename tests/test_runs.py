@@ -165,7 +165,10 @@ def rewrite(folder, **parts):
         ({"about": {"task": "reversal", "model": "tagger"}}, "there is no model for"),
         ({"task": {"class": "SequenceTask"}}, "no task can be made of it"),
         ({"best": ("a",)}, "was edited or is of no run"),
-        ({"best": (1, 0.5, {"head.weight": torch.zeros(2)})}, "was edited or is of no run"),
+        (
+            {"best": (1, 0.5, {"head.weight": torch.zeros(2)})},
+            "was edited or is of no run",
+        ),
     ],
 )
 def test_an_edited_checkpoint_is_refused_in_a_line(folder, edited, told):
