@@ -1,10 +1,10 @@
-"""The training loop: its settings, learning rate, clipping, steps and history."""
+"""The training loop: learning rate, clipping, steps and history."""
 
 import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -16,68 +16,9 @@ from tqdm import tqdm
 
 from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
+from attention_course.training.config import TrainConfig
+from attention_course.training.interrupts import Stopped, held_back
 from attention_course.training.own_tokens import OwnTokens
-
-Limit = tuple[str, Callable[[float], bool]]
-AT_LEAST_1: Limit = ("at least 1", lambda value: value >= 1)
-AT_LEAST_0: Limit = ("at least 0", lambda value: value >= 0)
-SHARE: Limit = ("a share between 0 and 1", lambda value: 0 <= value <= 1)
-# Of the fields of `TrainConfig`; nan is within none of them.
-LIMITS: dict[str, Limit] = {
-    "steps": AT_LEAST_1,
-    "batch_size": AT_LEAST_1,
-    "learning_rate": ("finite and above 0", lambda value: 0 < value < math.inf),
-    "warmup_steps": AT_LEAST_0,
-    "clip_norm": ("above 0", lambda value: value > 0),  # inf: nothing is clipped
-    "label_smoothing": SHARE,
-    "teacher_forcing": SHARE,
-    "validate_every": AT_LEAST_1,
-    "patience": AT_LEAST_1,
-    "seed": AT_LEAST_0,
-}
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How to train.
-
-    Attributes:
-        steps: batches to train on.
-        batch_size: examples per batch; with several processes, of all of them together.
-        learning_rate: Adam's, at its highest.
-        warmup_steps: over which the learning rate rises to it; after them it falls to
-            zero along a cosine.
-        clip_norm: longest allowed gradient.
-        label_smoothing: share of a target's probability that is spread over the whole
-            vocabulary.
-        teacher_forcing: how often a decoder is given the right last token; below 1 see
-            `OwnTokens`.
-        validate_every: steps between two validations, the last step having one always;
-            None: there are none.
-        patience: validations in a row without a better one after which training ends;
-            None: it goes on.
-        seed: of the order of the examples.
-
-    Raises:
-        ValueError: a field has a value that makes no sense.
-    """
-
-    steps: int = 300
-    batch_size: int = 64
-    learning_rate: float = 5e-3
-    warmup_steps: int = 50
-    clip_norm: float = 1.0
-    label_smoothing: float = 0.0
-    teacher_forcing: float = 1.0
-    validate_every: int | None = None
-    patience: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, (what, holds) in LIMITS.items():
-            value = getattr(self, name)
-            if value is not None and not holds(value):
-                raise ValueError(f"{name} is {what}, got {value}")
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
@@ -188,6 +129,9 @@ def train(
     Raises:
         FloatingPointError: a loss or a gradient is infinite or not a number.
         OSError: a checkpoint could not be written.
+        Stopped: somebody pressed Ctrl-C; the step was finished, and a checkpoint saved.
+            Without checkpoints, or with several processes, it is a KeyboardInterrupt as
+            ever.
         ValueError: there are no training examples, or the checkpoint that is there is
             of another run or damaged.
     """
@@ -206,9 +150,15 @@ def train(
     started = time.perf_counter() - run.seconds
     stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)
     shareable = (examples for examples in stream if len(examples) >= fabric.world_size)
-    with progress_bar(task.name, run.step, config.steps) as bar:
+    may_stop = checkpoints is not None and fabric.world_size == 1
+    with (
+        held_back(may_stop) as stop,
+        progress_bar(task.name, run.step, config.steps) as bar,
+    ):
         for examples in islice(shareable, run.step, config.steps):
             if config.patience and run.validations_since_best >= config.patience:
+                break
+            if stop.is_set():
                 break
             model.train()
             batch = task.collate(
@@ -233,6 +183,8 @@ def train(
 
     if checkpoints:
         checkpoints.save(fabric, run, asdict(config))
+    if stop.is_set() and run.step < config.steps:
+        raise Stopped(run.history)
     if run.best:
         model.load_state_dict(run.best.weights)
     model.eval()
