@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from attention_course.cache import Lineage, make_room, reorder
 from attention_course.seq2seq import select
 
 
@@ -231,6 +232,7 @@ def beam_search(
     # Row b K + k of memory, cache and tokens is beam k of sentence b.
     memory = select(model.encode(source, lengths), batch.repeat_interleave(beam_size))
     cache = model.start(memory)
+    lineage = Lineage(len(batch) * beam_size, source.device)
     token = source.new_full((len(batch) * beam_size, 1), bos, dtype=torch.long)
     log_probs = torch.zeros(len(batch), beam_size, device=source.device)
     log_probs[:, 1:] = -math.inf  # all beams begin alike: one of them is enough
@@ -260,7 +262,9 @@ def beam_search(
         ended = ended.gather(1, beam) | (token == eos)
         parent = (batch[:, None] * beam_size + beam).flatten()  # (B K)
         token = token.view(-1, 1)  # (B K, 1)
-        cache = select(cache, parent)
+        if not steps:
+            cache = make_room(cache, max_length - 1)
+        cache = reorder(cache, parent, lineage.changed(parent))
         steps.append((parent, token, weights))
         if ended.all():
             break
@@ -293,6 +297,8 @@ def _one_by_one(
     tokens, weights, gains = [], [], []
     for _ in range(max_length):
         logits, step_weights, cache = model.step(token, memory, cache)
+        if not tokens:
+            cache = make_room(cache, max_length - 1)
         token = choose(logits).masked_fill(ended, eos)  # (B, 1)
         tokens.append(token)
         weights.append(step_weights)
