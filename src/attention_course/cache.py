@@ -1,9 +1,9 @@
 """A cache that is written in place, into buffers with room for what is to come.
 
-`KeyValue.extend` copies all keys and values for every new token. After the first step of
-decoding they move into buffers; from then on a step writes its own and copies nothing.
-A model does not notice, because what it gets is a `KeyValue`. The readable form is that
-one; tests/test_cache.py holds both equal.
+`KeyValue.extend` copies all keys and values for every new token. After the first step
+of decoding they move into buffers; from then on a step writes its own and copies
+nothing. A model does not notice, because what it gets is a `KeyValue`, which is also
+the readable form; tests/test_cache.py holds both equal.
 """
 
 from typing import Any
@@ -60,7 +60,7 @@ def make_room(cache: Any, steps: int) -> Any:
     """Move the keys and values of a cache into buffers.
 
     Args:
-        cache: what a model's step returned; whatever is not a `KeyValue` stays as it is.
+        cache: what a model's step returned; all but a `KeyValue` stays as it is.
         steps: how many positions there are to come. On a CPU there is room for the next
             few of them, elsewhere for all.
 
@@ -81,8 +81,8 @@ def make_room(cache: Any, steps: int) -> Any:
 class Lineage:
     """Remembers which row wrote each position, to find what a new order changes.
 
-    Beams of one sentence share their beginnings: a row that goes on from another one has
-    the same keys and values as that one, apart from the last few.
+    Beams of one sentence share their beginnings: a row that goes on from another one
+    has the same keys and values as that one, apart from the last few.
 
     Args:
         rows: N, in the batch.
@@ -95,8 +95,8 @@ class Lineage:
         self._all = torch.arange(rows, device=device)
         self._looks = device.type == "cpu"
         self._steps = 0
-        # Column t: which row wrote the position of step t, counted after the first step,
-        # in which all rows of a sentence are the same.
+        # Column t: which row wrote the position of step t, counted after the first
+        # step, in which all rows of a sentence are the same.
         self._writers = self._all.new_empty(rows, 0)
 
     def changed(self, parent: Int[Tensor, " N"]) -> int:
