@@ -24,6 +24,8 @@ from attention_course.transformer import SinusoidalPositions
 
 FOLDER = ROOT / "_build" / "bench"
 PINNED = {
+    # for a machine that has torch alone, see gpu_check
+    "jaxtyping": ["jaxtyping==0.3.11", "wadler-lindig==0.1.8"],
     "joeynmt": ["joeynmt==2.3.0"],
     "d2l": ["d2l==1.0.3"],
     "x_transformers": (
