@@ -123,7 +123,7 @@ def test_what_an_earlier_search_left_is_not_seen():
     asked = SOURCE, LENGTHS, BOS, NEVER, 11
     greedy(compiled, *asked)
     for room in next(iter(compiled._rooms.values())):
-        room.key.fill_(math.nan)
+        room.value.fill_(math.nan)
     assert_close(greedy(compiled, *asked).tokens, greedy(model, *asked).tokens)
 
 
