@@ -124,7 +124,8 @@ def test_what_an_earlier_search_left_is_not_seen():
     greedy(compiled, *asked)
     for room in next(iter(compiled._rooms.values())):
         room.value.fill_(math.nan)
-    assert_close(greedy(compiled, *asked).tokens, greedy(model, *asked).tokens)
+    found, expected = greedy(compiled, *asked), greedy(model, *asked)
+    assert_close(found.scores, expected.scores, rtol=1e-4, atol=1e-4)
 
 
 def test_a_recurrent_model_is_refused():
