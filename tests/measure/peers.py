@@ -24,6 +24,8 @@ from attention_course.transformer import SinusoidalPositions
 
 FOLDER = ROOT / "_build" / "bench"
 PINNED = {
+    # for a machine that has torch alone, see gpu_check
+    "jaxtyping": ["jaxtyping==0.3.11", "wadler-lindig==0.1.8"],
     "joeynmt": ["joeynmt==2.3.0"],
     "d2l": ["d2l==1.0.3"],
     "x_transformers": (
@@ -124,7 +126,7 @@ class TorchTransformer(nn.Module):
         return self.head(self.decode(target, states, padding))
 
     def decode(self, target: Tensor, states: Tensor, padding: Tensor) -> Tensor:
-        future = ~causal_mask(target.size(1))
+        future = ~causal_mask(target.size(1), target.device)
         return self.body.decoder(
             self._embed(self.target, target),
             states,

@@ -69,12 +69,15 @@ def write(
     """Print the rows as a table and write them, with the commit, the date and the
     machine, to FOLDER/NAME.json."""
     rows = list(rows)
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    ).stdout
+    try:
+        commit = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        ).stdout
+    except OSError:  # a machine without git, where only measuring is done
+        commit = ""
     report = {
         "name": name,
         "commit": commit.strip(),
