@@ -20,10 +20,11 @@ if TYPE_CHECKING:
         evaluate,
         validation_loss,
     )
+    from attention_course.training.launch import fabric_at, launch
     from attention_course.training.loop import (
         Objective,
-        fabric_at,
         progress_bar,
+        read,
         train,
         train_step,
     )
@@ -33,7 +34,8 @@ MODULES = {
     "checkpoints": ["Checkpoints", "Row", "Run"],
     "config": ["TrainConfig"],
     "evaluation": ["Evaluation", "alignment", "evaluate", "validation_loss"],
-    "loop": ["Objective", "fabric_at", "progress_bar", "train", "train_step"],
+    "launch": ["fabric_at", "launch"],
+    "loop": ["Objective", "progress_bar", "read", "train", "train_step"],
     "own_tokens": ["OwnTokens"],
 }
 
@@ -48,7 +50,9 @@ __all__ = [
     "alignment",
     "evaluate",
     "fabric_at",
+    "launch",
     "progress_bar",
+    "read",
     "train",
     "train_step",
     "validation_loss",
