@@ -13,7 +13,8 @@ from torch.testing import assert_close
 from attention_course import models
 from attention_course.tasks.reversal import reversal
 from attention_course.training import TrainConfig, train
-from attention_course.training.checkpoints import Checkpoints, read
+from attention_course.training.checkpoints import Checkpoints
+from attention_course.training.folder import read
 
 CONFIG = TrainConfig(steps=12, batch_size=7, warmup_steps=3, validate_every=4)
 
@@ -212,4 +213,5 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "checkpoint.pt",
         "history.csv",
+        "run.json",
     ]

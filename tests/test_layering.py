@@ -32,8 +32,8 @@ BELOW = {
     "training": ["tasks"],
     "registry": ["models", "tasks"],
     "live": ["tasks", "transformer"],
-    "runs": ["training", "registry"],
-    "cli": ["runs", "pretrained"],
+    "runs": ["training", "registry", "plotting", "pretrained"],
+    "cli": ["runs"],
 }
 # The rooms: what each may import of the others. The command line is for a shell, and the
 # instructor's half of the judge for an instructor.

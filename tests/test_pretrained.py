@@ -26,7 +26,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from attention_course import cli, runs
+from attention_course import cli
 from attention_course.decoding import greedy
 from attention_course.pretrained import read_writer, writer
 
@@ -461,6 +461,6 @@ def test_prompts_that_the_model_cannot_read_are_refused(folder):
 @pytest.mark.plain
 @pytest.mark.parametrize("family", ["gpt2"])
 def test_a_gpu_that_is_not_there_is_told_in_a_line(shell, folder, monkeypatch):
-    monkeypatch.setattr(runs.torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     _, failed = shell("--checkpoint", folder, "--device", "cuda", PROMPT)
     assert "1 GPUs are needed" in failed

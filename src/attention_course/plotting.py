@@ -226,6 +226,50 @@ def length_curves(
     return ax
 
 
+def training_curve(
+    losses: Sequence[float],
+    validations: Mapping[int, float],
+    unit: str = "token",
+    measured: str = "loss",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the losses of a training, and its validations if there were any.
+
+    Args:
+        losses: one per step.
+        validations: step -> what was measured after it.
+        unit: what the loss is in nats of.
+        measured: "loss", which has the axis of the losses, or a score, which has its
+            own on the right.
+        ax: where to draw; a new figure without it.
+
+    Returns:
+        The axes of the losses.
+    """
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
+    lines = ax.plot(range(1, len(losses) + 1), losses, linewidth=1)
+    names = ["training"]
+    ax.set_xlabel("step")
+    ax.set_ylabel(f"loss (nats per {unit})")
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.3)
+    if validations:
+        right = ax if measured == "loss" else ax.twinx()
+        if right is not ax:
+            right.set_ylabel(measured)
+        lines += right.plot(
+            list(validations),
+            list(validations.values()),
+            color="C1",
+            marker="o",
+            markersize=4,
+        )
+        names.append(f"validation: {measured}")
+    ax.legend(lines, names, loc="upper right")
+    return ax
+
+
 def report_table(
     rows: Sequence[Mapping[str, Any]], of: str, lines: str, columns: Sequence[str] = ()
 ) -> str:

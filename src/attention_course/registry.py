@@ -19,18 +19,38 @@ class Kind(Enum):
     SENTENCE_CLASSES = auto()  # tokens in, one label
     FRAME_LABELS = auto()  # frames of sound in, a label for each
     IMAGE_CLASSES = auto()  # an image in, one label
+    TEXT = auto()  # a text in, its continuation out
 
 
-class Option(NamedTuple):
-    """What some tasks may be asked for, or a size that some models have.
+class Source(Enum):
+    """In what form a source stands on a command line."""
+
+    TEXT = "text"
+    IMAGE = "image"  # a PNG or NPY file
+    FRAMES = "frames"  # an NPY file
+
+
+SOURCES = {
+    Kind.CAPTIONS: Source.IMAGE,
+    Kind.IMAGE_CLASSES: Source.IMAGE,
+    Kind.FRAME_LABELS: Source.FRAMES,
+}
+
+
+class Size(NamedTuple):
+    """A size that some models have.
 
     Attributes:
         default: what is usual.
         meaning: for people.
+        what: which values make sense, for people.
+        holds: whether a value does.
     """
 
     default: Any
     meaning: str
+    what: str = "at least 1"
+    holds: Callable[[Any], bool] = lambda value: value >= 1
 
 
 class TaskRow(NamedTuple):
@@ -39,13 +59,14 @@ class TaskRow(NamedTuple):
     Attributes:
         kind: says which models learn it.
         maker: where the function is that makes it, below `attention_course.tasks`.
-        options: which of `OPTIONS` it takes; the function has arguments of these names.
+        options: which of `OPTIONS` it takes, and what is usual; the function has
+            arguments of these names.
         settings: arguments that make it the task of this name.
     """
 
     kind: Kind
     maker: str
-    options: tuple[str, ...] = ()
+    options: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
 
 
@@ -66,7 +87,9 @@ TASKS = {
     "dates": TaskRow(Kind.SEQUENCES, "dates:dates"),
     "focus": TaskRow(Kind.IMAGE_CLASSES, "scenes:focus"),
     "frames": TaskRow(Kind.FRAME_LABELS, "frames:frames"),
-    "multi30k": TaskRow(Kind.SEQUENCES, "multi30k:multi30k", ("data", "vocab_size")),
+    "multi30k": TaskRow(
+        Kind.SEQUENCES, "multi30k:multi30k", {"data": None, "vocab_size": 4_000}
+    ),
     "numerals-de": TaskRow(
         Kind.SEQUENCES, "numerals:numerals", settings={"language": "de"}
     ),
@@ -75,27 +98,31 @@ TASKS = {
     ),
     "phrases": TaskRow(Kind.SEQUENCES, "phrases:phrases"),
     "pretraining": TaskRow(Kind.TAGS, "pretraining:pretraining"),
-    "reversal": TaskRow(Kind.SEQUENCES, "reversal:reversal", ("max_length",)),
+    "reversal": TaskRow(Kind.SEQUENCES, "reversal:reversal", {"max_length": 20}),
     "sentiment": TaskRow(Kind.SENTENCE_CLASSES, "sentiment:sentiment"),
     "series": TaskRow(Kind.SEQUENCES, "series:series"),
     "tagging": TaskRow(Kind.TAGS, "tagging:tagging"),
+    "writing": TaskRow(Kind.TEXT, "writing:writing", {"vocab_size": 1_024}),
 }
 
 OPTIONS = {
-    "data": Option(None, "Folder of the corpus, for a task that has one."),
-    "vocab_size": Option(4_000, "Subwords per language (multi30k)."),
-    "max_length": Option(20, "Letters in the longest string (reversal)."),
+    "data": "Folder of the corpus (multi30k).",
+    "vocab_size": "Subwords of each language, or of the text.",
+    "max_length": "Letters in the longest string.",
 }
 SIZES = {
-    "dim": Option(32, "Width of embeddings, and of a Transformer's states."),
-    "hidden_dim": Option(
-        64, "Width of recurrent states; inside feed-forward networks."
+    "dim": Size(32, "Width of embeddings, and of a Transformer's states, in numbers."),
+    "hidden_dim": Size(
+        64, "Width of recurrent states; inside feed-forward networks, in numbers."
     ),
-    "layers": Option(
-        2, "Layers of the encoder; of gnmt and transformer, on each side."
+    "layers": Size(2, "Layers of the encoder; of gnmt and transformer, on each side."),
+    "heads": Size(4, "Heads of a Transformer; they divide --dim."),
+    "dropout": Size(
+        0.0,
+        "Share of numbers that training drops.",
+        "a share, at least 0 and below 1",
+        lambda value: 0 <= value < 1,
     ),
-    "heads": Option(4, "Heads of a Transformer."),
-    "dropout": Option(0.0, "Share that training drops."),
 }
 
 WIDTHS = ("dim", "hidden_dim")
@@ -120,6 +147,7 @@ MODELS = {
     "classifier": ModelRow(Kind.SENTENCE_CLASSES, WIDTHS),
     "frame-labeller": ModelRow(Kind.FRAME_LABELS, STACK),
     "image-classifier": ModelRow(Kind.IMAGE_CLASSES, ("hidden_dim",)),
+    "gpt": ModelRow(Kind.TEXT, TRANSFORMER),
 }
 
 
@@ -160,13 +188,9 @@ def make_task(name: str, **options: Any) -> Any:
         The task; see `Task`.
 
     Raises:
-        ValueError: there is no such task, no folder was named for one that needs it,
-            or what the function raises.
+        ValueError: there is no such task, or what the function raises.
     """
-    row = find_task(name)
-    if "data" in row.options and options.get("data") is None:
-        raise ValueError(f"{name} reads a corpus from a folder: name it with --data")
-    return task_maker(name)(**row.settings, **options)
+    return task_maker(name)(**find_task(name).settings, **options)
 
 
 def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> Any:
@@ -272,6 +296,10 @@ def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> A
                 output_dim=hidden_dim,
                 score=additive(1),
             )
+        case "gpt":
+            from attention_course.tasks.writing import WINDOW
+
+            return models.gpt2(vocab_size=target_size, max_length=WINDOW, **stack)
 
 
 def options_of(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,9 +313,16 @@ def options_of(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
         Values by name, for `make_task`.
 
     Raises:
-        ValueError: there is no such task, or an option was given that does nothing.
+        ValueError: there is no such task, an option was given that does nothing, or no
+            folder was named for a task that reads one.
     """
-    return _taken(given, OPTIONS, find_task(task).options, f"for the task {task}")
+    options = _taken(given, find_task(task).options, f"for the task {task}")
+    if "data" in options and options["data"] is None:
+        raise ValueError(f"{task} reads a corpus from a folder: name it with --data")
+    for name, value in options.items():
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"--{_option(name)} is at least 1, got {value}")
+    return options
 
 
 def sizes_of(model: str, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,9 +338,18 @@ def sizes_of(model: str, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         ValueError: there is no such task, no such model for it, or a size was given
-            that does nothing.
+            that does nothing or makes no sense.
     """
-    return _taken(given, SIZES, find_model(model, task).sizes, f"for the model {model}")
+    usual = {name: SIZES[name].default for name in find_model(model, task).sizes}
+    sizes = _taken(given, usual, f"for the model {model}")
+    for name, value in sizes.items():
+        if not SIZES[name].holds(value):
+            raise ValueError(f"--{_option(name)} is {SIZES[name].what}, got {value}")
+    if sizes.get("heads") and sizes["dim"] % sizes["heads"]:
+        raise ValueError(
+            f"--heads {sizes['heads']} does not divide --dim {sizes['dim']}"
+        )
+    return sizes
 
 
 def refuse(given: Mapping[str, Any], why: str) -> None:
@@ -320,20 +364,21 @@ def refuse(given: Mapping[str, Any], why: str) -> None:
     """
     for name, value in given.items():
         if value is not None:
-            raise ValueError(f"--{name.replace('_', '-')} does nothing {why}")
+            raise ValueError(f"--{_option(name)} does nothing {why}")
 
 
 def _taken(
-    given: Mapping[str, Any],
-    options: Mapping[str, Option],
-    names: tuple[str, ...],
-    why: str,
+    given: Mapping[str, Any], usual: Mapping[str, Any], why: str
 ) -> dict[str, Any]:
-    refuse({name: given[name] for name in given if name not in names}, why)
+    refuse({name: given[name] for name in given if name not in usual}, why)
     return {
-        name: options[name].default if given[name] is None else given[name]
-        for name in names
+        name: default if given[name] is None else given[name]
+        for name, default in usual.items()
     }
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _find(table: Mapping[str, Any], what: str, name: str) -> Any:

@@ -19,9 +19,9 @@ from measure.report import Row, row
 
 from attention_course.cli import app
 from attention_course.metrics import text_scores
-from attention_course.runs import load, parameters
+from attention_course.runs.loading import load, parameters
 from attention_course.training import validation_loss
-from attention_course.training.checkpoints import read
+from attention_course.training.folder import read
 
 RUNS = report.ROOT / "_build" / "multi30k"
 # of 0.6, 1.0, 1.2 and 1.4 the best for attention on 500 validation sentences
@@ -78,7 +78,7 @@ def rows(name: str, data: Path) -> list[Row]:
     rung, folder = RUNGS[name], RUNS / name
     state = read(folder)
     done, steps = len(state["history"]), state["settings"]["steps"]
-    task, model = load(folder, data, "cpu")
+    _, task, model, _ = load(folder, data, "cpu")
     start = time.process_time()
     predictions = task.predict(
         model, task.test, beam_size=BEAM_SIZE, length_penalty=LENGTH_PENALTY

@@ -59,8 +59,6 @@ class Task(Protocol):
         source_size: what a model's encoder is built for: tokens in the vocabulary,
             numbers in a frame, or cells in an image's grid.
         target_size: tokens or labels that a model chooses from.
-        translates: whether the task has texts in and texts out, so that a line of text
-            can be decoded.
         length: example -> how many tokens its sequences have, one number or several;
             examples of like length then share a batch. None: any examples may.
     """
@@ -79,8 +77,6 @@ class Task(Protocol):
     def source_size(self) -> int: ...  # noqa: D102
     @property
     def target_size(self) -> int: ...  # noqa: D102
-    @property
-    def translates(self) -> bool: ...  # noqa: D102
     @property
     def length(self) -> Length | None: ...  # noqa: D102
 

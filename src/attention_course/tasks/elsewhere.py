@@ -40,7 +40,7 @@ class LookElsewhere:
         strength: lambda, what looking at the same place costs, in nats.
     """
 
-    name, metric, translates, length = "look elsewhere", "accuracy", False, None
+    name, metric, length = "look elsewhere", "accuracy", None
 
     def __init__(self, task: LabelTask, other: nn.Module, strength: float = 1.0):
         self.train, self.validation, self.test = task.train, task.validation, task.test

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -84,8 +84,6 @@ class LabelTask:
     read: Reader
     write: Callable[[Any], str]
     metric: str = "accuracy"
-
-    translates: ClassVar[bool] = False
 
     @property
     def source_size(self) -> int:

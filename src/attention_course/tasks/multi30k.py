@@ -65,6 +65,17 @@ class Subwords:
         )
         self._tokenizer.train_from_iterator(map(_mark_words, texts), trainer)
 
+    @classmethod
+    def from_str(cls, text: str) -> "Subwords":
+        """Make what `to_str` has written again."""
+        subwords = cls.__new__(cls)
+        subwords._tokenizer = Tokenizer.from_str(text)
+        return subwords
+
+    def to_str(self) -> str:
+        """Write the pieces as JSON."""
+        return self._tokenizer.to_str()
+
     def split(self, text: str) -> tuple[str, ...]:
         """Cut a text into pieces; runs of spaces count as one."""
         marked = _mark_words(text)

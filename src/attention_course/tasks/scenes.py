@@ -15,11 +15,10 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from sklearn.datasets import load_digits
 from torch import Tensor
 
 from attention_course.tasks.core import Vocabulary
@@ -48,8 +47,6 @@ class Handwriting(NamedTuple):
 @dataclass(frozen=True)
 class CaptionTask(SequenceTask):
     """Images in, sequences out; `source_vocabulary` has no tokens."""
-
-    translates: ClassVar[bool] = False
 
     @property
     def source_size(self) -> int:
@@ -205,6 +202,8 @@ def _pools(rng: random.Random) -> Iterator[Handwriting]:
 
 @cache
 def _handwriting() -> Handwriting:
+    from sklearn.datasets import load_digits  # takes a second
+
     digits = load_digits()
     return Handwriting(
         torch.tensor(digits.images / 16, dtype=torch.float32),

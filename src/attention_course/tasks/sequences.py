@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +38,18 @@ class Example(NamedTuple):
     gold: tuple[frozenset[int], ...]
 
 
+class Prediction(NamedTuple):
+    """What a model says to one source.
+
+    Attributes:
+        tokens: of the target.
+        score: their log-probability, in nats; of a beam, divided by the length penalty.
+    """
+
+    tokens: tuple[str, ...]
+    score: float
+
+
 class Batch(NamedTuple):
     """Examples as padded tensors.
 
@@ -58,9 +70,9 @@ class Batch(NamedTuple):
 class SequenceTask:
     """Sequences in, sequences out.
 
-    A kind of task with sources other than tokens answers `read`, `source_size` and
-    `translates` in its own way; one whose targets may be longer than those of training
-    answers `max_length`.
+    A kind of task with sources other than tokens answers `read` and `source_size` in
+    its own way; one whose targets may be longer than those of training answers
+    `max_length`.
 
     Attributes:
         name: how the task is called in tables.
@@ -71,6 +83,7 @@ class SequenceTask:
         target_vocabulary: of the training targets.
         separator: what stands between two tokens when an example is written for people.
         metric: what `score` measures.
+        longest: tokens in the longest target, where it is not among the examples.
     """
 
     name: str
@@ -81,8 +94,7 @@ class SequenceTask:
     target_vocabulary: Vocabulary
     separator: str = ""
     metric: str = "exact match"
-
-    translates: ClassVar[bool] = True
+    longest: int = 0
 
     @property
     def source_size(self) -> int:
@@ -159,7 +171,6 @@ class SequenceTask:
         )
         return total, (batch.target_out != PAD).sum()
 
-    @torch.no_grad()
     def predict(
         self,
         model: EncoderDecoder,
@@ -180,10 +191,27 @@ class SequenceTask:
         Returns:
             The tokens of each prediction, in the order of the examples.
         """
+        decoded = self.decode(model, examples, batch_size, beam_size, length_penalty)
+        return [prediction.tokens for prediction in decoded]
+
+    @torch.no_grad()
+    def decode(
+        self,
+        model: EncoderDecoder,
+        examples: Sequence[Example],
+        batch_size: int = 256,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[Prediction]:
+        """Decode examples as `predict`, and say how likely the model finds the answers.
+
+        Returns:
+            What was decoded, in the order of the examples.
+        """
         model.eval()
         device = next(model.parameters()).device
         order = sorted(range(len(examples)), key=lambda i: len(examples[i].source))
-        predictions: list[tuple[str, ...]] = [()] * len(examples)
+        predictions = [Prediction((), 0.0)] * len(examples)
         for start in range(0, len(order), batch_size):
             places = order[start : start + batch_size]
             rows = [examples[i] for i in places]
@@ -194,8 +222,11 @@ class SequenceTask:
                 if beam_size == 1
                 else beam_search(*given, beam_size, length_penalty)
             )
-            for i, ids in zip(places, decoded.tokens.tolist()):
-                predictions[i] = self.target_vocabulary.decode(ids)
+            for i, ids, score in zip(
+                places, decoded.tokens.tolist(), decoded.scores.tolist()
+            ):
+                tokens = self.target_vocabulary.decode(ids)
+                predictions[i] = Prediction(tokens, score)
         return predictions
 
     def max_length(self, examples: Sequence[Example]) -> int:
@@ -203,9 +234,10 @@ class SequenceTask:
 
         They are those of the longest target, training's included.
         """
-        return 1 + max(
+        targets = [
             len(example.target) for split in (examples, self.train) for example in split
-        )
+        ]
+        return 1 + max(self.longest, *targets)
 
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256

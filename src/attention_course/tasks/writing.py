@@ -4,10 +4,6 @@ The text is an extract of this course, a file beside this one: prose of the book
 stood in November 2026, and two modules of the package. Code and tables were taken out
 of the prose, formulas replaced by a letter, and numbers of the runs by N. Validation
 and test are whole documents.
-
-The registry does not have this task. Its kinds are tasks whose source and output are
-two things, and what the command line makes of a run, translations and scores of
-answers, is not what a text model is for.
 """
 
 import hashlib
@@ -33,6 +29,7 @@ from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, batches, pad
 EXTRACT = Path(__file__).with_name("extract.txt")
 SHA256 = "e3df8f1b13754d1e759e814bffb15df09a11b2fd07ad48d1bbd07e56e5925ba7"
 SPLITS = ("train", "validation", "test")
+WINDOW = 128  # tokens that a model reads at once
 
 
 class Document(NamedTuple):
@@ -184,7 +181,6 @@ class WritingTask:
     documents: Mapping[str, Sequence[Window]]
     metric: str = "minus bits per character"
 
-    translates: ClassVar[bool] = False
     length: ClassVar[None] = None
 
     @property
@@ -276,7 +272,9 @@ class WritingTask:
         return "|".join(pieces).replace("\n", "\\n")
 
 
-def writing(vocab_size: int = 1024, window: int = 128, stride: int = 32) -> WritingTask:
+def writing(
+    vocab_size: int = 1024, window: int = WINDOW, stride: int = 32
+) -> WritingTask:
     """Make the task of writing on with the extract.
 
     The pieces are learned from the training documents alone.

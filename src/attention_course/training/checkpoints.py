@@ -1,11 +1,12 @@
 """Checkpoints: save a run of training, restore it, and go on from there.
 
-It is in one file, which is either whole or not there.
+It is in one file, which is either whole or not there. The other files of the folder are
+for people and for lists of runs; nothing is read back from them.
 """
 
 import csv
 import io
-import os
+import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,21 @@ import torch
 from lightning_fabric import Fabric
 from torch import nn
 
-FORMAT = "attention-course checkpoint 1"
+from attention_course.training.folder import (
+    CHECKPOINT,
+    FORMAT,
+    HISTORY,
+    SUMMARY,
+    VERSION,
+    read,
+    replace,
+)
+
+OTHERWISE = "name another folder, or train as it was trained"
+ADVICE = {
+    "steps": "the learning rate falls to zero at the last step, so a run cannot be made"
+    " longer or shorter: train anew in another folder",
+}
 
 
 class Row(NamedTuple):
@@ -106,13 +121,16 @@ class Run:
 class Checkpoints:
     """A folder that a run leaves its state in.
 
-    The state is in `checkpoint.pt`, the history in `history.csv`.
+    The state is in `checkpoint.pt`, the history in `history.csv`, and what the run is
+    and how far it has got, without any weight, in `run.json`.
 
     Attributes:
         folder: made if it is not there; one for each run.
         every: steps between two checkpoints; the last step has one always.
         about: what the run is of (task, model, sizes); goes into the checkpoint and has
             to be the same on resuming.
+        task: what decoding needs of the task, see `tasks.kept`; goes into the
+            checkpoint and has to be the same on resuming.
         data: the folder of the task's corpus, if it has one; goes into the checkpoint,
             and may be another on resuming.
     """
@@ -120,12 +138,13 @@ class Checkpoints:
     folder: Path
     every: int = 500
     about: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] = field(default_factory=dict)
     data: Path | None = None
 
     @property
     def path(self) -> Path:
         """Return where the checkpoint is, or will be."""
-        return self.folder / "checkpoint.pt"
+        return self.folder / CHECKPOINT
 
     def save(self, fabric: Fabric, run: Run, settings: Mapping[str, Any]) -> None:
         """Replace the last checkpoint by one of now; if that fails, the last one stays.
@@ -139,8 +158,9 @@ class Checkpoints:
             OSError: the checkpoint could not be written; the disk may be full.
         """
         state = {
-            "format": FORMAT,
+            "format": f"{FORMAT} {VERSION}",
             "about": dict(self.about),
+            "task": dict(self.task),
             "data": self.data and str(self.data.absolute()),
             "settings": dict(settings),
             "model": run.model.state_dict(),
@@ -155,8 +175,9 @@ class Checkpoints:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 buffer = io.BytesIO()
                 torch.save(state, buffer)
-                _replace(self.path, buffer.getvalue())
-                _replace(self.folder / "history.csv", history_csv(run.history).encode())
+                replace(self.path, buffer.getvalue())
+                replace(self.folder / HISTORY, history_csv(run.history).encode())
+                replace(self.folder / SUMMARY, self._summary(run, settings).encode())
             except OSError as error:
                 kept = (
                     "the one before it is still there"
@@ -190,58 +211,49 @@ class Checkpoints:
             if now.get(name) != then:
                 raise ValueError(
                     f"{self.path} is of another run: its {name} is {then!r}, not"
-                    f" {now.get(name)!r}; name another folder, or train as it was"
-                    " trained"
+                    f" {now.get(name)!r}; {ADVICE.get(name, OTHERWISE)}"
                 )
+        if self.task != state["task"]:
+            raise ValueError(
+                f"{self.path} is of a run with other vocabularies; the task is made"
+                " otherwise by the packages that are installed here: train again"
+            )
         try:
             run.model.load_state_dict(state["model"])
         except RuntimeError as error:
             raise ValueError(
                 f"{self.path} is of another model than this {type(run.model).__name__}"
             ) from error
-        # a run may go on on another device, where another kernel is the right one
-        groups = zip(state["optimizer"]["param_groups"], run.optimizer.param_groups)
-        for then, now in groups:
-            then["fused"] = now["fused"]
-        run.optimizer.load_state_dict(state["optimizer"])
-        run.schedule.load_state_dict(state["schedule"])
-        run.history[:] = [Row(*row) for row in state["history"]]
-        run.best = state["best"] and Best(*state["best"])
-        states = state["random"]
-        _set_random_state(states[fabric.global_rank % len(states)], fabric.device)
+        try:
+            # a run may go on on another device, where another kernel is the right one
+            groups = zip(state["optimizer"]["param_groups"], run.optimizer.param_groups)
+            for then, now in groups:
+                then["fused"] = now["fused"]
+            run.optimizer.load_state_dict(state["optimizer"])
+            run.schedule.load_state_dict(state["schedule"])
+            run.history[:] = [Row(*row) for row in state["history"]]
+            run.best = state["best"] and Best(*state["best"])
+            states = state["random"]
+            _set_random_state(states[fabric.global_rank % len(states)], fabric.device)
+        except Exception as error:  # depends on what was edited
+            raise ValueError(
+                f"{self.path} was edited or damaged: it cannot be gone on from"
+                f" ({type(error).__name__})"
+            ) from error
 
-
-def read(folder: Path) -> dict[str, Any]:
-    """Read a folder's checkpoint.
-
-    Nothing in it can run code: only tensors, numbers and text are let through.
-
-    Args:
-        folder: as given to `Checkpoints`.
-
-    Returns:
-        What `Checkpoints.save` wrote: "about", "settings", "model", "best", "history"
-        and so on.
-
-    Raises:
-        ValueError: there is no checkpoint, or the file is none of ours, or it is
-            damaged.
-    """
-    path = Path(folder) / "checkpoint.pt"
-    if not path.exists():
-        raise ValueError(f"there is no checkpoint in {folder}")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # what torch raises depends on which byte is wrong
-        raise ValueError(
-            f"{path} is damaged or no checkpoint ({type(error).__name__}); it was left"
-            " as it is"
-        ) from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} is not a checkpoint of this package; it was left as it is"
-        )
-    return state
+    def _summary(self, run: Run, settings: Mapping[str, Any]) -> str:
+        """Write what the run is and how far it has got, as JSON."""
+        summary = {
+            "format": VERSION,
+            "about": dict(self.about),
+            "settings": dict(settings),
+            "parameters": sum(p.numel() for p in run.model.parameters()),
+            "step": run.step,
+            "loss": run.history[-1].loss if run.history else None,
+            "best": run.best and {"step": run.best.step, "metric": run.best.metric},
+            "seconds": run.seconds,
+        }
+        return json.dumps(summary, indent=2) + "\n"
 
 
 def history_csv(history: Sequence[Row]) -> str:
@@ -251,20 +263,6 @@ def history_csv(history: Sequence[Row]) -> str:
     writer.writerow(Row._fields)
     writer.writerows(history)
     return text.getvalue()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file under another name first.
-
-    Whoever is stopped or out of space leaves the old one whole.
-    """
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def _random_state(device: torch.device) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tqdm import tqdm
 from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
 from attention_course.training.config import TrainConfig
+from attention_course.training.interrupts import Stopped, held_back
 from attention_course.training.launch import compiled, fabric_at
 from attention_course.training.own_tokens import OwnTokens
 
@@ -184,6 +185,9 @@ def train(
         FloatingPointError: a loss or a gradient is infinite or not a number; the
             weights are those before that step.
         OSError: a checkpoint could not be written.
+        Stopped: somebody pressed Ctrl-C; the step was finished, and a checkpoint saved.
+            Without checkpoints, or with several processes, it is a KeyboardInterrupt as
+            ever.
         ValueError: there are no training examples, the checkpoint that is there is of
             another run or damaged, or `read_every` or `compile` makes no sense here.
     """
@@ -220,9 +224,12 @@ def train(
     )
     batches = made_ahead(task, islice(shares, run.step, config.steps), fabric)
     unread: list[tuple[Tensor, float]] = []  # what steps told, and when
-    with progress_bar(
-        task.name, run.step, config.steps, hidden=not fabric.is_global_zero
-    ) as bar:
+    may_stop = checkpoints is not None and fabric.world_size == 1
+    first = fabric.is_global_zero
+    with (
+        held_back(may_stop) as stop,
+        progress_bar(task.name, run.step, config.steps, hidden=not first) as bar,
+    ):
         for step, batch in enumerate(batches, run.step + 1):
             if config.patience and run.validations_since_best >= config.patience:
                 break
@@ -236,7 +243,8 @@ def train(
                 step % config.validate_every == 0 or last
             )
             saves = checkpoints is not None and step % checkpoints.every == 0
-            if len(unread) < read_every and not (last or validates or saves):
+            stops = stop.is_set()
+            if len(unread) < read_every and not (last or validates or saves or stops):
                 continue
 
             losses = read([told for told, _ in unread], run.step + 1)
@@ -253,9 +261,13 @@ def train(
             unread.clear()
             if checkpoints and saves:
                 checkpoints.save(fabric, run, asdict(config))
+            if stops:
+                break
 
     if checkpoints:
         checkpoints.save(fabric, run, asdict(config))
+    if stop.is_set() and run.step < config.steps:
+        raise Stopped(run.history)
     if run.best:
         model.load_state_dict(run.best.weights)
     model.eval()

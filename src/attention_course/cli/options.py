@@ -1,0 +1,97 @@
+"""What several commands take, and how it is described."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attention_course import registry
+
+
+class Device(StrEnum):
+    """Where to compute."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Precision(StrEnum):
+    """In what to compute."""
+
+    single = "32-true"
+    mixed = "bf16-mixed"
+
+
+app = typer.Typer(
+    help="Train models with attention and without, and use them.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+def setting(help: str, default: Any, **limits: Any) -> Any:
+    """Describe an option that does something in some cases only.
+
+    It is None where it is not given, so that it can be refused where it does nothing.
+    """
+    usual = "" if default is None else f"  [default: {default}]"
+    return typer.Option(help=help + usual, **limits)
+
+
+def size(name: str) -> Any:
+    """Describe a size that only some models have."""
+    return setting(registry.SIZES[name].meaning, registry.SIZES[name].default)
+
+
+def task_option(name: str) -> Any:
+    """Describe an option that only some tasks take."""
+    usual = [
+        f"{row.options[name]} ({task})"
+        for task, row in registry.TASKS.items()
+        if row.options.get(name)
+    ]
+    return setting(registry.OPTIONS[name], ", ".join(usual) or None)
+
+
+RunFolder = Annotated[
+    Path,
+    typer.Option("--run", help="Folder of the run, as it was given to train --out."),
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Folder of the corpus, for a task that has one; else as in training.",
+    ),
+]
+BeamSize = Annotated[
+    int | None,
+    setting("Hypotheses kept per source; 1 is greedy decoding.", 1, min=1),
+]
+LengthPenalty = Annotated[
+    float | None,
+    setting("Exponent of the length penalty: above 0, longer ones win.", 0.0),
+]
+DeviceName = Annotated[
+    Device, typer.Option(help="Where to compute; auto: on a GPU if there is one.")
+]
+
+
+def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
+    """Return how to decode, as far as the command says it."""
+    if beam_size in (None, 1):
+        given = dict(length_penalty=length_penalty)
+        registry.refuse(given, "without a --beam-size above 1")
+    asked = dict(beam_size=beam_size, length_penalty=length_penalty)
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def check_run(folder: Path) -> None:
+    """Refuse a folder without a checkpoint, before torch is imported."""
+    if not (folder / "checkpoint.pt").exists():
+        raise ValueError(
+            f"there is no checkpoint in {folder}; attention-course ls lists runs"
+        )

@@ -1,0 +1,251 @@
+"""The commands that use a trained model: translate, write and evaluate."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from attention_course import registry
+from attention_course.cli.options import (
+    BeamSize,
+    DataFolder,
+    Device,
+    DeviceName,
+    LengthPenalty,
+    RunFolder,
+    app,
+    check_run,
+    decoding_of,
+    setting,
+)
+
+# These kinds of model give no weights.
+UNWEIGHED = (registry.Kind.TAGS, registry.Kind.FRAME_LABELS)
+
+
+class Split(StrEnum):
+    """Which examples to evaluate on."""
+
+    validation = "validation"
+    test = "test"
+
+
+@app.command(
+    "translate",
+    short_help="Decode sources with a trained model.",
+    help="""Decode sources with a trained model.
+
+They come from the command line or, one per line, from standard input, and are answered
+as they come. Nothing but the run's folder is read.
+
+\b
+    attention-course translate --run runs/dates "Wednesday, May 9, 2018"
+    attention-course translate --run runs/dates --attention maps.html \\
+        "Wednesday, May 9, 2018"
+    attention-course translate --run runs/multi30k --beam-size 5 \\
+        < german.txt > english.txt
+
+An empty line is answered by an empty line. Of tasks with labels, the answer is the
+label, or a label per token. A source of the tasks captions and focus is a file, PNG or
+NPY, of 24 x 24 pixels, bright digits on black; one of the task frames is an NPY file,
+(frames, 32).
+""",
+)
+def translate_command(
+    run: RunFolder,
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(help="What to decode; else the lines of standard input."),
+    ] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    attention: Annotated[
+        Path | None, typer.Option(help="File for a page (HTML) of attention maps.")
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Answer in JSON, an object per line: tokens, score (log-probability in"
+            " nats), weights.",
+        ),
+    ] = False,
+    device: DeviceName = Device.auto,
+) -> None:
+    """Decode sources with a trained model."""
+    decoding = decoding_of(beam_size, length_penalty)
+    check_run(run)
+    if attention:
+        make_way(attention)
+    from attention_course.runs.decoding import ask
+    from attention_course.runs.loading import load_model
+    from attention_course.runs.sources import Reader, arriving
+
+    about, task, model, _ = load_model(run, device.value)
+    refuse_for(about.kind, about.task, about.model, decoding, attention)
+    weighed = (as_json or attention is not None) and about.kind not in UNWEIGHED
+    warn = lambda told: typer.echo(told, err=True)  # noqa: E731
+    form = registry.SOURCES.get(about.kind, registry.Source.TEXT)
+    reader = Reader(task, form, warn, "source" if source else "line")
+    mapped: list[Any] = []
+    for given in [source] if source else arriving(standard_input()):
+        lines = [reader.read(line) for line in given]
+        for answer in ask(task, model, lines, decoding, weighed):
+            said = answer.as_dict(weighed) if as_json else None
+            typer.echo(json.dumps(said, ensure_ascii=False) if said else answer.text)
+            if attention:
+                mapped.append(answer)
+    if not reader.count:
+        raise ValueError(
+            "there is nothing to decode: give a source, or lines on standard input"
+        )
+    if attention:
+        from attention_course.runs.maps import page
+
+        attention.write_text(page(f"{about.model} on {about.task}", mapped), "utf-8")
+    if reader.failed:
+        raise typer.Exit(1)
+
+
+@app.command(
+    "write",
+    short_help="Go on with a prompt.",
+    help="""Go on with a prompt, by a language model that was trained here (--run) or by
+a pretrained GPT-2 or Llama (--checkpoint).
+
+\b
+    attention-course train --task writing --model gpt --out runs/gpt
+    attention-course write --run runs/gpt "Attention is"
+    attention-course write --checkpoint gpt2 --temperature 0.8 --top-k 40 \\
+        "Attention is"
+
+The folder of --checkpoint has the files config.json, tokenizer.json and
+model.safetensors, or an index of several such files, as the library transformers saves
+them. Nothing is downloaded.
+""",
+)
+def write_command(
+    prompt: Annotated[str, typer.Argument(help="How the text begins.")],
+    run: Annotated[
+        Path | None, typer.Option(help="Folder of a run of the task writing.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder of a pretrained model.")
+    ] = None,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Tokens to write, if the text does not end.")
+    ] = 40,
+    temperature: Annotated[
+        float | None,
+        setting("Draw at random, above 1 more boldly; else the likeliest.", None),
+    ] = None,
+    top_k: Annotated[
+        int | None, setting("Draw among that many likeliest tokens.", None)
+    ] = None,
+    seed: Annotated[int | None, setting("Of the chance.", 0)] = None,
+    device: DeviceName = Device.auto,
+) -> None:
+    """Go on with a prompt."""
+    chance = dict(top_k=top_k, seed=seed)
+    if temperature is None:
+        registry.refuse(chance, "without --temperature")
+    if (run is None) == (checkpoint is None):
+        raise ValueError("name one model to write with, by --run or by --checkpoint")
+    if run:
+        check_run(run)
+        from attention_course.runs.writing import run_writer
+
+        writer = run_writer(run, device.value)
+    else:
+        assert checkpoint is not None
+        from attention_course.pretrained import read_writer
+        from attention_course.runs.loading import choose_device
+
+        writer = read_writer(checkpoint, choose_device(device.value))
+    typer.echo(writer.write(prompt, max_tokens, temperature, top_k, seed or 0))
+
+
+@app.command(
+    "evaluate",
+    short_help="Score a trained model on held-out examples.",
+    help="""Score a trained model on held-out examples.
+
+\b
+    attention-course evaluate --run runs/dates
+    attention-course evaluate --run runs/multi30k --beam-size 5 \\
+        --length-penalty 0.6 --out english.txt
+
+Exact match, token accuracy and alignment scores are shares between 0 and 1; the
+examples are made again as in training. Sentences are scored by BLEU and chrF, with
+sacreBLEU's signature, and language models in bits per character. Where it is known
+which source tokens a target token came from, attention is scored as well. Scores of
+greedy decoding go into the run's folder, where attention-course ls finds them.
+""",
+)
+def evaluate_command(
+    run: RunFolder,
+    split: Annotated[Split, typer.Option(help="Which examples.")] = Split.test,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the predictions, one per line.")
+    ] = None,
+    data: DataFolder = None,
+    device: DeviceName = Device.auto,
+) -> None:
+    """Score a trained model on held-out examples."""
+    decoding = decoding_of(beam_size, length_penalty)
+    check_run(run)
+    if out:
+        make_way(out)
+    from attention_course.runs.evaluation import evaluate_run, note_scores
+    from attention_course.runs.loading import load
+
+    about, task, model, step = load(run, data, device.value)
+    if about.kind is registry.Kind.TEXT:
+        registry.refuse({"out": out}, f"for the task {about.task}")
+    scores, texts = evaluate_run(task, model, split.value, decoding)
+    if out:
+        out.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    if decoding.get("beam_size", 1) == 1:
+        try:
+            note_scores(run, split.value, step, scores)
+        except OSError as error:
+            why = error.strerror
+            typer.echo(f"the scores could not be noted in {run} ({why})", err=True)
+
+
+def refuse_for(
+    kind: registry.Kind,
+    task: str,
+    model: str,
+    decoding: dict[str, Any],
+    attention: Path | None,
+) -> None:
+    """Refuse what does nothing for a run's model."""
+    if kind is registry.Kind.TEXT:
+        raise ValueError(f"the task {task} has prompts: go on with one by write")
+    if kind not in (registry.Kind.SEQUENCES, registry.Kind.CAPTIONS):
+        registry.refuse(decoding, f"for the task {task}")
+    if kind in UNWEIGHED:
+        given = {"attention": attention}
+        registry.refuse(given, f"for the model {model}, which gives no weights")
+
+
+def make_way(path: Path) -> None:
+    """See before the work that a file can be written; a missing folder is made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror})") from error
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input; a person at a terminal is told that it is read."""
+    if sys.stdin.isatty():
+        typer.echo("type sources, one per line; Ctrl-D ends", err=True)
+    return sys.stdin.buffer

@@ -1,0 +1,74 @@
+"""The runs in a folder, as a table; it reads what is written for people."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SUMMARY, SCORES = "run.json", "scores.json"
+COLUMNS = ("run", "task", "model", "parameters", "steps", "loss", "score", "size")
+
+
+def list_runs(folder: Path) -> list[tuple[str, ...]]:
+    """List the runs in a folder and below it.
+
+    Args:
+        folder: where to look.
+
+    Returns:
+        A row of `COLUMNS` for each run, by name: parameters, steps made of those asked
+        for, the last loss in nats, the score on the test examples if the run has been
+        evaluated, else that of the best validation, and the size on disk.
+
+    Raises:
+        ValueError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}")
+    found = sorted(path.parent for path in folder.rglob(SUMMARY))
+    return [_row(run, folder) for run in found]
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Lay rows out in columns under `COLUMNS`."""
+    lines = [COLUMNS, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in lines
+    )
+
+
+def _row(run: Path, folder: Path) -> tuple[str, ...]:
+    name = str(run.relative_to(folder)) if run != folder else run.name or str(run)
+    size = sum(path.stat().st_size for path in run.iterdir() if path.is_file())
+    try:
+        summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
+        about, settings = summary["about"], summary["settings"]
+        loss = summary["loss"]
+        return (
+            name,
+            str(about.get("task", "–")),
+            str(about.get("model", "–")),
+            f"{summary['parameters']:,}",
+            f"{summary['step']} of {settings['steps']}",
+            "–" if loss is None else f"{loss:.3f}",
+            _score(run, summary),
+            f"{size / 1e6:.1f} MB",
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return (name, "its summary cannot be read", *["–"] * 5, f"{size / 1e6:.1f} MB")
+
+
+def _score(run: Path, summary: dict[str, Any]) -> str:
+    scores = run / SCORES
+    if scores.is_file():
+        test = json.loads(scores.read_text(encoding="utf-8")).get("test")
+        if test and test["step"] == summary["step"]:
+            name, value = next(iter(test["scores"].items()))
+            return f"{name} {value:.3f} (test)"
+    if best := summary["best"]:
+        name = summary["about"].get("validated_by", "score")
+        metric = -best["metric"] if name == "loss" else best["metric"]
+        return f"{name} {metric:.3f} (validation)"
+    return "–"

@@ -1,0 +1,154 @@
+"""Make the model of a run again, from its folder alone."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from attention_course import registry
+from attention_course.runs.about import About, about_of
+from attention_course.tasks.kept import keep, make_again
+from attention_course.training.folder import CHECKPOINT, read
+
+
+class Loaded(NamedTuple):
+    """A run that was loaded.
+
+    Attributes:
+        about: what it is of.
+        task: with its examples or without, see who returns it.
+        model: with its best weights, or the last ones; in eval mode.
+        step: that training had reached.
+    """
+
+    about: About
+    task: Any
+    model: Any
+    step: int
+
+
+def load_model(folder: Path, device: str = "auto") -> Loaded:
+    """Make the model of a run again, and as much of its task as decoding takes.
+
+    Args:
+        folder: of the run; nothing else is read.
+        device: "auto", "cpu" or "cuda".
+
+    Returns:
+        The run; its task has no examples.
+
+    Raises:
+        ValueError: there is no run in the folder, or it is damaged.
+    """
+    state, about = _read(folder, None)
+    try:
+        task = make_again(state["task"])
+    except ValueError as error:
+        raise _damaged(folder, error) from error
+    model = _model(folder, state, about, task, device)
+    return Loaded(about, task, model, len(state["history"]))
+
+
+def load(folder: Path, data: Path | None = None, device: str = "auto") -> Loaded:
+    """Make the task and the model of a run again.
+
+    Args:
+        folder: of the run.
+        data: folder of the task's corpus, if it has one; None: as in training.
+        device: "auto", "cpu" or "cuda".
+
+    Returns:
+        The run; its task has its examples.
+
+    Raises:
+        ValueError: there is no run in the folder, it is damaged, the task is made
+            otherwise here than it was in training, or `data` was given for a task that
+            has no corpus.
+    """
+    state, about = _read(folder, data)
+    if "data" not in about.options:
+        registry.refuse({"data": data}, f"for the task {about.task}")
+    task = registry.make_task(about.task, **about.options)
+    made, kept = keep(task), state["task"]
+    for name in made | kept:
+        if made.get(name) != kept.get(name):
+            raise ValueError(
+                f"the task {about.task} is made otherwise here than it was for the run"
+                f" in {folder}: its {name.replace('_', ' ')} differs. Install the"
+                " packages that the run was trained with, or train again; translate"
+                " works as it is"
+            )
+    model = _model(folder, state, about, task, device)
+    return Loaded(about, task, model, len(state["history"]))
+
+
+def parameters(model: nn.Module) -> int:
+    """Count a model's parameters."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def choose_device(device: str) -> torch.device:
+    """Return the device of a name.
+
+    Args:
+        device: "cpu", "cuda", or "auto": the accelerator, if there is one.
+
+    Returns:
+        The device.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    if device == "cuda":
+        check_gpus()
+    if device == "auto":
+        found = torch.accelerator.current_accelerator(check_available=True)
+        return found or torch.device("cpu")
+    return torch.device(device)
+
+
+def check_gpus() -> int:
+    """Return how many processes this machine has of a run, each of which needs a GPU.
+
+    Raises:
+        ValueError: there are fewer GPUs.
+    """
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if torch.cuda.device_count() < here:
+        raise ValueError(
+            f"{here} GPUs are needed, one for each process, and"
+            f" {torch.cuda.device_count()} are here"
+        )
+    return here
+
+
+def _read(folder: Path, data: Path | None) -> tuple[dict[str, Any], About]:
+    state = read(folder)
+    named = data or state["data"]
+    try:
+        return state, about_of(state["about"], str(named) if named else None)
+    except ValueError as error:
+        raise _damaged(folder, error) from error
+
+
+def _model(
+    folder: Path, state: Mapping[str, Any], about: About, task: Any, device: str
+) -> Any:
+    chosen = choose_device(device)
+    try:
+        ends = task.source_size, task.target_size
+        model = registry.make_model(about.model, *ends, **about.sizes)
+        model.load_state_dict(state["best"][2] if state["best"] else state["model"])
+    except Exception as error:  # depends on what was edited
+        raise _damaged(folder, error) from error
+    return model.to(chosen).eval()
+
+
+def _damaged(folder: Path, error: Exception) -> ValueError:
+    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+    return ValueError(
+        f"{folder / CHECKPOINT} was edited or is of no run: {first.rstrip(':')}"
+    )

@@ -1,0 +1,123 @@
+"""A page of attention maps, in HTML that needs nothing else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jinja2
+
+from attention_course.runs.decoding import Answer
+
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Attention of {{ title }}</title>
+<style>
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em;
+  padding: 0 1em }
+.map { overflow-x: auto }
+table { border-collapse: collapse; margin: .5em 0 1em; font-size: 12px }
+caption { text-align: left; font-size: 14px; padding-bottom: .3em }
+th { font-weight: normal; padding: 2px 5px; white-space: pre }
+th[scope=row] { text-align: right }
+td { min-width: 2.2em; padding: 2px; text-align: center;
+  border: 1px solid rgb(128 128 128 / .25);
+  background: rgb(138 92 208 / var(--weight)) }
+.grids { display: flex; flex-wrap: wrap; gap: 1em }
+</style>
+<h1>Attention of {{ title }}</h1>
+<p>Each row shows where the model looked before it wrote the token at its left. The
+darker a cell, the larger the weight. The weights of a row sum to one, unless the model
+says otherwise.</p>
+{% macro cell(weight) -%}
+<td style="--weight: {{ '%.3f' % weight }}">{{ '%.2f' % weight }}</td>
+{%- endmacro %}
+{% macro grid(answer, rows, caption) -%}
+<div class="map">
+{% if answer.images %}
+<p>{{ caption }}</p>
+<div class="grids">
+{% for token, row in answer.target | zip(rows) %}
+<table><caption>{{ token }}</caption>
+{% for cells in row | batch(answer.side) %}
+<tr>{% for weight in cells %}{{ cell(weight) }}{% endfor %}</tr>
+{% endfor %}
+</table>
+{% endfor %}
+</div>
+{% else %}
+<table><caption>{{ caption }}</caption>
+<tr><td></td>{% for token in answer.source %}
+<th scope="col">{{ token | shown }}</th>{% endfor %}</tr>
+{% for token, row in answer.target | zip(rows) %}
+<tr><th scope="row">{{ token | shown }}</th>
+{% for weight in row %}{{ cell(weight) }}{% endfor %}</tr>
+{% endfor %}
+</table>
+{% endif %}
+</div>
+{%- endmacro %}
+{% for answer in answers %}
+<h2>{{ answer.name }} → {{ answer.text }}</h2>
+{{ grid(answer, answer.map, answer.caption) }}
+{% if answer.heads %}
+<details><summary>Every layer and head</summary>
+{% for heads in answer.heads %}{% set layer = loop.index %}
+{% for rows in heads %}
+{{ grid(answer, rows, 'layer %d, head %d' % (layer, loop.index)) }}
+{% endfor %}
+{% endfor %}
+</details>
+{% endif %}
+{% endfor %}
+</html>
+"""
+
+
+def page(title: str, answers: Sequence[Answer]) -> str:
+    """Write the maps of answers as a page.
+
+    Args:
+        title: of the page.
+        answers: with weights; those to empty lines are left out.
+
+    Returns:
+        HTML; numbers stand in the cells, for readers who see no colours.
+    """
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {"zip": zip, "shown": _shown}
+    template = environment.from_string(PAGE)
+    return template.render(
+        title=title, answers=[_parts(a) for a in answers if a.target]
+    )
+
+
+def _parts(answer: Answer) -> dict[str, Any]:
+    weights, one = answer.weights, answer.map()
+    assert weights is not None and one is not None
+    source = answer.source
+    images = len(source) == 1 and one.size(1) > 1
+    caption = "the weights"
+    if weights.dim() == 4:
+        caption = f"mean of the heads of layer {len(weights)}, the last one"
+    elif one.size(1) == 1 and len(source) > 1:
+        source = ["the memory's only slot"]
+    return {
+        "name": answer.line.name,
+        "text": answer.text,
+        "source": source,
+        "target": answer.target,
+        "images": images,
+        "side": round(one.size(1) ** 0.5),
+        "caption": caption,
+        "map": one.tolist(),
+        "heads": weights.tolist() if weights.dim() == 4 else None,
+    }
+
+
+def _shown(token: str) -> str:
+    return "␣" if token == " " else token

@@ -1,0 +1,190 @@
+"""Sources for a trained model, from a command line, standard input and files."""
+
+import codecs
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attention_course.registry import Source
+from attention_course.tasks.core import SPECIALS
+from attention_course.tasks.sequences import SequenceTask
+
+REPLACED = "\N{REPLACEMENT CHARACTER}"  # what Python reads for bytes that are no text
+LARGEST = {"uint8": 255, "uint16": 65_535}  # what full brightness is
+
+
+class Line(NamedTuple):
+    """A source, as it was given.
+
+    Attributes:
+        number: counted from 1.
+        name: for people: what was given.
+        source: tokens, an image or frames; None where there is nothing to decode.
+    """
+
+    number: int
+    name: str
+    source: Any
+
+
+def arriving(stream: BinaryIO, most: int = 256) -> Iterator[list[bytes]]:
+    """Go through a stream's lines in batches, each of what has come so far.
+
+    So a file is read in large batches, and a person is answered line by line.
+
+    Args:
+        stream: its `read1` returns what there is.
+        most: lines in a batch.
+
+    Yields:
+        Lines, without their ends.
+    """
+    rest = b""
+    while piece := stream.read1(1 << 16):  # type: ignore[attr-defined]
+        *lines, rest = (rest + piece).split(b"\n")
+        for i in range(0, len(lines), most):
+            yield lines[i : i + most]
+    if rest:
+        yield [rest]
+
+
+class Reader:
+    """Turn lines into sources, and say what is wrong with them.
+
+    Args:
+        task: cuts texts into tokens.
+        form: what the lines are.
+        warn: told what is wrong, in a line.
+        word: what a line is called.
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        form: Source,
+        warn: Callable[[str], None],
+        word: str = "line",
+    ):
+        self.task, self.form, self.warn, self.word = task, form, warn, word
+        self.count = 0
+        self.failed = False  # whether a file could not be read
+        vocabulary = getattr(task, "source_vocabulary", None)
+        if not isinstance(task, SequenceTask):
+            vocabulary = getattr(task.read, "vocabulary", None)
+        self.known = set(vocabulary.tokens) if vocabulary else set()
+
+    def read(self, line: bytes | str) -> Line:
+        """Read the next line."""
+        self.count += 1
+        if isinstance(line, bytes):
+            line = self._text(line)
+        if not line.strip():
+            return Line(self.count, line, None)
+        if self.form is not Source.TEXT:
+            return Line(self.count, line, self._file(line))
+        tokens = self._tokens(line)
+        unknown = dict.fromkeys(
+            token for token in tokens if token not in self.known and token != REPLACED
+        )
+        if unknown:
+            listed = ", ".join(map(repr, unknown))
+            self._warn(
+                f"the model has never seen {listed}, and reads {SPECIALS[-1]} instead"
+            )
+        return Line(self.count, line, tokens or None)
+
+    def _text(self, line: bytes) -> str:
+        line = line.removesuffix(b"\r")
+        if self.count == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            self._warn(
+                f"byte 0x{line[error.start]:02x} at position {error.start + 1} is no"
+                f" UTF-8; the model reads {SPECIALS[-1]} instead"
+            )
+            return line.decode(errors="replace")
+
+    def _tokens(self, text: str) -> tuple[str, ...]:
+        if isinstance(self.task, SequenceTask):
+            return self.task.example(text).source
+        return tuple(text.split())
+
+    def _file(self, name: str) -> Tensor | None:
+        try:
+            read = read_image if self.form is Source.IMAGE else read_frames
+            source = read(Path(name))
+            self.task.read([source])
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            self._warn(f"{name} cannot be read: {reason}")
+            self.failed = True
+            return None
+        return source
+
+    def _warn(self, what: str) -> None:
+        self.warn(f"{self.word} {self.count}: {what}")
+
+
+def read_image(path: Path) -> Tensor:
+    """Read a grey image.
+
+    Args:
+        path: a PNG, whose colours are turned into grey, or an array in NumPy's format,
+            (height, width), of whole numbers as in a PNG or of brightness from 0 to 1.
+
+    Returns:
+        Brightness from 0 to 1, (1, height, width).
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is no image, or has another brightness.
+    """
+    pixels = _array(path) if path.suffix.lower() == ".npy" else _picture(path)
+    pixels = pixels / LARGEST.get(str(pixels.dtype), 1)
+    if not (0 <= pixels.min(initial=0) and pixels.max(initial=1) <= 1):
+        raise ValueError(
+            f"brightness is from 0 to 1, got {pixels.min():g} to {pixels.max():g}"
+        )
+    return torch.from_numpy(pixels).float().reshape(1, *pixels.shape[-2:])
+
+
+def read_frames(path: Path) -> Tensor:
+    """Read frames of sound, an array (frames, bands) in NumPy's format.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is no array of finite numbers.
+    """
+    frames = torch.from_numpy(_array(path).astype(np.float32))
+    if not frames.isfinite().all():
+        raise ValueError("some of its numbers are infinite or nan")
+    return frames
+
+
+def _array(path: Path) -> np.ndarray:
+    with path.open("rb") as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    if array.dtype.kind not in "buif" or array.ndim < 2:
+        raise ValueError(
+            f"it has {array.ndim} axes of {array.dtype}; two of numbers are expected"
+        )
+    return array
+
+
+def _picture(path: Path) -> np.ndarray:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            deep = image.mode.startswith("I")  # 16 bits per pixel
+            return np.asarray(image if deep else image.convert("L")).astype(
+                np.uint16 if deep else np.uint8
+            )
+    except UnidentifiedImageError:
+        raise ValueError("it is no image") from None

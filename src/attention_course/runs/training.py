@@ -1,0 +1,161 @@
+"""Train into a folder."""
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+import torch
+from lightning_fabric import Fabric
+from matplotlib.figure import Figure
+
+from attention_course import registry
+from attention_course.plotting import training_curve
+from attention_course.runs.about import About
+from attention_course.runs.loading import parameters
+from attention_course.tasks.core import padded_share, shuffled_forever
+from attention_course.tasks.kept import keep
+from attention_course.training import (
+    Checkpoints,
+    Row,
+    TrainConfig,
+    launch,
+    train,
+    validation_loss,
+)
+from attention_course.training.interrupts import Stopped
+from attention_course.training.launch import Precision
+
+PLOT = "history.png"
+
+
+def train_run(
+    about: About,
+    folder: Path,
+    config: TrainConfig,
+    by_score: bool = False,
+    checkpoint_every: int = 500,
+    resume: bool = False,
+    device: str = "auto",
+    precision: Precision = "32-true",
+    devices: int = 1,
+    compile: bool = False,
+) -> None:
+    """Train a model on a task, and leave its run in a folder.
+
+    Args:
+        about: the task and the model.
+        folder: one for each run.
+        config: how to train.
+        by_score: whether the best weights are those with the best score of the task,
+            instead of the lowest loss.
+        checkpoint_every: steps between two checkpoints.
+        resume: whether to go on from the folder's checkpoint, if it has one.
+        device: "auto", "cpu" or "cuda".
+        precision: "32-true" or "bf16-mixed".
+        devices: GPUs, or processes on a CPU; see `training.launch`.
+        compile: see `training.train`.
+
+    Raises:
+        OSError: nothing can be written to the folder.
+        Stopped: somebody pressed Ctrl-C; the folder has a checkpoint.
+        ValueError: what making, launching and training raise.
+    """
+    with output_folder(folder):
+        fabric = launch(device, precision, devices)
+        torch.manual_seed(config.seed)
+        task = registry.make_task(about.task, **about.options)
+        ends = task.source_size, task.target_size
+        model = registry.make_model(about.model, *ends, **about.sizes)
+        # what dropout drops differs from process to process
+        torch.manual_seed(config.seed + fabric.global_rank)
+        fabric.print(
+            f"{about.task}, {about.model}: {parameters(model):,} parameters, on"
+            f" {fabric.world_size} x {fabric.device.type}"
+        )
+        if length := task.length:
+            drawn = shuffled_forever(task.train, config.batch_size, config.seed, length)
+            first_pass = islice(drawn, math.ceil(len(task.train) / config.batch_size))
+            share = padded_share(first_pass, length)
+            fabric.print(f"batches are grouped by length: {share:.1%} of them padding")
+
+        by = {"validated_by": task.metric if by_score else "loss"}
+        named = about.kept | (by if config.validate_every else {})
+        checkpoints = Checkpoints(
+            folder, checkpoint_every, named, keep(task), about.options.get("data")
+        )
+        validate = None if by_score else lambda model: -validation_loss(model, task)
+        measured = task.metric if by_score else "loss"
+        try:
+            history = train(model, task, config, fabric, validate, checkpoints, compile)
+        except Stopped as stop:
+            draw(folder, stop.history, about.unit, measured)
+            raise
+        if fabric.is_global_zero:
+            draw(folder, history, about.unit, measured)
+        report(fabric, folder, history, about.unit, measured)
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Make a folder before the work, and take it away again if nothing came of it.
+
+    Raises:
+        OSError: it cannot be made, or nothing can be written to it.
+    """
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OSError(
+            f"nothing can be written to {folder} ({error.strerror}); name another"
+            " folder"
+        ) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # one of them is not empty
+            for path in made:
+                path.rmdir()
+
+
+def draw(folder: Path, history: Sequence[Row], unit: str, measured: str) -> None:
+    """Draw the losses of a run into its folder.
+
+    Args:
+        folder: of the run.
+        history: a row per step.
+        unit: what the loss is in nats of.
+        measured: what the validations measured; "loss" is drawn with its sign turned.
+    """
+    sign = -1 if measured == "loss" else 1
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    training_curve(
+        [row.loss for row in history],
+        {row.step: sign * row.metric for row in history if row.metric is not None},
+        unit,
+        measured,
+        figure.subplots(),
+    )
+    figure.savefig(folder / PLOT, dpi=120)
+
+
+def report(
+    fabric: Fabric, folder: Path, history: Sequence[Row], unit: str, measured: str
+) -> None:
+    """Print how training ended, and where its files are."""
+    last = history[-1]
+    fabric.print(
+        f"{len(history)} steps in {last.seconds:.0f} s; loss {last.loss:.3f} nats per"
+        f" {unit}"
+    )
+    validated = [(row.metric, row.step) for row in history if row.metric is not None]
+    if validated:
+        metric, step = max(validated)
+        value = -metric if measured == "loss" else metric
+        fabric.print(f"best validation, after step {step}: {measured} {value:.3f}")
+    names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
+    fabric.print(f"in {folder}: {names}")

@@ -1,0 +1,87 @@
+"""The folder of a run: what its files are called, and how to read its checkpoint.
+
+It imports no Fabric, so that decoding does not wait for it.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+CHECKPOINT, HISTORY, SUMMARY = "checkpoint.pt", "history.csv", "run.json"
+VERSION = 2  # a checkpoint of another version is refused, by its number
+FORMAT = "attention-course checkpoint"
+# What a checkpoint has.
+PARTS: dict[str, type | tuple[type, ...]] = {
+    "about": dict,
+    "data": (str, type(None)),
+    "task": dict,
+    "settings": dict,
+    "model": dict,
+    "optimizer": dict,
+    "schedule": dict,
+    "history": list,
+    "best": (tuple, type(None)),
+    "random": list,
+}
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read a folder's checkpoint.
+
+    Nothing in it can run code: only tensors, numbers and text are let through.
+
+    Args:
+        folder: as given to `Checkpoints`.
+
+    Returns:
+        What `Checkpoints.save` wrote: `PARTS`.
+
+    Raises:
+        ValueError: there is no checkpoint, or the file is none of ours, of another
+            version, edited or damaged.
+    """
+    path = Path(folder) / CHECKPOINT
+    if not path.exists():
+        raise ValueError(f"there is no checkpoint in {folder}")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # what torch raises depends on which byte is wrong
+        raise ValueError(
+            f"{path} is damaged or no checkpoint ({type(error).__name__}); it was left"
+            " as it is"
+        ) from error
+    said = state.get("format") if isinstance(state, dict) else None
+    name, _, version = str(said).rpartition(" ")
+    if name != FORMAT or not version.isdecimal():
+        raise ValueError(
+            f"{path} is not a checkpoint of this package; it was left as it is"
+        )
+    if int(version) != VERSION:
+        age = "an older" if int(version) < VERSION else "a newer"
+        raise ValueError(
+            f"{path} has format {version}, that of {age} version of this package, which"
+            f" reads format {VERSION}: use that version, or train again"
+        )
+    for part, kind in PARTS.items():
+        if not isinstance(state.get(part, ...), kind):
+            raise ValueError(
+                f"{path} was edited or damaged: its part {part!r} is not what training"
+                " wrote"
+            )
+    return state
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file under another name first.
+
+    Whoever is stopped or out of space leaves the old one whole.
+    """
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise

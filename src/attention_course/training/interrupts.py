@@ -1,0 +1,52 @@
+"""Ctrl-C while a model is trained: the step is finished and saved first."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+NOTICE = b"\nstopping after this step; Ctrl-C once more stops at once\n"
+
+
+class Stopped(KeyboardInterrupt):
+    """Training was interrupted, and a checkpoint of its last step was saved.
+
+    Args:
+        history: a row per step.
+    """
+
+    def __init__(self, history: Sequence[Any]):
+        super().__init__(f"training was stopped after step {len(history)}")
+        self.history = history
+
+
+@contextmanager
+def held_back(wanted: bool = True) -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into a wish, which the loop looks at between two steps.
+
+    The second one interrupts as ever.
+
+    Args:
+        wanted: if not, the first one does, too. Nothing can be held back outside the
+            main thread.
+
+    Yields:
+        What is set when somebody wishes to stop.
+    """
+    asked = threading.Event()
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        asked.set()
+        os.write(2, NOTICE)  # `print` may be what was interrupted
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
