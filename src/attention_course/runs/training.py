@@ -25,8 +25,8 @@ from attention_course.training import (
     train,
     validation_loss,
 )
+from attention_course.training.devices import Precision
 from attention_course.training.interrupts import Stopped
-from attention_course.training.launch import Precision
 
 PLOT = "history.png"
 
@@ -55,7 +55,7 @@ def train_run(
         resume: whether to go on from the folder's checkpoint, if it has one.
         device: "auto", "cpu" or "cuda".
         precision: "32-true" or "bf16-mixed".
-        devices: GPUs, or processes on a CPU; see `training.launch`.
+        devices: GPUs, or processes on a CPU; see `launch` in `training`.
         compile: see `training.train`.
 
     Raises:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attention_course.training.checkpoints import Checkpoints, Row, Run
     from attention_course.training.config import TrainConfig
+    from attention_course.training.devices import fabric_at, launch
     from attention_course.training.evaluation import (
         Evaluation,
         alignment,
         evaluate,
         validation_loss,
     )
-    from attention_course.training.launch import fabric_at, launch
     from attention_course.training.loop import (
         Objective,
         progress_bar,
@@ -34,7 +34,7 @@ MODULES = {
     "checkpoints": ["Checkpoints", "Row", "Run"],
     "config": ["TrainConfig"],
     "evaluation": ["Evaluation", "alignment", "evaluate", "validation_loss"],
-    "launch": ["fabric_at", "launch"],
+    "devices": ["fabric_at", "launch"],
     "loop": ["Objective", "progress_bar", "read", "train", "train_step"],
     "own_tokens": ["OwnTokens"],
 }

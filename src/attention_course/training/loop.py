@@ -20,8 +20,8 @@ from tqdm import tqdm
 from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
 from attention_course.training.config import TrainConfig
+from attention_course.training.devices import compiled, fabric_at
 from attention_course.training.interrupts import Stopped, held_back
-from attention_course.training.launch import compiled, fabric_at
 from attention_course.training.own_tokens import OwnTokens
 
 

@@ -8,7 +8,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import nn
 
-Precision = Literal["32-true", "bf16-mixed"]
+Precision = Literal["32-true", "64-true", "bf16-mixed"]
 
 
 def launch(
@@ -21,8 +21,8 @@ def launch(
 
     Args:
         device: "auto", "cpu" or "cuda".
-        precision: "32-true", or "bf16-mixed": weights in single precision, products
-            and activations in bfloat16.
+        precision: "32-true", "64-true", or "bf16-mixed": weights in single precision,
+            products and activations in bfloat16.
         devices: GPUs, or processes on a CPU; each takes its share of every batch.
 
     Returns:
