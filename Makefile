@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks ladder norms seeds spread today induction closings multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ readme: environment  ## draw the README's picture anew
 
 bench: environment  ## measure how fast the models are, against other libraries (20 minutes; fetches them)
 	@PYTHONPATH=tests $(BIN)/python -m measure.bench
+
+gpu-check: environment  ## measure the models on this machine's GPU, for chapter 15 (goes on where it was)
+	@PYTHONPATH=tests $(BIN)/python -m measure.gpu_check --fetch
+	@PYTHONPATH=tests $(BIN)/python -m measure.gpu_check
 
 fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
 	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity

@@ -1,12 +1,18 @@
+import functools
 import itertools
 import math
 
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.testing import assert_close
 
-from attention_course import models
+from attention_course import decoding, models
 from attention_course.decoding import beam_search, gnmt_length_penalty, greedy, sample
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
@@ -475,6 +481,68 @@ def test_the_search_may_begin_with_what_is_less_likely():
     assert [cut(row) for row in decoded.tokens.tolist()] == [[b, EOS]] * B
     assert_close(decoded.scores, torch.full((B,), log(0.36)))
     assert decoded.weights is None
+
+
+# A device that is not waited for
+
+
+def searches(eos, steps):
+    asked = LENGTHS, BOS, eos, steps
+    return {
+        "greedy": lambda model, source: greedy(model, source, *asked),
+        "sample": lambda model, source: sample(
+            model, source, *asked, generator=torch.Generator().manual_seed(0)
+        ),
+        "beam": lambda model, source: beam_search(model, source, *asked, 3, 0.6),
+    }
+
+
+@pytest.mark.parametrize("search", ["greedy", "sample", "beam"])
+@pytest.mark.parametrize("eos", [2, 3, 4, 5])
+def test_looking_seldom_changes_nothing(any_model, search, eos, monkeypatch):
+    search = searches(eos, 20)[search]
+    expected = search(any_model, SOURCE)
+    # looked at as another device is
+    elsewhere = functools.partial(decoding._End, torch.device("meta"))
+    monkeypatch.setattr(decoding, "_End", lambda _: elsewhere())
+    for every in (3, 7, 50):
+        monkeypatch.setattr(decoding, "LOOK_EVERY", every)
+        assert_close(search(any_model, SOURCE), expected)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_nothing_is_read_but_the_end_every_few_steps(any_model, search, monkeypatch):
+    """On "meta" there are no values: whoever reads one, or copies one back, raises."""
+    read = []
+    monkeypatch.setattr(decoding, "_read", lambda value: read.append(value) or 0)
+    model = any_model.to("meta")
+    asked = SOURCE.to("meta"), LENGTHS.to("meta"), BOS, EOS, 40
+    with pytest.raises(RuntimeError, match="meta"):
+        SOURCE.to("meta").sum().item()
+    greedy(model, *asked) if search == "greedy" else beam_search(model, *asked, 3)
+    assert len(read) == 40 // decoding.LOOK_EVERY + 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+@pytest.mark.parametrize("build", [transformer, language_model, recurrent])
+def test_nothing_is_read_of_fake_tensors_either(build, search, monkeypatch):
+    monkeypatch.setattr(decoding, "_read", lambda value: 0)
+    elsewhere = torch.device("meta")  # as on a device that has to be waited for
+    for name in ("_End", "Lineage"):
+        real = getattr(decoding, name)
+        made = lambda *given, real=real: real(*given[:-1], elsewhere)  # noqa: E731
+        monkeypatch.setattr(decoding, name, made)
+    with FakeTensorMode():
+        model = build()
+        source = torch.zeros(2, 5, dtype=torch.long)
+        lengths = torch.zeros(2, dtype=torch.long)
+        with pytest.raises(DataDependentOutputException):
+            lengths.sum().item()
+        asked = model, source, lengths, BOS, EOS, 20
+        found = greedy(*asked) if search == "greedy" else beam_search(*asked, 3)
+        assert isinstance(found.tokens, FakeTensor) and found.tokens.size(1) == 1
 
 
 # What follows is about our own errors.

@@ -12,7 +12,12 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from attention_course.cache import Lineage, make_room, reorder
 from attention_course.seq2seq import select
+
+# Steps from one look at a device to the next, whether all sentences have ended there; a
+# CPU is asked at every step.
+LOOK_EVERY = 16
 
 
 @runtime_checkable
@@ -231,13 +236,16 @@ def beam_search(
     # Row b K + k of memory, cache and tokens is beam k of sentence b.
     memory = select(model.encode(source, lengths), batch.repeat_interleave(beam_size))
     cache = model.start(memory)
+    lineage = Lineage(len(batch) * beam_size, source.device)
     token = source.new_full((len(batch) * beam_size, 1), bos, dtype=torch.long)
     log_probs = torch.zeros(len(batch), beam_size, device=source.device)
     log_probs[:, 1:] = -math.inf  # all beams begin alike: one of them is enough
     length = torch.zeros(log_probs.shape, dtype=torch.long, device=source.device)
     ended = torch.zeros(log_probs.shape, dtype=torch.bool, device=source.device)
 
-    steps = []
+    end = _End(source.device)
+    steps: list[tuple[Tensor, Tensor, Tensor | None]] = []
+    best_scores: list[Tensor] = []
     for _ in range(max_length):
         logits, weights, cache = model.step(token, memory, cache)
         gains = _log_probabilities(logits).unflatten(0, (-1, beam_size))  # (B, K, V)
@@ -260,18 +268,24 @@ def beam_search(
         ended = ended.gather(1, beam) | (token == eos)
         parent = (batch[:, None] * beam_size + beam).flatten()  # (B K)
         token = token.view(-1, 1)  # (B K, 1)
-        cache = select(cache, parent)
+        if not steps:
+            cache = _room(model)(cache, max_length - 1)
+        cache = reorder(cache, parent, lineage.changed(parent))
         steps.append((parent, token, weights))
-        if ended.all():
+        best_scores.append(scores[:, 0])
+        if end.reached(ended):
             break
 
-    row, tokens, looked = batch * beam_size, [], []
+    needed = end.steps()
+    row = batch * beam_size
+    tokens: list[Tensor] = []
+    looked: list[Tensor | None] = []
     # from the best sentence's last token back to its first
-    for parent, token, weights in reversed(steps):
+    for parent, token, weights in reversed(steps[:needed]):
         tokens.append(token[row])
         row = parent[row]
         looked.append(select(weights, row))
-    return _joined(tokens[::-1], looked[::-1], scores[:, 0])
+    return _joined(tokens[::-1], looked[::-1], best_scores[needed - 1])
 
 
 @_without_gradients
@@ -290,9 +304,14 @@ def _one_by_one(
     cache = model.start(memory)
     token = source.new_full((source.size(0), 1), bos, dtype=torch.long)
     ended = torch.zeros_like(token, dtype=torch.bool)
-    tokens, weights, gains = [], [], []
+    end = _End(source.device)
+    tokens: list[Tensor] = []
+    weights: list[Tensor | None] = []
+    gains: list[Tensor] = []
     for _ in range(max_length):
         logits, step_weights, cache = model.step(token, memory, cache)
+        if not tokens:
+            cache = _room(model)(cache, max_length - 1)
         token = choose(logits).masked_fill(ended, eos)  # (B, 1)
         tokens.append(token)
         weights.append(step_weights)
@@ -300,9 +319,45 @@ def _one_by_one(
             _log_probabilities(logits).gather(1, token).masked_fill(ended, 0.0)
         )
         ended = ended | (token == eos)
-        if ended.all():
+        if end.reached(ended):
             break
-    return _joined(tokens, weights, torch.cat(gains, dim=1).sum(dim=1))
+    needed = end.steps()
+    scores = torch.cat(gains[:needed], dim=1).sum(dim=1)
+    return _joined(tokens[:needed], weights[:needed], scores)
+
+
+class _End:
+    """Knows when all sentences have ended, and seldom waits for a device to say so.
+
+    Steps that were taken meanwhile are cut off again.
+    """
+
+    def __init__(self, device: torch.device):
+        self._every = 1 if device.type == "cpu" else LOOK_EVERY
+        self._flags: list[Tensor] = []  # after each step, whether all had ended
+
+    def reached(self, ended: Tensor) -> bool:
+        """Note who has ended after a step, and say whether to stop."""
+        self._flags.append(ended.all())
+        return len(self._flags) % self._every == 0 and bool(_read(self._flags[-1]))
+
+    def steps(self) -> int:
+        """Return how many steps it took until all had ended, or all that there were."""
+        taken = len(self._flags)
+        if self._every == 1:
+            return taken
+        going_on = _read((~torch.stack(self._flags)).sum())
+        return min(taken, 1 + int(going_on))
+
+
+def _read(value: Tensor) -> int | bool:
+    """Fetch a number: the one place where decoding waits for a device."""
+    return value.item()  # type: ignore[return-value]
+
+
+def _room(model: Model) -> Callable[[Any, int], Any]:
+    # A model that reads whole buffers makes them itself: see `Compiled`.
+    return getattr(model, "make_room", make_room)
 
 
 def _log_probabilities(logits: Tensor) -> Tensor:

@@ -41,3 +41,13 @@ def wrong(
     return lambda thing: (
         ENTRIES.append(Entry(False, what, thing, breaks, name)) or thing
     )
+
+
+def bugs(make: Callable[[str], Any], breaks: dict[str, str]) -> None:
+    """Enter `make(bug)` as a wrong answer for each bug and the sentence that it breaks.
+
+    `make("")` is entered as a right one.
+    """
+    right("without a bug")(make(""))
+    for bug, sentence in breaks.items():
+        wrong(bug, sentence, bug)(make(bug))

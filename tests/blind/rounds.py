@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
 
 def numbers() -> list[int]:
     """List the rounds."""
-    return sorted(int(path.name.removeprefix("round")) for path in HERE.glob("round*"))
+    return sorted(int(path.name.removeprefix("round")) for path in HERE.glob("round[0-9]*"))
 
 
 def graded(number: int, *names: str, seeds: int = 2) -> Iterator[Verdict]:

@@ -32,46 +32,67 @@ def main() -> None:
 
 def blind() -> list[Row]:
     """Grade what strangers wrote who had seen the released notebooks alone."""
-    rows = []
-    for number in rounds.numbers():
-        verdicts = list(rounds.graded(number))
-        right = [v for v in verdicts if v.entry.right]
-        wrong = [v for v in verdicts if not v.entry.right]
-        lost = [v for v in wrong if not v.full]
-        what = f"blind round {number}: "
-        accepted = [f"{v.question}: {v.entry.what}" for v in wrong if v.full]
-        rejected = [f"{v.question}: {v.entry.what}" for v in right if not v.full]
-        rows += [
-            row(what + "wrong answers", len(wrong), "answers", at_least=400),
-            row(
-                what + "wrong answers accepted",
-                100 * len(accepted) / len(wrong),
-                "%",
-                at_most=1,
-                note="; ".join(accepted),
-            ),
-            row(what + "right answers", len(right), "answers", at_least=150),
-            row(
-                what + "right answers rejected",
-                len(rejected),
-                "answers",
-                at_most=0,
-                note="; ".join(rejected),
-            ),
-            row(
-                what + "rejected answers with a name",
-                100 * sum(bool(v.names) for v in lost) / len(lost),
-                "%",
-                at_least=85,
-            ),
-            row(
-                what + "rejected answers with an exact name",
-                100 * sum(v.exact for v in lost) / len(lost),
-                "%",
-                at_least=55,
-            ),
-        ]
-    return rows
+    verdicts = {number: list(rounds.graded(number)) for number in rounds.numbers()}
+    rows = [
+        line
+        for number, those in verdicts.items()
+        for line in escaped(f"blind round {number}: ", those)
+    ]
+    every = [v for those in verdicts.values() for v in those]
+    lost = [v for v in every if not v.entry.right and not v.full]
+    return [
+        *rows,
+        row(
+            "blind: wrong answers",
+            sum(not v.entry.right for v in every),
+            "answers",
+            at_least=500,
+        ),
+        row(
+            "blind: right answers",
+            sum(v.entry.right for v in every),
+            "answers",
+            at_least=150,
+        ),
+        row(
+            "blind: rejected answers with a name",
+            100 * sum(bool(v.names) for v in lost) / len(lost),
+            "%",
+            at_least=85,
+        ),
+        row(
+            "blind: rejected answers with an exact name",
+            100 * sum(v.exact for v in lost) / len(lost),
+            "%",
+            at_least=55,
+        ),
+    ]
+
+
+def escaped(what: str, verdicts: list[rounds.Verdict]) -> list[Row]:
+    """Count the answers of a round, and list those that were graded wrongly."""
+    right = [v for v in verdicts if v.entry.right]
+    wrong = [v for v in verdicts if not v.entry.right]
+    accepted = [f"{v.question}: {v.entry.what}" for v in wrong if v.full]
+    rejected = [f"{v.question}: {v.entry.what}" for v in right if not v.full]
+    return [
+        row(what + "wrong answers", len(wrong), "answers"),
+        row(
+            what + "wrong answers accepted",
+            100 * len(accepted) / len(wrong),
+            "%",
+            at_most=1,
+            note="; ".join(accepted),
+        ),
+        row(what + "right answers", len(right), "answers"),
+        row(
+            what + "right answers rejected",
+            len(rejected),
+            "answers",
+            at_most=0,
+            note="; ".join(rejected),
+        ),
+    ]
 
 
 def pairs(most: int = 12) -> list[Row]:

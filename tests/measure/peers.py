@@ -124,7 +124,7 @@ class TorchTransformer(nn.Module):
         return self.head(self.decode(target, states, padding))
 
     def decode(self, target: Tensor, states: Tensor, padding: Tensor) -> Tensor:
-        future = ~causal_mask(target.size(1))
+        future = ~causal_mask(target.size(1), target.device)
         return self.body.decoder(
             self._embed(self.target, target),
             states,

@@ -21,6 +21,7 @@ from nbjudge import (
     Finding,
     Mistake,
     Question,
+    Reply,
     Request,
     Sign,
     close,
@@ -37,7 +38,7 @@ from nbjudge import (
 from nbjudge.edits import Edit
 
 GENERATOR = "02_encoder_decoder.html#encoder-decoder-generator"
-TOTAL, COUNT = 0, 1
+TOTAL, COUNT, IS_INT = 0, 1, 2
 
 
 class _Table(nn.Module):
@@ -67,7 +68,8 @@ def _use_loss(
     if result is None or isinstance(result, Tensor):
         return result
     total, *counts = result
-    told = total, *(torch.tensor(float(n), dtype=torch.float64) for n in counts)
+    numbers = [torch.tensor(float(n), dtype=torch.float64) for n in counts]
+    told = total, *numbers, *(torch.tensor(float(isinstance(n, int))) for n in counts)
     return told if model.training else Changed(told)
 
 
@@ -109,6 +111,11 @@ _same_count = of_output(
         ),
     ),
 )
+
+
+def _an_int(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """The number of tokens is an int."""
+    return None if reply.outputs[IS_INT] else Finding("something else", "an int")
 
 
 def _total(test: Callable[[Tensor, Tensor, Tensor], bool]) -> Sign:
@@ -187,7 +194,7 @@ LOSS = Question(
             "how many tokens are in the sum",
             1,
             _counted,
-            _same_count,
+            each_of(_same_count, _an_int),
             checks=("sum", "end", "returns"),
         ),
         BATTERY.edges(
@@ -222,6 +229,14 @@ LOSS = Question(
                 edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100"),
                 edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=-100")
                 & edit(SequenceTask.loss, "!= PAD", "> -1"),
+            ),
+        ),
+        Mistake(
+            "the number of tokens is no int",
+            "`int(...)` makes a plain number of a tensor that holds a single one.",
+            GENERATOR,
+            sign=lambda request, reply, reference: (
+                len(reply.outputs) > IS_INT and not reply.outputs[IS_INT]
             ),
         ),
         Mistake(

@@ -77,6 +77,7 @@ def _rare(d: Draw) -> list[Request]:
         f"{a} {large} {b}{large}",
         f"{ABROAD} {LARGE}",
         f"{a} {digits} {b}{digits} {digits}{c}{digits[0]}",
+        " ".join(f"{digits}{sign}{digits}" for sign in SIGNS),
         *(f"{a}{blank}{b}" for blank in BLANKS),
         f"  {a}  {b}\t{c}\n",
         f"\n{a}-{a} {a[0]} {a}",

@@ -114,6 +114,7 @@ def _specials_in_texts(d: Draw) -> list[Request]:
         [*words, "<eos>", *words[:2], "<unk>"],
         [*SPECIALS[::-1], *words, *SPECIALS],
         ["<pad>"],
+        ["", *words],
     )
     return [
         _asked(known, *asked)

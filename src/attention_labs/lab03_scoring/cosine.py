@@ -144,4 +144,5 @@ COSINE = score_question(
         " all its scores are 0.",
     },
     projects=True,
+    large=(0.0, 3e-4, 1e5),
 )

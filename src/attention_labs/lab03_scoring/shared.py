@@ -88,6 +88,7 @@ def score_question(
     requirements: Mapping[str, str],
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
+    large: tuple[float, ...] = Battery.large,
 ) -> Question:
     """Declare a score: all have the same properties, and invite some mistakes alike.
 
@@ -101,6 +102,7 @@ def score_question(
         axes: what it is constructed with, beside the width of a query; with DK if keys
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
+        large: see `Battery`.
     """
     section = mistakes[-1].section
 
@@ -128,6 +130,7 @@ def score_question(
         },
         leading=True,
         leaves_out=NO_NOTHING,
+        large=large,
     )
     return Question(
         name=name,

@@ -42,6 +42,13 @@ def _far(d: Draw) -> Request:
     return Request((small, past), (2 * d.C,), dtype=torch.bfloat16, about=about)
 
 
+def _very_far(d: Draw) -> Request:
+    """Read one clock far from the start; its angle is the position."""
+    past = d.number(20_000, 200_000)
+    x = normal(d, d.B, d.T, 2)
+    return Request((x, past), (2,), about=f"past: {past}, a single clock")
+
+
 def _but_for_rounding(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
@@ -96,9 +103,9 @@ POSITIONS = Question(
             1,
             _but_for_rounding,
             ("lengths", "past", "float32"),
-            "positions far on, in half precision; edges: length one, no past, equal and"
+            "positions far on, also in half precision; edges: length one, no past, equal and"
             " great lengths, eval mode, a second call, two instances",
-            _far,
+            lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
     ),

@@ -71,6 +71,8 @@ def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
     changed = False
     for piece in x.split(pieces, dim=1):
         before = None if seen is None else KeyValue(*(part.clone() for part in seen))
+        if seen is not None:  # another way on from the same past, as a beam tries it
+            attention(piece.flip(-1), seen)
         said = attention(*([piece] if seen is None else [piece, seen]))
         if said is None:
             return None

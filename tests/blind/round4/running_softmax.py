@@ -298,25 +298,3 @@ def w9(query, blocks):
         o = o * shrink + weights @ value.to(wide)
         m = new_m
     return (o / l).to(query.dtype)
-
-
-@wrong(
-    "keeps m + log(l) in one number, in which log(l) is lost if m is very large",
-    breaks="Your code works for every length from one on, for large numbers as for "
-    "small ones, in train mode and in eval mode.",
-    name="m and l in one logarithm",
-    subtle=True,
-)
-def w10(query, blocks):
-    wide = torch.promote_types(query.dtype, torch.float32)
-    asked = query.to(wide) / math.sqrt(query.shape[-1])
-    log_sum = asked.new_full((*query.shape[:-1], 1), -math.inf)
-    context = torch.zeros_like(log_sum)
-    for key, value in blocks:
-        scores = asked @ key.to(wide).mT
-        here = scores.logsumexp(dim=-1, keepdim=True)
-        found = scores.softmax(dim=-1) @ value.to(wide)
-        both = torch.logaddexp(log_sum, here)
-        context = context * (log_sum - both).exp() + found * (here - both).exp()
-        log_sum = both
-    return context.to(query.dtype)
