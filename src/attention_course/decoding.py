@@ -89,7 +89,7 @@ def greedy(
     Args:
         model: switch it to `eval()` first.
         source: what the model reads; see `EncoderDecoder.encode`.
-        lengths: tokens in each source, on the CPU.
+        lengths: tokens in each source.
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
         max_length: steps after which decoding stops also without EOS.
@@ -129,7 +129,7 @@ def sample(
     Args:
         model: switch it to `eval()` first.
         source: what the model reads; see `EncoderDecoder.encode`.
-        lengths: tokens in each source, on the CPU.
+        lengths: tokens in each source.
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
         max_length: steps after which decoding stops also without EOS.
@@ -212,7 +212,7 @@ def beam_search(
     Args:
         model: switch it to `eval()` first.
         source: what the model reads; see `EncoderDecoder.encode`.
-        lengths: tokens in each source, on the CPU.
+        lengths: tokens in each source.
         bos: id of the token that starts a target.
         eos: id of the token that ends it.
         max_length: steps after which decoding stops also without EOS.

@@ -91,7 +91,7 @@ class Classifier(nn.Module):
 
         Args:
             source: what the encoder reads.
-            lengths: tokens in each source, on the CPU.
+            lengths: tokens in each source.
 
         Returns:
             Logits of the classes, and the weights over the source.
@@ -112,7 +112,7 @@ def answer_with(
     Args:
         model: anything else in it stays as it is.
         source: token ids.
-        lengths: tokens in each source, on the CPU.
+        lengths: tokens in each source.
         weights: over the source, 0 on padding.
 
     Returns:
@@ -140,7 +140,7 @@ def gradient_times_input(
     Args:
         model: has an embedding in its encoder.
         source: token ids.
-        lengths: tokens in each source, on the CPU.
+        lengths: tokens in each source.
 
     Returns:
         A number per word: above 0 it speaks for the answer, below 0 against it.
@@ -184,7 +184,7 @@ class Labeller(nn.Module):
 
         Args:
             source: what the encoder reads.
-            lengths: tokens in each source, on the CPU.
+            lengths: tokens in each source.
 
         Returns:
             Logits of the labels at every position, meaningless on padding, and no

@@ -134,8 +134,8 @@ class EncoderDecoder(nn.Module):
         Args:
             source: what the encoder reads: token ids (B, S), padded, or images (B, C,
                 height, width).
-            lengths: tokens in each source, on the CPU; of an image, whose memory has no
-                padding, its slots.
+            lengths: tokens in each source, on its device; of an image, whose memory has
+                no padding, its slots.
 
         Returns:
             The memory that `decode`, `start` and `step` take.

@@ -75,6 +75,13 @@ LengthPenalty = Annotated[
     float | None,
     setting("Exponent of the length penalty: above 0, longer ones win.", 0.0),
 ]
+PrecisionName = Annotated[
+    Precision,
+    typer.Option(
+        help="In what to compute; bf16-mixed: products in bfloat16, weights in single"
+        " precision."
+    ),
+]
 DeviceName = Annotated[
     Device, typer.Option(help="Where to compute; auto: on a GPU if there is one.")
 ]

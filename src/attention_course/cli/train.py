@@ -14,6 +14,7 @@ from attention_course.cli.options import (
     Device,
     DeviceName,
     Precision,
+    PrecisionName,
     app,
     setting,
     size,
@@ -76,10 +77,12 @@ A larger run:
         --warmup 1000 --label-smoothing 0.1 --validate-every 500 \\
         --precision bf16-mixed
 
-Several processes, one for each GPU, share every batch:
+Two GPUs share every batch, by --devices 2. On several machines, torchrun starts the
+processes:
 
 \b
-    torchrun --nproc-per-node 2 -m attention_course.cli train --task ...
+    attention-course train --devices 2 --task ...
+    torchrun --nnodes 2 --nproc-per-node 4 ... -m attention_course.cli train --task ...
 """,
 )
 def train_command(
@@ -138,9 +141,19 @@ def train_command(
         int, typer.Option(help="Of the first weights and of the order of the examples.")
     ] = 0,
     device: DeviceName = Device.auto,
-    precision: Annotated[
-        Precision, typer.Option(help="In what to compute.")
-    ] = Precision.single,
+    precision: PrecisionName = Precision.single,
+    devices: Annotated[
+        int,
+        typer.Option(min=1, help="GPUs, or processes on a CPU, that share each batch."),
+    ] = 1,
+    compile: Annotated[
+        bool,
+        typer.Option(
+            "--compile",
+            help="Compile model and loss, which takes a minute at first; on a CPU it"
+            " needs a C++ compiler.",
+        ),
+    ] = False,
 ) -> None:
     """Train a model on a task."""
     asked = dict(data=data, vocab_size=vocab_size, max_length=max_length)
@@ -177,6 +190,8 @@ def train_command(
             resume=resume,
             device=device.value,
             precision=precision.value,
+            devices=devices,
+            compile=compile,
         )
     except KeyboardInterrupt as stop:
         say_how_to_go_on(out, stop, steps)

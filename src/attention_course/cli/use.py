@@ -15,6 +15,8 @@ from attention_course.cli.options import (
     Device,
     DeviceName,
     LengthPenalty,
+    Precision,
+    PrecisionName,
     RunFolder,
     app,
     check_run,
@@ -74,6 +76,7 @@ def translate_command(
         ),
     ] = False,
     device: DeviceName = Device.auto,
+    precision: PrecisionName = Precision.single,
 ) -> None:
     """Decode sources with a trained model."""
     decoding = decoding_of(beam_size, length_penalty)
@@ -81,7 +84,7 @@ def translate_command(
     if attention:
         make_way(attention)
     from attention_course.runs.decoding import ask
-    from attention_course.runs.loading import load_model
+    from attention_course.runs.loading import autocast, load_model
     from attention_course.runs.sources import Reader, arriving
 
     about, task, model, _ = load_model(run, device.value)
@@ -93,7 +96,9 @@ def translate_command(
     mapped: list[Any] = []
     for given in [source] if source else arriving(standard_input()):
         lines = [reader.read(line) for line in given]
-        for answer in ask(task, model, lines, decoding, weighed):
+        with autocast(model, precision.value):
+            answers = ask(task, model, lines, decoding, weighed)
+        for answer in answers:
             said = answer.as_dict(weighed) if as_json else None
             typer.echo(json.dumps(said, ensure_ascii=False) if said else answer.text)
             if attention:
@@ -195,6 +200,7 @@ def evaluate_command(
     ] = None,
     data: DataFolder = None,
     device: DeviceName = Device.auto,
+    precision: PrecisionName = Precision.single,
 ) -> None:
     """Score a trained model on held-out examples."""
     decoding = decoding_of(beam_size, length_penalty)
@@ -202,12 +208,13 @@ def evaluate_command(
     if out:
         make_way(out)
     from attention_course.runs.evaluation import evaluate_run, note_scores
-    from attention_course.runs.loading import load
+    from attention_course.runs.loading import autocast, load
 
     about, task, model, step = load(run, data, device.value)
     if about.kind is registry.Kind.TEXT:
         registry.refuse({"out": out}, f"for the task {about.task}")
-    scores, texts = evaluate_run(task, model, split.value, decoding)
+    with autocast(model, precision.value):
+        scores, texts = evaluate_run(task, model, split.value, decoding)
     if out:
         out.write_text("".join(f"{text}\n" for text in texts), "utf-8")
     if decoding.get("beam_size", 1) == 1:

@@ -102,13 +102,14 @@ class RNNStack(nn.Module):
 
         Args:
             states: what the lowest layer reads, one vector per token.
-            lengths: tokens in each sentence, on the CPU.
+            lengths: tokens in each sentence.
 
         Returns:
             The top layer's states; its state at each sentence's own end (and,
             backwards, at its start); the mask.
         """
         mask = source_mask(states, lengths)
+        lengths = lengths.to(states.device)  # once, where they are elsewhere
         for layer, forwards in enumerate(self.forwards):
             below = self.dropout(states)
             states, _ = forwards(below)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,6 +109,18 @@ def choose_device(device: str) -> torch.device:
         found = torch.accelerator.current_accelerator(check_available=True)
         return found or torch.device("cpu")
     return torch.device(device)
+
+
+def autocast(model: nn.Module, precision: str) -> AbstractContextManager[Any]:
+    """Compute in a precision, as Fabric does in training.
+
+    Args:
+        model: where it is, the precision is changed.
+        precision: "32-true" or "bf16-mixed".
+    """
+    if precision == "32-true":
+        return nullcontext()
+    return torch.autocast(next(model.parameters()).device.type, torch.bfloat16)
 
 
 def check_gpus() -> int:

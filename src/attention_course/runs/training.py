@@ -1,13 +1,11 @@
 """Train into a folder."""
 
 import math
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import torch
 from lightning_fabric import Fabric
@@ -16,19 +14,20 @@ from matplotlib.figure import Figure
 from attention_course import registry
 from attention_course.plotting import training_curve
 from attention_course.runs.about import About
-from attention_course.runs.loading import check_gpus, parameters
+from attention_course.runs.loading import parameters
 from attention_course.tasks.core import padded_share, shuffled_forever
 from attention_course.tasks.kept import keep
 from attention_course.training import (
     Checkpoints,
     Row,
     TrainConfig,
+    launch,
     train,
     validation_loss,
 )
+from attention_course.training.devices import Precision
 from attention_course.training.interrupts import Stopped
 
-Precision = Literal["32-true", "bf16-mixed"]
 PLOT = "history.png"
 
 
@@ -41,6 +40,8 @@ def train_run(
     resume: bool = False,
     device: str = "auto",
     precision: Precision = "32-true",
+    devices: int = 1,
+    compile: bool = False,
 ) -> None:
     """Train a model on a task, and leave its run in a folder.
 
@@ -54,6 +55,8 @@ def train_run(
         resume: whether to go on from the folder's checkpoint, if it has one.
         device: "auto", "cpu" or "cuda".
         precision: "32-true" or "bf16-mixed".
+        devices: GPUs, or processes on a CPU; see `launch` in `training`.
+        compile: see `training.train`.
 
     Raises:
         OSError: nothing can be written to the folder.
@@ -61,7 +64,7 @@ def train_run(
         ValueError: what making, launching and training raise.
     """
     with output_folder(folder):
-        fabric = launch(device, precision)
+        fabric = launch(device, precision, devices)
         torch.manual_seed(config.seed)
         task = registry.make_task(about.task, **about.options)
         ends = task.source_size, task.target_size
@@ -86,7 +89,7 @@ def train_run(
         validate = None if by_score else lambda model: -validation_loss(model, task)
         measured = task.metric if by_score else "loss"
         try:
-            history = train(model, task, config, fabric, validate, checkpoints)
+            history = train(model, task, config, fabric, validate, checkpoints, compile)
         except Stopped as stop:
             draw(folder, stop.history, about.unit, measured)
             raise
@@ -156,21 +159,3 @@ def report(
         fabric.print(f"best validation, after step {step}: {measured} {value:.3f}")
     names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
     fabric.print(f"in {folder}: {names}")
-
-
-def launch(device: str, precision: Precision) -> Fabric:
-    """Start Fabric with as many processes as `torchrun` has started, or one."""
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
-    if device == "cuda":
-        check_gpus()
-    strategy = "ddp" if here * nodes > 1 else "auto"
-    fabric = Fabric(
-        accelerator=device,
-        strategy=strategy,
-        devices=here,
-        num_nodes=nodes,
-        precision=precision,
-    )
-    fabric.launch()
-    return fabric

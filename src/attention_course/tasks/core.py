@@ -95,7 +95,7 @@ class Task(Protocol):
 
     def loss(
         self, model: Any, batch: Any, label_smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""] | int]:
         """Return the sum of the losses in nats, and how many predictions it is of.
 
         Padding is not in it.
@@ -195,7 +195,7 @@ def source_batch(
     Args:
         rows: token ids, a row per source.
         vocab_size: V, tokens in the vocabulary.
-        device: where the ids go; the lengths stay on the CPU.
+        device: where ids and lengths go.
 
     Returns:
         The ids, padded to the longest source, and the number of tokens in each.
@@ -207,7 +207,7 @@ def source_batch(
         raise ValueError("a batch needs at least one example, got 0")
     source, lengths = pad(rows), torch.tensor([len(row) for row in rows])
     check_source(source, lengths, vocab_size)
-    return source.to(device), lengths
+    return source.to(device), lengths.to(device)
 
 
 def check_source(

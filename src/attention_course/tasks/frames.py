@@ -207,7 +207,7 @@ class ReadFrames:
 
         Args:
             sources: frames, per example.
-            device: where they go; the lengths stay on the CPU.
+            device: where they and their lengths go.
 
         Returns:
             The frames, padded to the longest source, and the number of frames in each.
@@ -230,7 +230,8 @@ class ReadFrames:
                     f" expected (frames, {BANDS})"
                 )
         padded = torch.nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
-        return padded.to(device), torch.tensor([len(source) for source in sources])
+        lengths = torch.tensor([len(source) for source in sources], device=device)
+        return padded.to(device), lengths
 
 
 def _write(source: Float[Tensor, "S bands"]) -> str:

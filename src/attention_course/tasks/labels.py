@@ -35,7 +35,7 @@ class LabelBatch(NamedTuple):
 
     Attributes:
         source: token ids (B, S), or frames (B, S, F), or images (B, C, height, width).
-        lengths: (B,), tokens in each source, on the CPU.
+        lengths: (B,), tokens in each source.
         labels: (B, 1) or (B, S), label ids; NO_LABEL on padding.
     """
 
@@ -107,7 +107,7 @@ class LabelTask:
 
         Args:
             examples: at least one, none with an empty source.
-            device: where source and labels go.
+            device: where source, lengths and labels go.
 
         Returns:
             The batch, padded to the longest source in it.
@@ -126,7 +126,7 @@ class LabelTask:
 
     def loss(
         self, model: Callable[..., Any], batch: LabelBatch, label_smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Compare what the model says with the labels; padding does not count.
 
         Args:
@@ -147,7 +147,7 @@ class LabelTask:
             reduction="sum",
             label_smoothing=label_smoothing,
         )
-        return total, int((batch.labels != NO_LABEL).sum())
+        return total, (batch.labels != NO_LABEL).sum()
 
     @torch.no_grad()
     def predict(

@@ -225,7 +225,7 @@ class ReadImages:
 
         Args:
             sources: an image per example.
-            device: where they go; the counts stay on the CPU.
+            device: where they and the counts go.
 
         Returns:
             The images, and for each the number of cells: the same for all.
@@ -241,7 +241,8 @@ class ReadImages:
                     f"the image of example {i} has shape {tuple(source.shape)},"
                     f" expected {(1, SIZE, SIZE)}"
                 )
-        return torch.stack(list(sources)).to(device), torch.full((len(sources),), GRID)
+        cells = torch.full((len(sources),), GRID, device=device)
+        return torch.stack(list(sources)).to(device), cells
 
 
 def _write(source: Tensor) -> str:

@@ -55,7 +55,7 @@ class Batch(NamedTuple):
 
     Attributes:
         source: (B, S), token ids; or images (B, C, height, width).
-        lengths: (B,), tokens in each source (slots in an image's memory), on the CPU.
+        lengths: (B,), tokens in each source (slots in an image's memory).
         target_in: (B, T), BOS and the target: what the decoder is given.
         target_out: (B, T), the target and EOS: what it should say.
     """
@@ -118,7 +118,7 @@ class SequenceTask:
 
         Args:
             examples: at least one, none with an empty source.
-            device: where the token ids go.
+            device: where ids and lengths go.
 
         Returns:
             The batch; sources and targets are padded to the longest in it.
@@ -149,7 +149,7 @@ class SequenceTask:
 
     def loss(
         self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Compare what the model says with what it should say; padding does not count.
 
         Args:
@@ -169,7 +169,7 @@ class SequenceTask:
             reduction="sum",
             label_smoothing=label_smoothing,
         )
-        return total, int((batch.target_out != PAD).sum())
+        return total, (batch.target_out != PAD).sum()
 
     def predict(
         self,

@@ -225,7 +225,7 @@ class WritingTask:
 
     def loss(
         self, model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Return the cross-entropy in nats, summed over all tokens, and their number.
 
         Args:
@@ -241,7 +241,7 @@ class WritingTask:
             label_smoothing=label_smoothing,
             reduction="sum",
         )
-        return total, int((batch.wanted != PAD).sum())
+        return total, (batch.wanted != PAD).sum()
 
     @torch.no_grad()
     def bits(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attention_course.training.checkpoints import Checkpoints, Row, Run
     from attention_course.training.config import TrainConfig
+    from attention_course.training.devices import fabric_at, launch
     from attention_course.training.evaluation import (
         Evaluation,
         alignment,
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     )
     from attention_course.training.loop import (
         Objective,
-        fabric_at,
         progress_bar,
+        read,
         train,
         train_step,
     )
@@ -33,7 +34,8 @@ MODULES = {
     "checkpoints": ["Checkpoints", "Row", "Run"],
     "config": ["TrainConfig"],
     "evaluation": ["Evaluation", "alignment", "evaluate", "validation_loss"],
-    "loop": ["Objective", "fabric_at", "progress_bar", "train", "train_step"],
+    "devices": ["fabric_at", "launch"],
+    "loop": ["Objective", "progress_bar", "read", "train", "train_step"],
     "own_tokens": ["OwnTokens"],
 }
 
@@ -48,7 +50,9 @@ __all__ = [
     "alignment",
     "evaluate",
     "fabric_at",
+    "launch",
     "progress_bar",
+    "read",
     "train",
     "train_step",
     "validation_loss",

@@ -225,6 +225,10 @@ class Checkpoints:
                 f"{self.path} is of another model than this {type(run.model).__name__}"
             ) from error
         try:
+            # a run may go on on another device, where another kernel is the right one
+            groups = zip(state["optimizer"]["param_groups"], run.optimizer.param_groups)
+            for then, now in groups:
+                then["fused"] = now["fused"]
             run.optimizer.load_state_dict(state["optimizer"])
             run.schedule.load_state_dict(state["schedule"])
             run.history[:] = [Row(*row) for row in state["history"]]

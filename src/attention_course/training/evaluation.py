@@ -29,7 +29,8 @@ def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> floa
     sums = [
         task.loss(model, batch) for batch in batches(task, examples, batch_size, device)
     ]
-    return float(sum(total for total, _ in sums)) / sum(count for _, count in sums)
+    total, count = (float(sum(part)) for part in zip(*sums))
+    return total / count
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,24 @@
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from lightning_fabric import Fabric
+from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from attention_course.tasks.core import Task, shuffled_forever
 from attention_course.training.checkpoints import Checkpoints, Row, Run
 from attention_course.training.config import TrainConfig
+from attention_course.training.devices import compiled, fabric_at
 from attention_course.training.interrupts import Stopped, held_back
 from attention_course.training.own_tokens import OwnTokens
 
@@ -59,8 +63,13 @@ class Objective(nn.Module):
 
 
 def train_step(
-    fabric: Fabric, objective: nn.Module, batch: Any, run: Run, clip_norm: float
-) -> tuple[float, int]:
+    fabric: Fabric,
+    objective: nn.Module,
+    batch: Any,
+    run: Run,
+    clip_norm: float,
+    wait: bool = True,
+) -> Float[Tensor, "3"]:
     """Update the model once.
 
     Args:
@@ -70,34 +79,73 @@ def train_step(
         batch: this process's share of the batch.
         run: its optimizer and its schedule make a step.
         clip_norm: longest allowed gradient.
+        wait: look at the loss before the update. If not, nothing is read from the
+            device; a fused optimizer then makes no more updates from the first loss or
+            gradient on that is infinite or not a number, which `read` finds later.
 
     Returns:
-        The loss in nats per token and the number of tokens, over all processes.
+        On the device: the loss in nats per token, the number of tokens, both over all
+        processes, and the gradient's length before it is clipped.
 
     Raises:
-        FloatingPointError: the loss or its gradient is infinite or not a number; the
-            weights are as they were.
+        FloatingPointError: with `wait`, the loss or its gradient is infinite or not a
+            number; the weights are as they were.
     """
     total, count = objective(batch)
-    sums = fabric.all_reduce(
-        torch.stack([total.detach(), torch.as_tensor(count).to(total)]), reduce_op="sum"
-    )
+    count = torch.as_tensor(count, dtype=total.dtype, device=total.device)
+    sums = torch.stack([total.detach(), count])
+    if fabric.world_size > 1:
+        # not by Fabric, which puts a barrier before it, where the host waits
+        torch.distributed.all_reduce(sums)
     run.optimizer.zero_grad()
     # Fabric averages the processes' gradients
     fabric.backward(total * fabric.world_size / sums[1])
     norm: Any = fabric.clip_gradients(
         objective, run.optimizer, max_norm=clip_norm, error_if_nonfinite=False
     )
-    loss = float(sums[0] / sums[1])
-    if not math.isfinite(loss + norm):
-        what = f"the loss is {loss} and its gradient's length {norm:g}"
-        raise FloatingPointError(
-            f"at step {run.step + 1} {what}; a lower learning rate or a longer warm-up"
-            " may help"
-        )
+    told = torch.stack([sums[0] / sums[1], sums[1], norm.to(sums)])
+    if wait:
+        read([told], run.step + 1)
+    else:
+        skip_updates_unless(told.isfinite().all(), run.optimizer)
     run.optimizer.step()
     run.schedule.step()
-    return loss, int(sums[1])
+    return told
+
+
+def skip_updates_unless(finite: Bool[Tensor, ""], optimizer: Any) -> None:
+    """Let a fused optimizer make no more updates, unless `finite`.
+
+    Its kernel looks at this by itself, on the device, in the place where a `GradScaler`
+    tells it of gradients that are not finite.
+    """
+    fused = optimizer.optimizer  # what Fabric has wrapped
+    failed = 1 - finite.float()
+    fused.found_inf = torch.maximum(getattr(fused, "found_inf", failed), failed)
+
+
+def read(told: Sequence[Float[Tensor, "3"]], first: int) -> list[tuple[float, int]]:
+    """Fetch what steps have told from the device, at once; this waits for it.
+
+    Args:
+        told: by `train_step`, a tensor per step.
+        first: the number of the first of these steps.
+
+    Returns:
+        The loss in nats per token and the number of tokens of each step.
+
+    Raises:
+        FloatingPointError: the loss or the gradient of a step is infinite or not a
+            number.
+    """
+    rows = torch.stack([*told]).tolist()
+    for step, (loss, _, norm) in enumerate(rows, first):
+        if not math.isfinite(loss + norm):
+            raise FloatingPointError(
+                f"at step {step} the loss is {loss} and its gradient's length {norm:g};"
+                " a lower learning rate or a longer warm-up may help"
+            )
+    return [(loss, int(tokens)) for loss, tokens, _ in rows]
 
 
 def train(
@@ -107,6 +155,8 @@ def train(
     fabric: Fabric | None = None,
     validate: Callable[[nn.Module], float] | None = None,
     checkpoints: Checkpoints | None = None,
+    compile: bool = False,
+    read_every: int | None = None,
 ) -> list[Row]:
     """Train a model on a task.
 
@@ -116,70 +166,103 @@ def train(
         model: changed in place.
         task: brings the examples and the loss.
         config: defaults to `TrainConfig()`.
-        fabric: device, precision and processes; None: one process, where the model is
-            (CPU or GPU).
+        fabric: device, precision and processes, see `launch`; None: one process, where
+            the model is (CPU or GPU).
         validate: how good a model is, higher is better; None: the task's score on its
             validation examples.
         checkpoints: where they go; if one is there, training goes on from it. None:
             there are none.
+        compile: let `torch.compile` make fewer and larger kernels of model and loss;
+            the first steps then take a minute or more.
+        read_every: steps between two readings of the losses, each of which waits for
+            the device; None: 20 on a GPU, 1 on a CPU, where there is nothing to wait
+            for. The last step and those of validations and checkpoints are read always.
 
     Returns:
         A row per step.
 
     Raises:
-        FloatingPointError: a loss or a gradient is infinite or not a number.
+        FloatingPointError: a loss or a gradient is infinite or not a number; the
+            weights are those before that step.
         OSError: a checkpoint could not be written.
         Stopped: somebody pressed Ctrl-C; the step was finished, and a checkpoint saved.
             Without checkpoints, or with several processes, it is a KeyboardInterrupt as
             ever.
-        ValueError: there are no training examples, or the checkpoint that is there is
-            of another run or damaged.
+        ValueError: there are no training examples, the checkpoint that is there is of
+            another run or damaged, or `read_every` or `compile` makes no sense here.
     """
     config = config or TrainConfig()
     fabric = fabric or fabric_at(next(model.parameters()).device)
     validate = validate or (lambda model: task.score(model, task.validation))
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+    on_cpu = fabric.device.type == "cpu"
+    if read_every is None:
+        read_every = 1 if on_cpu else 20
+    if read_every < 1:
+        raise ValueError(f"read_every is at least 1, got {read_every}")
+    optimizer = torch.optim.Adam(
+        model.parameters(),
+        lr=config.learning_rate,
+        fused=not on_cpu or read_every > 1,
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: warmup_and_decay(step, config)
     )
-    objective, optimizer = fabric.setup(Objective(model, task, config), optimizer)
+    objective: Any = Objective(model, task, config)
+    if compile:
+        objective = compiled(objective)
+    objective, optimizer = fabric.setup(objective, optimizer)
     run = Run(model, optimizer, schedule)
     if checkpoints:
         checkpoints.restore(fabric, run, asdict(config))
 
     started = time.perf_counter() - run.seconds
     stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)
-    shareable = (examples for examples in stream if len(examples) >= fabric.world_size)
+    shares = (
+        examples[fabric.global_rank :: fabric.world_size]
+        for examples in stream
+        if len(examples) >= fabric.world_size
+    )
+    batches = made_ahead(task, islice(shares, run.step, config.steps), fabric)
+    unread: list[tuple[Tensor, float]] = []  # what steps told, and when
     may_stop = checkpoints is not None and fabric.world_size == 1
+    first = fabric.is_global_zero
     with (
         held_back(may_stop) as stop,
-        progress_bar(task.name, run.step, config.steps) as bar,
+        progress_bar(task.name, run.step, config.steps, hidden=not first) as bar,
     ):
-        for examples in islice(shareable, run.step, config.steps):
+        for step, batch in enumerate(batches, run.step + 1):
             if config.patience and run.validations_since_best >= config.patience:
                 break
-            if stop.is_set():
-                break
             model.train()
-            batch = task.collate(
-                examples[fabric.global_rank :: fabric.world_size], fabric.device
+            wait = read_every == 1
+            told = train_step(fabric, objective, batch, run, config.clip_norm, wait)
+            unread.append((told, time.perf_counter() - started))
+            bar.update()
+            last = step == config.steps
+            validates = config.validate_every is not None and (
+                step % config.validate_every == 0 or last
             )
-            loss, tokens = train_step(fabric, objective, batch, run, config.clip_norm)
+            saves = checkpoints is not None and step % checkpoints.every == 0
+            stops = stop.is_set()
+            if len(unread) < read_every and not (last or validates or saves or stops):
+                continue
 
+            losses = read([told for told, _ in unread], run.step + 1)
+            bar.set_postfix_str(f"loss {losses[-1][0]:.3f}", refresh=False)
             metric = None
-            if config.validate_every and (
-                (run.step + 1) % config.validate_every == 0
-                or run.step + 1 == config.steps
-            ):
+            if validates:
                 with fabric.autocast():
                     metric = fabric.broadcast(
                         validate(model) if fabric.is_global_zero else None
                     )
-            run.record(loss, tokens, metric, time.perf_counter() - started)
-            if checkpoints and run.step % checkpoints.every == 0:
+            for (loss, tokens), (_, seconds) in zip(losses[:-1], unread):
+                run.record(loss, tokens, None, seconds)
+            run.record(*losses[-1], metric, time.perf_counter() - started)
+            unread.clear()
+            if checkpoints and saves:
                 checkpoints.save(fabric, run, asdict(config))
-            bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
-            bar.update()
+            if stops:
+                break
 
     if checkpoints:
         checkpoints.save(fabric, run, asdict(config))
@@ -191,21 +274,49 @@ def train(
     return run.history
 
 
-def fabric_at(device: torch.device) -> Fabric:
-    """Return a Fabric of one process on a device, in single precision."""
-    return Fabric(
-        accelerator=device.type, devices=1 if device.index is None else [device.index]
-    )
+def made_ahead(
+    task: Task, drawn: Iterable[Sequence[Any]], fabric: Fabric
+) -> Iterator[Any]:
+    """Make batches of examples where `fabric` computes.
+
+    For a GPU, a thread makes them ahead of time, in pinned memory, from where they are
+    copied without waiting. A CPU has no time to spare for that.
+    """
+    if fabric.device.type == "cpu":
+        return (task.collate(examples) for examples in drawn)
+
+    def pinned(examples: Sequence[Any]) -> Any:
+        return apply_to_collection(task.collate(examples), Tensor, Tensor.pin_memory)
+
+    return (fabric.to_device(batch) for batch in ahead(pinned, drawn))
 
 
-def progress_bar(name: str, done: int, steps: int) -> tqdm:
+def ahead(
+    make: Callable[[Any], Any], drawn: Iterable[Any], number: int = 2
+) -> Iterator[Any]:
+    """Make things in another thread, in order, up to `number` of them ahead.
+
+    What `make` raises is raised here, when its thing is due.
+    """
+    left = iter(drawn)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        waiting = deque(thread.submit(make, one) for one in islice(left, number))
+        while waiting:
+            thing = waiting.popleft().result()
+            waiting.extend(thread.submit(make, one) for one in islice(left, 1))
+            yield thing
+
+
+def progress_bar(name: str, done: int, steps: int, hidden: bool = False) -> tqdm:
     """Return a bar of plain text, which goes when it is done.
 
-    So a page of the book keeps nothing of it.
+    So a page of the book keeps nothing of it. A process that is not the first of
+    several hides its own.
     """
     # a file would fill with it
     seen = sys.stdout.isatty() or "ipykernel" in sys.modules
     # On stdout: nbgrader takes anything on stderr for an error.
     where = {"file": sys.stdout, "leave": False, "mininterval": 0.5}
-    hidden = {} if seen else {"disable": True}  # if seen, TQDM_DISABLE decides
-    return tqdm(total=steps, initial=done, desc=name, unit="step", **where, **hidden)
+    # if seen, TQDM_DISABLE decides
+    disable = {} if seen and not hidden else {"disable": True}
+    return tqdm(total=steps, initial=done, desc=name, unit="step", **where, **disable)

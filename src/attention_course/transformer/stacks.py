@@ -57,7 +57,7 @@ class TransformerEncoder(nn.Module):
         Args:
             source: token ids (B, S), or images (B, C, height, width) for a
                 `PatchEmbedding`.
-            lengths: tokens in each source, or patches, on the CPU.
+            lengths: tokens in each source, or patches.
             segment: for a `SegmentEmbedding`, which text each token is in; None: there
                 is one.
 

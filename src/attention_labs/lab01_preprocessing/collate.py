@@ -41,9 +41,10 @@ from nbjudge import (
 
 
 def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batch:
-    """Pad examples to a batch, as the course's tasks do."""
+    """Pad examples to a batch, as the course's tasks do, but for where lengths are."""
     whole = SequenceTask("", (), (), (), task.source_vocabulary, task.target_vocabulary)
-    return whole.collate(examples, device)
+    lengths = torch.tensor([len(example.source) for example in examples])
+    return whole.collate(examples, device)._replace(lengths=lengths)
 
 
 def _use_collate(
@@ -350,8 +351,7 @@ COLLATE = Question(
         ),
         Mistake(
             "left where they were made, or sent along too far",
-            "The three tensors of ids go to `device`; the lengths stay on the CPU,"
-            " where encoders expect them.",
+            "The three tensors of ids go to `device`; the lengths stay on the CPU.",
             sign=lambda request, reply, reference: (
                 request.inputs[-1] == "meta" and not reply.error
             ),

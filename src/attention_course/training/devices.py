@@ -1,0 +1,92 @@
+"""Where and how to compute: device, precision, processes and compilation."""
+
+import os
+import sys
+from typing import Any, Literal
+
+import torch
+from lightning_fabric import Fabric
+from torch import nn
+
+Precision = Literal["32-true", "64-true", "bf16-mixed"]
+
+
+def launch(
+    device: str = "auto", precision: Precision = "32-true", devices: int = 1
+) -> Fabric:
+    """Start Fabric, and a process for each device.
+
+    The further processes run the program that calls this from its beginning, each up to
+    this line and on from here. Those that `torchrun` has started are used as they are.
+
+    Args:
+        device: "auto", "cpu" or "cuda".
+        precision: "32-true", "64-true", or "bf16-mixed": weights in single precision,
+            products and activations in bfloat16.
+        devices: GPUs, or processes on a CPU; each takes its share of every batch.
+
+    Returns:
+        What `train` takes.
+
+    Raises:
+        ValueError: `devices` is below 1, more than there are GPUs, or not the number
+            of processes that `torchrun` has started; or it is above 1 in a notebook.
+    """
+    started = int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
+    nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+    if devices < 1:
+        raise ValueError(f"devices is at least 1, got {devices}")
+    if started and devices not in (1, started):
+        raise ValueError(
+            f"torchrun has started {started} processes here, but devices is {devices}:"
+            " leave it out"
+        )
+    devices = started or devices
+    if devices > 1 and not started and in_notebook():
+        raise ValueError(
+            f"{devices} devices need a process each, which a notebook cannot start: run"
+            " a script, or attention-course train, from a shell"
+        )
+    gpus = torch.cuda.device_count()
+    if device == "cuda" and gpus < devices:
+        raise ValueError(
+            f"{devices} GPUs are needed, one for each process; {gpus} here"
+        )
+    if device == "auto":
+        device = "cuda" if gpus else "cpu"
+    fabric = Fabric(
+        accelerator=device,
+        strategy="ddp" if devices * nodes > 1 else "auto",
+        devices=devices,
+        num_nodes=nodes,
+        precision=precision,
+    )
+    fabric.launch()
+    return fabric
+
+
+def in_notebook() -> bool:
+    """Return whether there is no script that a further process could run."""
+    return "ipykernel" in sys.modules or hasattr(sys, "ps1")
+
+
+def fabric_at(device: torch.device) -> Fabric:
+    """Return a Fabric of one process on a device, in single precision."""
+    return Fabric(
+        accelerator=device.type, devices=1 if device.index is None else [device.index]
+    )
+
+
+def compiled(module: nn.Module) -> Any:
+    """Compile a module's forward pass, and with it the backward pass.
+
+    Raises:
+        ValueError: it has recurrent layers. Their steps would be unrolled, and compiled
+            anew for every length.
+    """
+    if any(isinstance(part, nn.RNNBase | nn.RNNCellBase) for part in module.modules()):
+        raise ValueError(
+            "a recurrent model is not compiled, since it would be again for every new"
+            " length: leave out compile"
+        )
+    return torch.compile(module)
