@@ -821,6 +821,8 @@ def test_printed_text_is_plain_and_names_no_place_here():
 
 def test_a_place_on_a_disk_of_its_own_is_not_named_either(monkeypatch):
     parent = Path(sys.prefix).parent
+    # places are looked up once for each search path
+    monkeypatch.setattr(sys, "path", [*sys.path, str(parent)])
     monkeypatch.setattr(
         Path, "is_mount", lambda path: path == parent or path == Path("/")
     )
