@@ -978,7 +978,7 @@ def test_an_interrupted_worker_leaves_no_fork_bomb(walls, tmp_path):
     (row,) = [row for row in submissions.ROWS if row.name == "fork_bomb"]
     worker = Worker(setup_of(tmp_path))
     job = Job("bomb", handed_in(tmp_path, row))
-    grading = threading.Thread(target=worker.grade, args=(job,))
+    grading = threading.Thread(target=worker.ask, args=(job.message(),))
     grading.start()
     end, inside = soon(), []
     while len(inside) < 40 and time.monotonic() < end:

@@ -8,8 +8,11 @@ import contextlib
 import functools
 import logging
 import os
+import random
 import shutil
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -17,34 +20,66 @@ from typing import Any
 
 import nbformat
 from nbgrader import preprocessors
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.converters import autograde
 from nbgrader.converters.base import BaseConverter
 from nbgrader.utils import parse_utc
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
 
+from nbjudge.grading.claims import AWAY_SECONDS, Claims
 from nbjudge.grading.files import Unreadable, content_of, printable
 from nbjudge.grading.record import FLAGGED, GRADED, PERSON
 from nbjudge.grading.state import State
 
+SAID_AFTER = 5.0
+HELD = (
+    f"the gradebook has not answered for {SAID_AFTER:g} s: another program holds it, or"
+    " its server is away; waiting until it answers"
+)
+TRIES = 5
+RETRIED = (InvalidEntry, SQLAlchemyError)
+# What SQLite and psycopg say of a gradebook that will be back.
+AWAY = (
+    "database is locked",
+    "connection failed",
+    "connection is closed",
+    "connection to server",
+    "consuming input failed",
+    "server closed the connection",
+    "terminating connection",
+    "the connection is lost",
+)
+
 
 def patient(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method that uses the gradebook wait while another program holds it."""
+    """Have a method that uses the gradebook wait while it cannot be used.
+
+    Another program may hold it, its server may be away, and nbgrader's own way of
+    adding what is not there fails if another process does the same: that is tried
+    again.
+    """
 
     @functools.wraps(method)
     def again(self: Any, *arguments: Any) -> Any:
-        said = False
-        while True:
-            if not _is_held(self.coursedir.db_url):
-                try:
-                    return method(self, *arguments)
-                except Exception as error:  # nbgrader makes one of its own of it
-                    if "database is locked" not in str(error):
-                        raise
-            if not said:
-                self.log.warning(
-                    "another program holds the gradebook; waiting until it lets go"
-                )
-            said = True
+        tries, since = 0, time.monotonic()
+        late = threading.Timer(SAID_AFTER, self.log.warning, [HELD])
+        late.start()
+        try:
+            while True:
+                if not _is_held(self.coursedir.db_url):
+                    try:
+                        return method(self, *arguments)
+                    except Exception as error:  # nbgrader makes its own of some
+                        away = any(text in str(error) for text in AWAY)
+                        tries += not away
+                        long = time.monotonic() - since > AWAY_SECONDS
+                        retried = away or isinstance(error, RETRIED)
+                        if not retried or tries == TRIES or (away and long):
+                            raise
+                        time.sleep(random.uniform(0.1, 0.5))
+        finally:
+            late.cancel()
 
     return again
 
@@ -65,7 +100,13 @@ class SaveGrades(preprocessors.SaveAutoGrades):
 
 
 class GradebookWriter(autograde.Autograde):
-    """Writes a submission's notebook, scores and record."""
+    """Writes a submission's notebook, scores and record.
+
+    Attributes:
+        claims: of this run; a submission is written only while it is claimed.
+    """
+
+    claims: Claims
 
     @property
     def state(self) -> State:
@@ -78,6 +119,7 @@ class GradebookWriter(autograde.Autograde):
         What has no record is graded again.
         """
         record = result["record"]
+        self.claims.keep(record["lab"], record["student"])
         if result["notebook"] is None:
             self._clear_scores(record)
         else:
@@ -103,11 +145,13 @@ class GradebookWriter(autograde.Autograde):
             finally:
                 self.log.setLevel(level)
         self.state.write_record(record)
+        self.claims.release(record["lab"], record["student"])
         return dict(record)
 
     @patient
     def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
         student, lab = record["student"], record["lab"]
+        self.claims.keep(lab, student)
         self.state.forget(lab, student)
         graded = self.coursedir.autograded_directory
         folder = Path(self.coursedir.format_path(graded, student, lab))
@@ -209,10 +253,16 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+def sqlite_file(url: str) -> str:
+    """Return where a gradebook's file is; empty if it is on a server."""
+    parts = make_url(url)
+    return parts.database or "" if parts.get_backend_name() == "sqlite" else ""
+
+
 def _is_held(url: str) -> bool:
-    """Whether another program has held the gradebook for a second."""
-    place = url.removeprefix("sqlite:///")
-    if os.path.exists(place):
+    """Whether it is a file that another program has held for a second."""
+    place = sqlite_file(url)
+    if place and os.path.exists(place):
         with contextlib.closing(sqlite3.connect(place, timeout=1)) as database:
             try:
                 database.execute("begin immediate")
