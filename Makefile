@@ -18,7 +18,7 @@ BIN := $(CURDIR)/.venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks ladder norms seeds spread today induction closings multi30k test clean environment
+.PHONY: help course book labs lab student-edition nbjudge-wheel readme bench fidelity mutants attacks scale-check ladder norms seeds spread today induction closings multi30k test clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ attacks: environment  ## hand in everything that may be handed in, and measure w
 	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
 	@PYTHONPATH=tests:. $(BIN)/python -m measure.attacks
 
+scale-check: environment  ## share a gradebook on PostgreSQL, grade on a cluster, and break parts of both (1,000 submissions)
+	@PYTHONPATH=tests:. $(BIN)/python -m measure.scale
+
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
 
@@ -108,5 +111,5 @@ environment: .venv/installed
 	@free=$$(df -Pm . | awk 'NR == 2 {print $$4}'); [ "$$free" -ge $(DISK_MB) ] || { echo "error: $$free MB are free here, $(DISK_MB) MB are needed; make room, or clone to another disk"; exit 1; }
 	@$(PYTHON) -m venv .venv
 	@echo "installing into .venv (some minutes the first time) ..."
-	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,labs,test]'
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,labs,scale,test]'
 	@touch $@
