@@ -270,8 +270,12 @@ class Cluster:
         return 2 * sum(self.threads.get(worker, 0) for worker in self.admitted)
 
     def _submit(self, task: _Task) -> None:
-        """Hand a submission in; a further time under a further name."""
-        again = f" {self.copies}" if task.futures or task.failures else ""
+        """Hand a submission in; a further time under a further name.
+
+        Under the same one, the scheduler would go on waiting for the workers of the
+        first time.
+        """
+        again = f" {self.copies}" if task.allowed else ""
         self.copies += bool(again)
         task.allowed, task.began = set(self.admitted), time.monotonic()
         task.futures.append(

@@ -164,6 +164,9 @@ class Autograde(GradebookWriter):
         so_far = sum(map(self.is_waiting, records))
         jobs = self._claimed(todo, lab, records)
         for number, result in enumerate(self._results(jobs, setup), 1):
+            if record := self._by_another_run(result["record"]):
+                records.append(record)
+                continue
             records.append(self.finish(result))
             so_far += records[-1]["status"] == PERSON
             self._say(f"{number}/{len(todo)}", records[-1], so_far, result["seconds"])
@@ -207,6 +210,19 @@ class Autograde(GradebookWriter):
         record = self.state.record(lab, job.student)
         is_of_this = record and record["folder"] == fingerprint(job.folder)
         return record if is_of_this else {}
+
+    def _by_another_run(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return what another run has written of a submission; empty if none has.
+
+        That happens where a server was restarted, and has forgotten who had claimed it.
+        """
+        lab, student = record["lab"], record["student"]
+        self.claims.keep(lab, student)
+        found = self.state.record(lab, student)
+        if not found or not record["folder"] or found["folder"] != record["folder"]:
+            return {}
+        self.claims.release(lab, student)
+        return found
 
     def _claimed(
         self, jobs: Iterable[Job], lab: str, records: list[dict[str, Any]]

@@ -34,8 +34,8 @@ from nbjudge.grading.state import State
 
 SAID_AFTER = 5.0
 HELD = (
-    f"the gradebook has not answered for {SAID_AFTER:g} s: another program holds it, or"
-    " its server is away; waiting until it answers"
+    "the gradebook does not answer: another program holds it, or its server is away;"
+    " waiting until it does"
 )
 TRIES = 5
 RETRIED = (InvalidEntry, SQLAlchemyError)
@@ -62,22 +62,29 @@ def patient(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def again(self: Any, *arguments: Any) -> Any:
-        tries, since = 0, time.monotonic()
-        late = threading.Timer(SAID_AFTER, self.log.warning, [HELD])
-        late.start()
+        url, began, tries = self.coursedir.db_url, time.monotonic(), 0
+        tell = functools.cache(lambda: self.log.warning(HELD))
+        # a server answers late, where a file says at once that it is held
+        late = threading.Timer(SAID_AFTER, tell)
+        if not sqlite_file(url):
+            late.start()
         try:
             while True:
-                if not _is_held(self.coursedir.db_url):
-                    try:
-                        return method(self, *arguments)
-                    except Exception as error:  # nbgrader makes its own of some
-                        away = any(text in str(error) for text in AWAY)
-                        tries += not away
-                        long = time.monotonic() - since > AWAY_SECONDS
-                        retried = away or isinstance(error, RETRIED)
-                        if not retried or tries == TRIES or (away and long):
+                if _is_held(url):
+                    tell()
+                    continue
+                try:
+                    return method(self, *arguments)
+                except Exception as error:  # nbgrader makes its own of some
+                    if any(text in str(error) for text in AWAY):
+                        if time.monotonic() - began > AWAY_SECONDS:
                             raise
-                        time.sleep(random.uniform(0.1, 0.5))
+                        tell()
+                    else:
+                        tries += 1
+                        if tries == TRIES or not isinstance(error, RETRIED):
+                            raise
+                time.sleep(random.uniform(0.1, 0.5))
         finally:
             late.cancel()
 
