@@ -34,8 +34,8 @@ from nbjudge.grading.worker import Grader
 
 LOOK_SECONDS = 0.02
 ROLL_CALL_SECONDS = 1.0
-# For a scheduler with workers of which none may grade.
-REFUSED_SECONDS = 10.0
+# For a scheduler none of whose workers has ever been fit to grade.
+REFUSED_SECONDS = 60.0
 
 
 class ClusterError(OSError):
@@ -154,7 +154,7 @@ class Cluster:
         )
         self.tasks: list[_Task] = []
         self.again: deque[_Task] = deque()
-        self.copies = 0
+        self.copies, self.served = 0, False
         self._connect(time.monotonic())
 
     def grade(self, jobs: Iterable[Job | None]) -> Iterator[dict[str, Any]]:
@@ -259,9 +259,11 @@ class Cluster:
             else:
                 self.admitted.add(worker)
         testing = any(not test.done() for test in self.tests.values())
+        self.served |= bool(self.admitted)
+        hopeless = self.refused and not self.served
         if self.admitted or testing:
             self.usable = now
-        elif now - self.usable > (REFUSED_SECONDS if self.tests else AWAY_SECONDS):
+        elif now - self.usable > (REFUSED_SECONDS if hopeless else AWAY_SECONDS):
             reasons = "; ".join(sorted({*self.refused.values()})) or "there are none"
             raise ClusterError(f"no worker of {self.address} may grade: {reasons}")
 

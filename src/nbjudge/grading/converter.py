@@ -10,7 +10,6 @@ import glob
 import json
 import os
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from nbjudge.grading.batch import Job, failed, grade_all
 from nbjudge.grading.claims import claims
 from nbjudge.grading.commands import GradingError, check_lab
 from nbjudge.grading.course import CourseError, load
-from nbjudge.grading.files import fingerprint, printable
+from nbjudge.grading.files import printable
 from nbjudge.grading.gradebook import (
     GradebookWriter,
     SaveGrades,
@@ -155,16 +154,16 @@ class Autograde(GradebookWriter):
             self.state.forget(lab, job.student)
         records, todo = [], []
         for job in self.jobs:
-            if record := self._graded(job, lab):
+            if record := self.graded(job, lab):
                 records.append(record)
             elif job.student in clashing:
                 records.append(self.finish(failed(job, lab, clashing[job.student])))
             else:
                 todo.append(job)
         so_far = sum(map(self.is_waiting, records))
-        jobs = self._claimed(todo, lab, records)
+        jobs = self.claimed(todo, lab, records)
         for number, result in enumerate(self._results(jobs, setup), 1):
-            if record := self._by_another_run(result["record"]):
+            if record := self.by_another_run(result["record"]):
                 records.append(record)
                 continue
             records.append(self.finish(result))
@@ -204,52 +203,6 @@ class Autograde(GradebookWriter):
         )
         with contextlib.closing(cluster):
             yield from cluster.grade(jobs)
-
-    def _graded(self, job: Job, lab: str) -> dict[str, Any]:
-        """Return the record of what is handed in now; empty if there is none."""
-        record = self.state.record(lab, job.student)
-        is_of_this = record and record["folder"] == fingerprint(job.folder)
-        return record if is_of_this else {}
-
-    def _by_another_run(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return what another run has written of a submission; empty if none has.
-
-        That happens where a server was restarted, and has forgotten who had claimed it.
-        """
-        lab, student = record["lab"], record["student"]
-        self.claims.keep(lab, student)
-        found = self.state.record(lab, student)
-        if not found or not record["folder"] or found["folder"] != record["folder"]:
-            return {}
-        self.claims.release(lab, student)
-        return found
-
-    def _claimed(
-        self, jobs: Iterable[Job], lab: str, records: list[dict[str, Any]]
-    ) -> Iterator[Job | None]:
-        """Claim submissions, those that another run grades at last.
-
-        Args:
-            jobs: what is to be graded.
-            lab: of which lab.
-            records: gets those of submissions that another run has graded.
-
-        Yields:
-            A submission to grade; None if there is none at the moment.
-        """
-        waiting = deque(jobs)
-        while waiting:
-            left = len(waiting)
-            for job in [waiting.popleft() for _ in range(left)]:
-                if not self.claims.take(lab, job.student):
-                    waiting.append(job)
-                elif record := self._graded(job, lab):
-                    self.claims.release(lab, job.student)
-                    records.append(record)
-                else:
-                    yield job
-            if len(waiting) == left:
-                yield None
 
     def _setup(self, lab: str) -> dict[str, Any]:
         """Say what every grading process is told first."""

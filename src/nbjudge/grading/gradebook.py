@@ -13,7 +13,8 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from nbgrader.utils import parse_utc
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from nbjudge.grading.batch import Job
 from nbjudge.grading.claims import AWAY_SECONDS, Claims
-from nbjudge.grading.files import Unreadable, content_of, printable
+from nbjudge.grading.files import Unreadable, content_of, fingerprint, printable
 from nbjudge.grading.record import FLAGGED, GRADED, PERSON
 from nbjudge.grading.state import State
 
@@ -119,6 +121,52 @@ class GradebookWriter(autograde.Autograde):
     def state(self) -> State:
         """What the course keeps on disk."""
         return State(Path(self.coursedir.root))
+
+    def graded(self, job: Job, lab: str) -> dict[str, Any]:
+        """Return the record of what is handed in now; empty if there is none."""
+        record = self.state.record(lab, job.student)
+        is_of_this = record and record["folder"] == fingerprint(job.folder)
+        return record if is_of_this else {}
+
+    def by_another_run(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return what another run has written of a submission; empty if none has.
+
+        That happens where a server was restarted, and has forgotten who had claimed it.
+        """
+        lab, student = record["lab"], record["student"]
+        self.claims.keep(lab, student)
+        found = self.state.record(lab, student)
+        if not found or not record["folder"] or found["folder"] != record["folder"]:
+            return {}
+        self.claims.release(lab, student)
+        return found
+
+    def claimed(
+        self, jobs: Iterable[Job], lab: str, records: list[dict[str, Any]]
+    ) -> Iterator[Job | None]:
+        """Claim submissions, those that another run grades at last.
+
+        Args:
+            jobs: what is to be graded.
+            lab: of which lab.
+            records: gets those of submissions that another run has graded.
+
+        Yields:
+            A submission to grade; None if there is none at the moment.
+        """
+        waiting = deque(jobs)
+        while waiting:
+            left = len(waiting)
+            for job in [waiting.popleft() for _ in range(left)]:
+                if not self.claims.take(lab, job.student):
+                    waiting.append(job)
+                elif record := self.graded(job, lab):
+                    self.claims.release(lab, job.student)
+                    records.append(record)
+                else:
+                    yield job
+            if len(waiting) == left:
+                yield None
 
     def finish(self, result: dict[str, Any]) -> dict[str, Any]:
         """Write a result to the gradebook, and only then its record.
