@@ -31,7 +31,7 @@ SCORES = """
     select submitted_assignment.student_id, count(*), sum(grade.auto_score) from grade
     join submitted_notebook on submitted_notebook.id = grade.notebook_id
     join submitted_assignment on submitted_assignment.id =
-    submitted_notebook.assignment_id where grade.auto_score is not null
+    submitted_notebook.assignment_id
     group by submitted_assignment.student_id
 """
 
