@@ -209,6 +209,22 @@ def test_a_gradebook_that_another_program_holds_is_waited_for(term):
     assert said.count("waiting") == 1
 
 
+def test_two_runs_at_once_share_the_work(term):
+    for path in (term / "gradebook" / "records" / LAB).iterdir():
+        path.unlink()
+    command = [sys.executable, "-m", "nbgrader", "autograde", LAB]
+    options = ["--Autograde.trust_submissions=True", "--Autograde.workers=1"]
+    runs = [
+        subprocess.Popen([*command, *options], cwd=term, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    said = [run.communicate()[1].decode() for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    graded = [re.findall(r"\d/3 (\w+)", text) for text in said]
+    assert sorted(graded[0] + graded[1]) == ["ada", "ben", "eve"]
+    assert all("3 submissions, 3 graded" in text for text in said)
+
+
 def test_a_gradebook_that_cannot_be_written_is_one_line(term):
     code, said = autograde(
         term, "--force", patch="c.os.access = lambda path, mode: False"
