@@ -818,6 +818,12 @@ def test_printed_text_is_plain_and_names_no_place_here():
     assert sys.prefix not in scrub(f"{sys.prefix}/lib/python")
 
 
+def test_the_disk_is_not_looked_at_for_every_reply(monkeypatch):
+    scrub("a reply")
+    monkeypatch.setattr(Path, "is_mount", lambda path: pytest.fail("it was"))
+    assert scrub(f"{sys.prefix}/lib") == ".../lib"
+
+
 def test_a_place_on_a_disk_of_its_own_is_not_named_either(monkeypatch):
     parent = Path(sys.prefix).parent
     # places are looked up once for each search path
