@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock
 from sqlalchemy import Connection, NullPool, create_engine, func, make_url, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 # How long a server that has gone may stay away.
 AWAY_SECONDS = 600.0
@@ -95,7 +95,7 @@ class ServerClaims:
         """Claim a submission; False if another run has claimed it.
 
         Raises:
-            DBAPIError: the server has been away for too long.
+            SQLAlchemyError: the server has been away for too long.
         """
         with self._lock:
             lock = select(func.pg_try_advisory_lock(self._key(lab, student)))
@@ -108,7 +108,7 @@ class ServerClaims:
         """Make sure of a claim, and wait for it if it is not held.
 
         Raises:
-            DBAPIError: the server has been away for too long.
+            SQLAlchemyError: the server has been away for too long.
         """
         while True:
             with self._lock:
@@ -122,14 +122,16 @@ class ServerClaims:
         with self._lock:
             if (lab, student) in self._held:
                 self._held.discard((lab, student))
-                with contextlib.suppress(DBAPIError):  # it has gone with the server
+                with contextlib.suppress(
+                    SQLAlchemyError
+                ):  # gone with it
                     self._connection.execute(
                         select(func.pg_advisory_unlock(self._key(lab, student)))
                     )
 
     def close(self) -> None:
         """Release everything."""
-        with contextlib.suppress(DBAPIError):
+        with contextlib.suppress(SQLAlchemyError):
             self._connection.close()
         self._engine.dispose()
 
@@ -139,14 +141,14 @@ class ServerClaims:
         while True:
             try:
                 return ask()
-            except DBAPIError:
+            except SQLAlchemyError:
                 if time.monotonic() > end:
                     raise
                 self._held.clear()
-                with contextlib.suppress(DBAPIError):
+                with contextlib.suppress(SQLAlchemyError):
                     self._connection.close()
                 time.sleep(0.2)
-                with contextlib.suppress(DBAPIError):
+                with contextlib.suppress(SQLAlchemyError):
                     self._connection = self._engine.connect()
 
     def _key(self, lab: str, student: str) -> int:

@@ -9,11 +9,11 @@ whatever happens: this takes the first that comes.
 import contextlib
 import hashlib
 import json
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from logging import Logger
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,7 @@ class Cluster:
         address: str,
         setup: Mapping[str, Any],
         straggler_seconds: float,
-        log: Logger,
+        log: logging.Logger,
     ):
         self.address, self.log = address, log
         self.straggler_seconds = straggler_seconds
@@ -155,6 +155,8 @@ class Cluster:
         self.tasks: list[_Task] = []
         self.again: deque[_Task] = deque()
         self.copies, self.served = 0, False
+        # what it says of a lost connection is a page; this says it in a line
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._connect(time.monotonic())
 
     def grade(self, jobs: Iterable[Job | None]) -> Iterator[dict[str, Any]]:
