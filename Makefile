@@ -20,7 +20,7 @@ AXE := _build/site-check/node_modules/axe-core/axe.min.js
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book pdf site labs lab hub student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks ladder norms seeds spread today induction closings multi30k site-check test class clean environment
+.PHONY: help course book pdf site labs lab hub student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks scale-check ladder norms seeds spread today induction closings multi30k site-check test class clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ attacks: environment  ## hand in everything that may be handed in, and measure w
 	@command -v bwrap >/dev/null || { echo "error: bubblewrap is not installed; on Debian and Ubuntu: apt-get install bubblewrap"; exit 1; }
 	@PYTHONPATH=tests:. $(BIN)/python -m measure.attacks
 
+scale-check: environment  ## share a gradebook on PostgreSQL, grade on a cluster, and break parts of both (1,000 submissions)
+	@PYTHONPATH=tests:. $(BIN)/python -m measure.scale
+
 ladder: environment  ## train every kind of model on the same tasks and compare them (half an hour)
 	@TQDM_DISABLE=1 PYTHONPATH=tests $(BIN)/python -m measure.ladder --jobs $(JOBS)
 
@@ -139,5 +142,5 @@ environment: .venv/installed
 	@free=$$(df -Pm . | awk 'NR == 2 {print $$4}'); [ "$$free" -ge $(DISK_MB) ] || { echo "error: $$free MB are free here, $(DISK_MB) MB are needed; make room, or clone to another disk"; exit 1; }
 	@$(PYTHON) -m venv .venv
 	@echo "installing into .venv (some minutes the first time) ..."
-	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,hub,labs,test]'
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[book,hub,labs,scale,test]'
 	@touch $@

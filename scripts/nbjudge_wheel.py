@@ -35,6 +35,7 @@ dependencies = {dependencies}
 
 [project.optional-dependencies]
 grading = {grading}
+scale = {scale}
 """
 
 
@@ -67,13 +68,16 @@ def pyproject(course: Path) -> str:
     bounds = {re.split(r"[^\w.-]", x)[0].lower(): x for x in known}
     modules = {*(course / "src" / "nbjudge").rglob("*.py")}
     grading = {path for path in modules if "grading" in path.parts}
-    basic, more = imports(modules - grading) | UNNAMED, imports(grading)
+    scale = project["optional-dependencies"]["scale"]  # few courses need it
+    basic = imports(modules - grading) | UNNAMED
+    more = imports(grading) - {re.split(r"[^\w.-]", x)[0] for x in scale}
     return PYPROJECT.format(
         version=nbjudge.__version__,
         description=(nbjudge.__doc__ or "").splitlines()[0],
         python=project["requires-python"],
         dependencies=json.dumps([bounds[x] for x in sorted(basic & {*bounds})]),
         grading=json.dumps([bounds[x] for x in sorted((more - basic) & {*bounds})]),
+        scale=json.dumps(scale),
     )
 
 

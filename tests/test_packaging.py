@@ -118,7 +118,8 @@ def test_the_judge_s_wheel_needs_what_the_judge_imports(half):
     needed = project["dependencies"]
     paths = (ROOT / "src" / "nbjudge").rglob("*.py")
     if half == "grading":
-        needed = needed + project["optional-dependencies"]["grading"]
+        extras = project["optional-dependencies"]
+        needed = needed + extras["grading"] + extras["scale"]
     else:
         paths = (path for path in paths if "grading" not in path.parts)
     named = closure(re.split(r"[^\w.-]", line)[0] for line in needed)

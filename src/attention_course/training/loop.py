@@ -57,7 +57,7 @@ class Objective(nn.Module):
         self.task = task
         self.label_smoothing = config.label_smoothing
 
-    def forward(self, batch: Any) -> tuple[Float[Tensor, ""], int]:
+    def forward(self, batch: Any) -> tuple[Float[Tensor, ""], Tensor | int]:
         """Return the sum of the losses in nats, and how many predictions it is of."""
         return self.task.loss(self.model, batch, self.label_smoothing)
 

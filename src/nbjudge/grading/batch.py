@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from nbjudge.grading.record import PERSON
 
 # A grading process that ends on a submission is started anew for it, so often.
 ATTEMPTS = 3
+# Until a submission is asked for that another run holds.
+PAUSE_SECONDS = 0.2
 
 
 class Job(NamedTuple):
@@ -28,14 +31,18 @@ class Job(NamedTuple):
     student: str
     folder: Path
 
+    def message(self) -> dict[str, str]:
+        """Make what a grading process is told of it."""
+        return {"student": self.student, "folder": str(self.folder)}
+
 
 def grade_all(
-    jobs: Sequence[Job], setup: Mapping[str, Any], workers: int
+    jobs: Iterable[Job | None], setup: Mapping[str, Any], workers: int
 ) -> Iterator[dict[str, Any]]:
     """Grade submissions, each in a process that knows nothing of the gradebook.
 
     Args:
-        jobs: what to grade.
+        jobs: what to grade; None where there is nothing to do at the moment.
         setup: what every grading process is told first: lab, source, secret, walls,
             limits.
         workers: how many grading processes.
@@ -43,34 +50,68 @@ def grade_all(
     Yields:
         What `Grader.grade` returns, in the order in which they are done.
     """
-    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    for job in jobs:
-        waiting.put(job)
-    done: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    for _ in range(min(max(workers, 1), len(jobs))):
+    waiting, pulling = iter(jobs), threading.Lock()
+    done: queue.SimpleQueue[dict[str, Any] | Exception | None] = queue.SimpleQueue()
+    threads = max(workers, 1)
+    for _ in range(threads):
         # a daemon: who stops the batch does not wait for it
-        work = threading.Thread(target=_work, args=(waiting, done, setup), daemon=True)
-        work.start()
-    for _ in jobs:
-        yield done.get()
+        work = (waiting, pulling, done, setup)
+        threading.Thread(target=_work, args=work, daemon=True).start()
+    while threads:
+        result = done.get()
+        threads -= result is None
+        if isinstance(result, Exception):
+            raise result
+        if result is not None:
+            yield result
 
 
 def _work(
-    waiting: queue.SimpleQueue[Job],
-    done: queue.SimpleQueue[dict[str, Any]],
+    waiting: Iterator[Job | None],
+    pulling: threading.Lock,
+    done: queue.SimpleQueue[dict[str, Any] | Exception | None],
     setup: Mapping[str, Any],
 ) -> None:
-    worker, error = Worker(setup), ""
-    with contextlib.suppress(queue.Empty):
+    worker = None
+    try:
         while True:
-            job = waiting.get_nowait()
-            for _ in range(ATTEMPTS):
-                if result := worker.grade(job):
-                    break
-                error = f"the grader itself failed: {worker.last_words()}"
-                worker = Worker(setup)
-            done.put(result or failed(job, setup["lab"], error))
-    worker.close()
+            with pulling:
+                job = next(waiting)
+            if job is None:
+                time.sleep(PAUSE_SECONDS)
+                continue
+            worker, result = attempt(worker, setup, job.message())
+            error = result.get("problem")
+            done.put(failed(job, setup["lab"], error) if error else result)
+    except StopIteration:
+        done.put(None)
+    except Exception as error:
+        done.put(error)
+    if worker is not None:
+        worker.close()
+
+
+def attempt(
+    worker: "Worker | None", setup: Mapping[str, Any], message: Mapping[str, Any]
+) -> tuple["Worker", dict[str, Any]]:
+    """Have a process grade a submission, also where the process ends on it.
+
+    Args:
+        worker: a process of this setup; None starts one.
+        setup: what it is told first.
+        message: the submission.
+
+    Returns:
+        The process for the next submission, and what it said; if it ended each time,
+        that is {"problem": why}.
+    """
+    worker, error = worker or Worker(setup), ""
+    for _ in range(ATTEMPTS):
+        if result := worker.ask(message):
+            return worker, result
+        error = f"the grader itself failed: {worker.last_words()}"
+        worker = Worker(setup)
+    return worker, {"problem": error}
 
 
 def failed(job: Job, lab: str, reason: str) -> dict[str, Any]:
@@ -100,9 +141,9 @@ class Worker:
         )
         self._say(setup)
 
-    def grade(self, job: Job) -> dict[str, Any] | None:
-        """Grade a submission; None if the process has ended on it."""
-        self._say({"student": job.student, "folder": str(job.folder)})
+    def ask(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Hand a submission over; returns the answer, None if the process ended."""
+        self._say(message)
         assert self._process.stdout is not None
         try:
             result: dict[str, Any] = json.loads(self._process.stdout.readline())

@@ -11,11 +11,11 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from filelock import Timeout
 from nbgrader import preprocessors
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
@@ -25,16 +25,18 @@ from traitlets import Bool, Float, Integer, List, Unicode
 from traitlets.config import Configurable
 
 from nbjudge.grading.batch import Job, failed, grade_all
+from nbjudge.grading.claims import claims
 from nbjudge.grading.commands import GradingError, check_lab
 from nbjudge.grading.course import Course, CourseError, load
 from nbjudge.grading.course_report import course_page
 from nbjudge.grading.figures import EVERYTHING, Shown
-from nbjudge.grading.files import fingerprint, printable
+from nbjudge.grading.files import printable
 from nbjudge.grading.gradebook import (
     GradebookWriter,
     SaveGrades,
     first_line,
     patient,
+    sqlite_file,
 )
 from nbjudge.grading.names import clashes
 from nbjudge.grading.record import FLAGGED, PERSON
@@ -54,6 +56,13 @@ class NbJudge(Configurable):
 
     questions = Unicode(
         "", help="Module that holds QUESTIONS, a dict from names to questions."
+    ).tag(config=True)
+    scheduler = Unicode(
+        "",
+        help="Address of a Dask scheduler, whose workers grade; empty: this machine.",
+    ).tag(config=True)
+    straggler_seconds = Float(
+        300.0, help="After which a second worker of the cluster gets a submission, too."
     ).tag(config=True)
 
 
@@ -115,19 +124,22 @@ class Autograde(GradebookWriter):
     def convert_notebooks(self) -> None:
         """Grade everything that has no record yet; see `grade_all`."""
         try:
-            reason = "" if self.trust_submissions else prove(Limits())
+            alone = not (self.trust_submissions or NbJudge(parent=self).scheduler)
+            reason = prove(Limits()) if alone else ""
             if reason:
                 raise self._stop(
                     f"submissions are not run without walls, and there are none:"
                     f" {reason}; {WAYS_OUT}"
                 )
-            # no second run writes to the gradebook
-            with self.state.lock():
+            self.claims = claims(
+                self.coursedir.db_url, self.coursedir.course_id, self.state.claimed()
+            )
+            with contextlib.closing(self.claims):
                 self._grade(self.coursedir.assignment_id)
-        except Timeout:
+        except ImportError as error:
             raise self._stop(
-                "submissions of this course are being graded already; wait for that to"
-                " end"
+                f"c.CourseDirectory.db_url needs a driver: {error}; PostgreSQL's is"
+                " installed with pip install 'psycopg[binary]'"
             ) from None
         except KeyboardInterrupt:
             raise self._stop(f"stopped; {AGAIN}") from None
@@ -145,15 +157,18 @@ class Autograde(GradebookWriter):
             self.state.forget(lab, job.student)
         records, todo = [], []
         for job in self.jobs:
-            record = self.state.record(lab, job.student)
-            if record and record["folder"] == fingerprint(job.folder):
+            if record := self.graded(job, lab):
                 records.append(record)
             elif job.student in clashing:
                 records.append(self.finish(failed(job, lab, clashing[job.student])))
             else:
                 todo.append(job)
         so_far = sum(map(self.is_waiting, records))
-        for number, result in enumerate(grade_all(todo, setup, self.workers), 1):
+        jobs = self.claimed(todo, lab, records)
+        for number, result in enumerate(self._results(jobs, setup), 1):
+            if record := self.by_another_run(result["record"]):
+                records.append(record)
+                continue
             records.append(self.finish(result))
             so_far += records[-1]["status"] == PERSON
             self._say(f"{number}/{len(todo)}", records[-1], so_far, result["seconds"])
@@ -172,6 +187,26 @@ class Autograde(GradebookWriter):
             raise self._stop(
                 f"{len(waiting)} of {len(records)} submissions need a person: {names}"
             )
+
+    def _results(
+        self, jobs: Iterable[Job | None], setup: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Grade here, or on the cluster that the configuration names."""
+        settings = NbJudge(parent=self)
+        if not settings.scheduler:
+            yield from grade_all(jobs, setup, self.workers)
+            return
+        try:
+            from nbjudge.grading.cluster import Cluster
+        except ImportError as error:
+            raise self._stop(
+                f"c.NbJudge.scheduler needs Dask: {error}; pip install distributed"
+            ) from None
+        cluster = Cluster(
+            settings.scheduler, setup, settings.straggler_seconds, self.log
+        )
+        with contextlib.closing(cluster):
+            yield from cluster.grade(jobs)
 
     def _setup(self, lab: str) -> dict[str, Any]:
         """Say what every grading process is told first."""
@@ -289,7 +324,7 @@ class Autograde(GradebookWriter):
             check_lab(Path(self.coursedir.root, self.coursedir.source_directory), lab)
         except GradingError as error:
             raise self._stop(str(error)) from None
-        database = self.coursedir.db_url.removeprefix("sqlite:///")
+        database = sqlite_file(self.coursedir.db_url)
         if os.path.exists(database) and not os.access(database, os.W_OK):
             raise self._stop(
                 f"{database} cannot be written; make it yours, then run this again"

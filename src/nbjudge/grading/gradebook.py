@@ -8,44 +8,88 @@ import contextlib
 import functools
 import logging
 import os
+import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbgrader import preprocessors
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.converters import autograde
 from nbgrader.converters.base import BaseConverter
 from nbgrader.utils import parse_utc
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
 
+from nbjudge.grading.batch import Job
+from nbjudge.grading.claims import AWAY_SECONDS, Claims
 from nbjudge.grading.exchange import keep_for_exchange
-from nbjudge.grading.files import Unreadable, content_of, printable
+from nbjudge.grading.files import Unreadable, content_of, fingerprint, printable
 from nbjudge.grading.record import FLAGGED, GRADED, PERSON
 from nbjudge.grading.state import State
 
+SAID_AFTER = 5.0
+HELD = (
+    "the gradebook does not answer: another program holds it, or its server is away;"
+    " waiting until it does"
+)
+TRIES = 5
+RETRIED = (InvalidEntry, SQLAlchemyError)
+# What SQLite and psycopg say of a gradebook that will be back.
+AWAY = (
+    "database is locked",
+    "connection failed",
+    "connection is closed",
+    "connection to server",
+    "consuming input failed",
+    "server closed the connection",
+    "terminating connection",
+    "the connection is lost",
+)
+
 
 def patient(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method that uses the gradebook wait while another program holds it."""
+    """Have a method that uses the gradebook wait while it cannot be used.
+
+    Another program may hold it, its server may be away, and nbgrader's own way of
+    adding what is not there fails if another process does the same: that is tried
+    again.
+    """
 
     @functools.wraps(method)
     def again(self: Any, *arguments: Any) -> Any:
-        said = False
-        while True:
-            if not _is_held(self.coursedir.db_url):
+        url, began, tries = self.coursedir.db_url, time.monotonic(), 0
+        tell = functools.cache(lambda: self.log.warning(HELD))
+        # a server answers late, where a file says at once that it is held
+        late = threading.Timer(SAID_AFTER, tell)
+        if not sqlite_file(url):
+            late.start()
+        try:
+            while True:
+                if _is_held(url):
+                    tell()
+                    continue
                 try:
                     return method(self, *arguments)
-                except Exception as error:  # nbgrader makes one of its own of it
-                    if "database is locked" not in str(error):
-                        raise
-            if not said:
-                self.log.warning(
-                    "another program holds the gradebook; waiting until it lets go"
-                )
-            said = True
+                except Exception as error:  # nbgrader makes its own of some
+                    if any(text in str(error) for text in AWAY):
+                        if time.monotonic() - began > AWAY_SECONDS:
+                            raise
+                        tell()
+                    else:
+                        tries += 1
+                        if tries == TRIES or not isinstance(error, RETRIED):
+                            raise
+                time.sleep(random.uniform(0.1, 0.5))
+        finally:
+            late.cancel()
 
     return again
 
@@ -66,12 +110,64 @@ class SaveGrades(preprocessors.SaveAutoGrades):
 
 
 class GradebookWriter(autograde.Autograde):
-    """Writes a submission's notebook, scores and record."""
+    """Writes a submission's notebook, scores and record.
+
+    Attributes:
+        claims: of this run; a submission is written only while it is claimed.
+    """
+
+    claims: Claims
 
     @property
     def state(self) -> State:
         """What the course keeps on disk."""
         return State(Path(self.coursedir.root))
+
+    def graded(self, job: Job, lab: str) -> dict[str, Any]:
+        """Return the record of what is handed in now; empty if there is none."""
+        record = self.state.record(lab, job.student)
+        is_of_this = record and record["folder"] == fingerprint(job.folder)
+        return record if is_of_this else {}
+
+    def by_another_run(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return what another run has written of a submission; empty if none has.
+
+        That happens where a server was restarted, and has forgotten who had claimed it.
+        """
+        lab, student = record["lab"], record["student"]
+        self.claims.keep(lab, student)
+        found = self.state.record(lab, student)
+        if not found or not record["folder"] or found["folder"] != record["folder"]:
+            return {}
+        self.claims.release(lab, student)
+        return found
+
+    def claimed(
+        self, jobs: Iterable[Job], lab: str, records: list[dict[str, Any]]
+    ) -> Iterator[Job | None]:
+        """Claim submissions, those that another run grades at last.
+
+        Args:
+            jobs: what is to be graded.
+            lab: of which lab.
+            records: gets those of submissions that another run has graded.
+
+        Yields:
+            A submission to grade; None if there is none at the moment.
+        """
+        waiting = deque(jobs)
+        while waiting:
+            left = len(waiting)
+            for job in [waiting.popleft() for _ in range(left)]:
+                if not self.claims.take(lab, job.student):
+                    waiting.append(job)
+                elif record := self.graded(job, lab):
+                    self.claims.release(lab, job.student)
+                    records.append(record)
+                else:
+                    yield job
+            if len(waiting) == left:
+                yield None
 
     def finish(self, result: dict[str, Any]) -> dict[str, Any]:
         """Write a result to the gradebook, and only then its record.
@@ -79,6 +175,7 @@ class GradebookWriter(autograde.Autograde):
         What has no record is graded again.
         """
         record = result["record"]
+        self.claims.keep(record["lab"], record["student"])
         if result["notebook"] is None:
             self._clear_scores(record)
         else:
@@ -104,11 +201,13 @@ class GradebookWriter(autograde.Autograde):
             finally:
                 self.log.setLevel(level)
         self.state.write_record(record)
+        self.claims.release(record["lab"], record["student"])
         return dict(record)
 
     @patient
     def _write(self, record: dict[str, Any], notebook: dict[str, Any]) -> None:
         student, lab = record["student"], record["lab"]
+        self.claims.keep(lab, student)
         self.state.forget(lab, student)
         graded = self.coursedir.autograded_directory
         folder = Path(self.coursedir.format_path(graded, student, lab))
@@ -217,10 +316,16 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+def sqlite_file(url: str) -> str:
+    """Return where a gradebook's file is; empty if it is on a server."""
+    parts = make_url(url)
+    return parts.database or "" if parts.get_backend_name() == "sqlite" else ""
+
+
 def _is_held(url: str) -> bool:
-    """Whether another program has held the gradebook for a second."""
-    place = url.removeprefix("sqlite:///")
-    if os.path.exists(place):
+    """Whether it is a file that another program has held for a second."""
+    place = sqlite_file(url)
+    if place and os.path.exists(place):
         with contextlib.closing(sqlite3.connect(place, timeout=1)) as database:
             try:
                 database.execute("begin immediate")

@@ -18,9 +18,10 @@ The rules, in one place:
 - Whatever was odd is written down as a flag.
 """
 
+import base64
 import functools
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +61,18 @@ class Intake:
     def sha256(self) -> str:
         """The hash of the notebook's bytes; empty if there were none."""
         return hashlib.sha256(self.content).hexdigest() if self.content else ""
+
+    def plain(self) -> dict[str, Any]:
+        """Make what JSON can hold of it, for another machine."""
+        return {
+            **{f.name: getattr(self, f.name) for f in fields(self)},
+            "content": base64.b64encode(self.content).decode(),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "Intake":
+        """Make it anew of what `plain` gave."""
+        return cls(**{**plain, "content": base64.b64decode(plain["content"])})
 
 
 def take_in(folder: Path, lab: str, source: list[dict[str, Any]]) -> Intake:

@@ -1,18 +1,18 @@
 """What a course keeps on disk beside nbgrader's database, in its folder gradebook/.
 
 A record for each submission, pages for the instructor, what was handed in, the secret
-of the course, and a lock. The database has no place for them; a file appears whole or
-not at all, for which the standard library has `os.replace` and no more.
+of the course, and which submissions are being graded. The database has no place for
+them; a file appears whole or not at all, for which the standard library has
+`os.replace` and no more.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import secrets
 from pathlib import Path
 from typing import Any
-
-from filelock import BaseFileLock, FileLock
 
 
 class State:
@@ -25,10 +25,9 @@ class State:
     def __init__(self, root: Path):
         self.folder = root / "gradebook"
 
-    def lock(self) -> BaseFileLock:
-        """Return what one run holds; it goes with the process, however that ends."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.folder / "lock", blocking=False)
+    def claimed(self) -> Path:
+        """Return where a run says which submission it grades."""
+        return self.folder / "claims"
 
     def kept(self) -> Path:
         """Return where the bytes that were handed in stay, each under its hash."""
@@ -40,7 +39,11 @@ class State:
         """Return the secret of the course, made once."""
         path = self.folder / "secret"
         if not path.is_file():
-            self.write(path, secrets.token_hex(32))
+            made = path.with_name(f"secret.{secrets.token_hex(4)}")
+            self.write(made, secrets.token_hex(32))
+            with contextlib.suppress(FileExistsError):  # another run was first
+                os.link(made, path)
+            made.unlink()
         return path.read_text()
 
     def record(self, lab: str, student: str) -> dict[str, Any]:
@@ -88,7 +91,8 @@ class State:
     def write(self, path: Path, text: str) -> None:
         """Write a file whole or not at all, for its owner's eyes."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = path.with_name(f"{path.name}.{os.getpid()}")
+        # graders on several machines may share the folder, and the number of a process
+        made = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with os.fdopen(os.open(made, flags, 0o600), "wb") as file:
             file.write(text.encode())

@@ -64,9 +64,29 @@ class Grader:
             folder: what was handed in.
         """
         began = time.monotonic()
+        intake = self.take_in(folder)
+        try:
+            judged = self.judge(intake)
+        except SandboxError as error:  # nothing that the student did
+            judged = [], []
+            intake.problem, intake.folder = str(error), ""
+        return self.result(student, intake, *judged, time.monotonic() - began)
+
+    def take_in(self, folder: Path) -> Intake:
+        """Take a submission in, and keep what was handed in."""
         intake = take_in(folder, self.lab, self.source)
         self._keep(intake)
-        ran, verdicts = self._judge(intake)
+        return intake
+
+    def result(
+        self,
+        student: str,
+        intake: Intake,
+        ran: list[CellOutcome],
+        verdicts: list[Verdict],
+        seconds: float,
+    ) -> dict[str, Any]:
+        """Say what became of a submission: its record, and a notebook to show."""
         questions = self.course.questions
         verdicts = [
             verdict._replace(
@@ -78,7 +98,7 @@ class Grader:
         return {
             "record": record,
             "notebook": notebook(intake, record, ran, verdicts),
-            "seconds": round(time.monotonic() - began, 3),
+            "seconds": round(seconds, 3),
         }
 
     def sandbox(self) -> Sandbox:
@@ -96,7 +116,12 @@ class Grader:
             self.nursery.close()
             self.nursery = None
 
-    def _judge(self, intake: Intake) -> tuple[list[CellOutcome], list[Verdict]]:
+    def judge(self, intake: Intake) -> tuple[list[CellOutcome], list[Verdict]]:
+        """Run a submission and ask its questions.
+
+        Raises:
+            SandboxError: there is no sandbox, also not at a further try.
+        """
         if intake.problem:
             return [], []
         if not intake.content:
@@ -106,17 +131,18 @@ class Grader:
         def seed(question: str) -> int:
             return seed_of(self.secret, intake.sha256, question)
 
-        for _ in range(ATTEMPTS):
+        left = ATTEMPTS
+        while True:
             judge = Judge(
                 self.course, cells, self.asked, self.sandbox, self.limits, seed
             )
             try:
                 return judge.run()
-            except SandboxError as error:  # nothing that the student did
+            except SandboxError:
                 self.close()
-                problem = str(error)
-        intake.problem, intake.folder = problem, ""
-        return [], []
+                left -= 1
+                if not left:
+                    raise
 
     def _nothing(self, name: str, intake: Intake) -> Verdict:
         question = self.course.questions[name]
@@ -131,8 +157,19 @@ class Grader:
             made.replace(path)
 
 
+def _answer(grader: Grader, job: dict[str, Any]) -> dict[str, Any]:
+    """Grade what lies in a folder, or judge what another machine has taken in."""
+    if "folder" in job:
+        return grader.grade(job["student"], Path(job["folder"]))
+    try:
+        ran, verdicts = grader.judge(Intake.from_plain(job["intake"]))
+    except SandboxError as error:
+        return {"problem": str(error)}
+    return {"ran": ran, "verdicts": verdicts}
+
+
 def main() -> None:
-    """Serve: the first line says what lab, every further one names a submission."""
+    """Serve: the first line says what lab, every further one brings a submission."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, 9)  # end when the batch ends, however it ends
     answers = os.fdopen(os.dup(1), "w")
@@ -149,8 +186,7 @@ def main() -> None:
     )
     with contextlib.closing(grader):  # also when it is interrupted
         for line in sys.stdin:
-            job = json.loads(line)
-            result = grader.grade(job["student"], Path(job["folder"]))
+            result = _answer(grader, json.loads(line))
             print(json.dumps(result), file=answers, flush=True)
 
 

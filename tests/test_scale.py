@@ -1,0 +1,253 @@
+"""A gradebook on PostgreSQL, graders beside each other, and a cluster that grades.
+
+What is handed in are the course's own notebooks, so that it is trusted; the cluster has
+walls. Without PostgreSQL or Dask these tests skip by name.
+"""
+
+import csv
+import importlib.util
+import json
+import logging
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import submissions
+from servers import Cluster, Postgres, postgres_programs
+from submissions import SOLVED
+from test_gradebook import LAB, POINTS, ROOT, hand_in, notebook
+from test_trusted import formgrader, setup_of, walls  # noqa: F401
+
+from nbjudge.grading.batch import Job, grade_all
+from nbjudge.grading.claims import claims
+from nbjudge.grading.commands import nbgrader
+
+TRUST = "--Autograde.trust_submissions=True"
+SCORES = """
+    select submitted_assignment.student_id, count(*), sum(grade.auto_score) from grade
+    join submitted_notebook on submitted_notebook.id = grade.notebook_id
+    join submitted_assignment on submitted_assignment.id =
+    submitted_notebook.assignment_id
+    group by submitted_assignment.student_id
+"""
+
+
+def needs(*modules):
+    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    if "psycopg" in modules and postgres_programs() is None:
+        missing.append("PostgreSQL (Debian: apt-get install postgresql)")
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
+
+
+on_postgres = needs("psycopg")
+on_dask = needs("distributed")
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = Postgres(fsync="off")
+    yield made
+    made.close()
+
+
+def on_server(course, server):
+    """Make a course whose gradebook is on the server."""
+    shutil.copytree(ROOT / "solutions" / LAB, course / "solutions" / LAB)
+    config = (ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
+    config += f"\nc.CourseDirectory.db_url = {server.url!r}\n"
+    (course / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    nbgrader(course, "generate_assignment", LAB)
+    return course
+
+
+@pytest.fixture(scope="module")
+def term(server, tmp_path_factory):
+    """A course with six students, of whom half handed in the solution."""
+    course = on_server(tmp_path_factory.mktemp("term") / "course", server)
+    for number in range(6):
+        kind = "solutions" if number % 2 else "labs"
+        hand_in(course, f"student{number}", notebook(kind))
+    return course
+
+
+def start(course, *options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "nbgrader", "autograde", LAB, TRUST, *options],
+        cwd=course,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+WANTED = {f"student{n}": POINTS * (n % 2) for n in range(6)}
+
+
+def records_of(course):
+    paths = (course / "gradebook" / "records" / LAB).glob("*.json")
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return {record["student"]: record["points"] for record in found}
+
+
+@on_postgres
+def test_graders_share_a_gradebook_on_a_server_that_is_restarted(server, term):
+    """One is a person's Formgrader, which grades a submission and lists the others."""
+    with formgrader(term) as ask:
+        graders = [start(term, "--Autograde.workers=1") for _ in range(2)]
+        asked = threading.Thread(
+            target=ask, args=(f"api/submission/{LAB}/student5/autograde", b"")
+        )
+        asked.start()
+        while not records_of(term):
+            assert None in [grader.poll() for grader in graders]
+            time.sleep(0.05)
+        server.restart()
+        said = [grader.communicate()[1] for grader in graders]
+        asked.join()
+        listed = json.loads(ask(f"api/submissions/{LAB}"))
+    assert [grader.returncode for grader in graders] == [0, 0], said
+    by = [re.findall(r"\d/6 (\w+): ", text) for text in said]
+    assert len(by[0] + by[1]) == len({*by[0], *by[1]}), "one was graded twice"
+    assert records_of(term) == WANTED
+    counts = {student: (n, score) for student, n, score in server.query(SCORES)}
+    assert {student: score for student, (_, score) in counts.items()} == WANTED
+    assert len({n for n, _ in counts.values()}) == 1
+    assert {each["student"]: each["score"] for each in listed} == WANTED
+
+
+@on_postgres
+def test_a_table_that_another_program_holds_is_waited_for(server, term):
+    import psycopg
+
+    (term / "gradebook" / "records" / LAB / "student1.json").unlink()
+    said = ""
+    with psycopg.connect(server.url.replace("+psycopg", "")) as holder:
+        holder.execute("lock table grade in access exclusive mode")
+        with start(term) as grader:
+            for line in grader.stderr:
+                said += line
+                if "another program holds it" in line:
+                    holder.rollback()
+    assert grader.returncode == 0 and f"1/1 student1: {POINTS} of {POINTS}" in said
+    assert records_of(term) == WANTED
+
+
+@on_postgres
+def test_feedback_and_the_table_come_from_the_server(server, term):
+    nbgrader(term, "generate_feedback", LAB)
+    nbgrader(term, "export")
+    with (term / "gradebook" / "grades.csv").open(newline="") as file:
+        rows = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert rows == WANTED
+    pages = (term / "gradebook" / "feedback").rglob(f"{LAB}.html")
+    assert len(list(pages)) == 6
+    assert not list(term.rglob("*.db"))
+
+
+@on_postgres
+def test_a_server_that_does_not_answer_is_one_line(server, term):
+    with start(
+        term, "--CourseDirectory.db_url=postgresql+psycopg:///x?host=/no"
+    ) as run:
+        said = run.stderr.read()
+    assert run.returncode == 1 and said.count("\n") == 1, said
+    assert "stopped: " in said and "/no" in said
+
+
+@on_postgres
+def test_a_claim_on_the_server_is_one_runs(server, tmp_path):
+    """Also when the server has forgotten whose it was."""
+    first, second = (claims(server.url, "course", tmp_path) for _ in range(2))
+    assert first.take("lab", "ada") and not second.take("lab", "ada")
+    assert second.take("lab", "ben") and second.take("other lab", "ada")
+    server.stop()
+    taken = []
+    taking = threading.Thread(target=lambda: taken.append(second.take("lab", "ada")))
+    taking.start()
+    time.sleep(1.5)
+    assert taking.is_alive() and not taken
+    server.start()
+    taking.join(60)
+    assert taken == [True]
+    kept = threading.Thread(target=first.keep, args=("lab", "ada"))
+    kept.start()
+    kept.join(0.5)
+    assert kept.is_alive(), "two hold the same claim"
+    second.release("lab", "ada")
+    kept.join(30)
+    assert not kept.is_alive() and not second.take("lab", "ada")
+    first.close()
+    second.keep("lab", "ada")
+    second.close()
+
+
+def test_a_claim_on_a_file_is_one_runs(tmp_path):
+    first, second = (claims("sqlite:///x.db", "course", tmp_path) for _ in range(2))
+    assert first.take("lab", "ada") and not second.take("lab", "ada")
+    assert second.take("lab", "ben")
+    first.release("lab", "ada")
+    assert second.take("lab", "ada")
+    second.close()
+    assert first.take("lab", "ada")
+    first.close()
+
+
+# --- a cluster ------------------------------------------------------------------------
+
+
+def handed_in(folder, count):
+    """Give every second student the wrong answer to one question."""
+    wrong = submissions.with_dot(SOLVED, submissions.WRONG)
+    jobs = [Job(f"student{n}", folder / f"student{n}") for n in range(count)]
+    for number, job in enumerate(jobs):
+        job.folder.mkdir()
+        submissions.hand_in(job.folder, wrong if number % 2 else SOLVED)
+    return jobs
+
+
+def graded_here(jobs, setup):
+    return {r["record"]["student"]: r["record"] for r in grade_all(jobs, setup, 1)}
+
+
+@on_dask
+def test_a_cluster_that_breaks_gives_the_scores_of_a_local_run(
+    walls,  # noqa: F811
+    tmp_path,
+    caplog,
+):
+    """A worker is killed while it grades, the scheduler is restarted, and a worker has no
+    walls."""
+    from nbjudge.grading.cluster import Cluster as Grading
+
+    setup = setup_of(tmp_path)
+    jobs = handed_in(tmp_path, 4)
+    wanted = graded_here(jobs[:2], setup)
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.work(PATH="/nonexistent")
+        first = cluster.work()
+        grading = Grading(cluster.address, setup, 20.0, logging.getLogger())
+        found, done = {}, grading.grade(jobs)
+        for result in done:
+            student = result["record"]["student"]
+            assert student not in found
+            found[student] = result["record"]
+            if len(found) == 1:
+                first.kill()
+                cluster.work()
+            if len(found) == 2:
+                cluster.restart()
+                for worker in cluster.workers:
+                    worker.kill()
+                cluster.work()
+        grading.close()
+    finally:
+        cluster.close()
+    assert len(found) == 4
+    assert "it has no walls: bubblewrap (bwrap) is not installed" in caplog.text
+    for number, job in enumerate(jobs):
+        like = wanted[jobs[number % 2].student]
+        assert {**found[job.student], "student": like["student"]} == like
