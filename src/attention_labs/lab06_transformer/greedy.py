@@ -242,7 +242,11 @@ GREEDY = Question(
             "BOS is written down",
             "BOS starts the sentence and is not part of it.",
             WRITING,
-            edit(STEPS, "gains = []", "gains = [token]"),
+            edit(
+                STEPS,
+                "tokens[:needed]",
+                "[torch.full_like(token, bos), *tokens[:needed]]",
+            ),
         ),
         Mistake(
             "the whole beginning is fed at every step",
@@ -254,13 +258,13 @@ GREEDY = Question(
             "the first sentence to end ends all",
             "Decoding stops when *every* sentence has had its EOS.",
             WRITING,
-            edit(STEPS, "ended.all()", "ended.any()"),
+            edit(decoding._End.reached, "ended.all()", "ended.any()"),
         ),
         Mistake(
             "written to max_length always",
             "When every sentence has had its EOS there is nothing left to write.",
             WRITING,
-            edit(STEPS, "ended.all()", "False"),
+            edit(decoding._End.reached, "ended.all()", "torch.tensor(False)"),
         ),
         Mistake(
             "BOS is taken for an end",
