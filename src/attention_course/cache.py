@@ -67,15 +67,15 @@ def make_room(cache: Any, steps: int) -> Any:
     Returns:
         The cache, with a `Growing` in place of each `KeyValue`.
     """
-    if cache is None or isinstance(cache, Tensor):
-        return cache
     if isinstance(cache, KeyValue):
         batch, heads, size, width = cache.key.shape
         on_cpu = cache.key.device.type == "cpu"
         shape = (batch, heads, size + (min(steps, AHEAD) if on_cpu else steps), width)
         room = KeyValue(*(part.new_empty(shape) for part in cache))
         return Growing.filled(room, 0).extend(cache)
-    return _rebuilt(cache, [make_room(part, steps) for part in cache])
+    if isinstance(cache, tuple):
+        return _rebuilt(cache, [make_room(part, steps) for part in cache])
+    return cache
 
 
 class Lineage:
