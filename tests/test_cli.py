@@ -418,7 +418,7 @@ def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch
         "--out",
         tmp_path,
     ]
-    assert "1 GPUs are needed, one for each process, and 0 are here" in only_line(
+    assert "1 GPUs are needed, one for each process; 0 here" in only_line(
         shell(*words)[1]
     )
 

@@ -71,7 +71,7 @@ def weights_of(tmp_path, *command):
     "command",
     [
         (),
-        ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"),
+        ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
     ],
     ids=["fabric", "torchrun"],
 )

@@ -3,8 +3,9 @@
 import json
 import sys
 from enum import StrEnum
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -251,8 +252,8 @@ def make_way(path: Path) -> None:
         raise OSError(f"{path} cannot be written ({error.strerror})") from error
 
 
-def standard_input() -> BinaryIO:
+def standard_input() -> BufferedIOBase:
     """Return standard input; a person at a terminal is told that it is read."""
     if sys.stdin.isatty():
         typer.echo("type sources, one per line; Ctrl-D ends", err=True)
-    return sys.stdin.buffer
+    return cast(BufferedIOBase, sys.stdin.buffer)

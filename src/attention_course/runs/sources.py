@@ -2,8 +2,9 @@
 
 import codecs
 from collections.abc import Callable, Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ class Line(NamedTuple):
     source: Any
 
 
-def arriving(stream: BinaryIO, most: int = 256) -> Iterator[list[bytes]]:
+def arriving(stream: BufferedIOBase, most: int = 256) -> Iterator[list[bytes]]:
     """Go through a stream's lines in batches, each of what has come so far.
 
     So a file is read in large batches, and a person is answered line by line.

@@ -49,7 +49,7 @@ def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) ->
 
     Returns:
         The new table; the id of its padding, whether it asks for a gradient and is an
-        embedding; and whether the old embedding has its rows, its padding and its
+        embedding of so many rows; and whether the old embedding has its rows, its padding and its
         `requires_grad` still, and its memory for itself.
     """
     own = None if padding < 0 else padding
@@ -59,6 +59,7 @@ def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) ->
         return None
     old, new = embedding.weight, grown.weight
     is_embedding = isinstance(grown, nn.Embedding)
+    is_embedding = is_embedding and grown.num_embeddings == len(new)
     own_now = -1 if grown.padding_idx is None else grown.padding_idx
     shared = grown is embedding or (
         not old.is_meta
