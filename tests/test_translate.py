@@ -123,13 +123,13 @@ def test_unknown_words_are_told_as_words(shell, made):
     )
 
 
-class Slow:
+class Slow(io.BufferedIOBase):
     """A stream that has the next piece when it is asked for it."""
 
     def __init__(self, *pieces):
         self.pieces = [*pieces]
 
-    def read1(self, size):
+    def read1(self, size=-1):
         return self.pieces.pop(0) if self.pieces else b""
 
 
@@ -148,7 +148,7 @@ def test_an_answer_comes_before_the_next_line_is_read(shell, made, monkeypatch, 
     seen = []
 
     class Asks(Slow):
-        def read1(self, size):
+        def read1(self, size=-1):
             seen.append(capsys.readouterr().out)
             return super().read1(size)
 

@@ -45,7 +45,7 @@ def arriving(stream: BufferedIOBase, most: int = 256) -> Iterator[list[bytes]]:
         Lines, without their ends.
     """
     rest = b""
-    while piece := stream.read1(1 << 16):  # type: ignore[attr-defined]
+    while piece := stream.read1(1 << 16):
         *lines, rest = (rest + piece).split(b"\n")
         for i in range(0, len(lines), most):
             yield lines[i : i + most]

@@ -49,8 +49,8 @@ def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) ->
 
     Returns:
         The new table; the id of its padding, whether it asks for a gradient and is an
-        embedding of so many rows; and whether the old embedding has its rows, its padding and its
-        `requires_grad` still, and its memory for itself.
+        embedding of so many rows; and whether the old embedding has its rows, its
+        padding and its `requires_grad` still, and its memory for itself.
     """
     own = None if padding < 0 else padding
     embedding = nn.Embedding.from_pretrained(table, freeze=not asks, padding_idx=own)
