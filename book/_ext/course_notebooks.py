@@ -204,7 +204,9 @@ def setup_cell(sources, wheel):
         wheel: what pip installs: an address, or a file beside the notebook.
     """
     text = "\n".join(sources)
-    names = sorted(set(REPORT.findall(text)))
+    folder = Path(__file__).parents[1] / "reports"
+    # a page also says what it shows once there is a report
+    names = sorted(n for n in set(REPORT.findall(text)) if (folder / n).exists())
     what = "the package"
     if names:
         what += " and the stored reports that it reads"
@@ -212,7 +214,6 @@ def setup_cell(sources, wheel):
         wheel += ' "transformers>=5"'
     cell = SETUP.format(what=what, wheel=wheel)
     if names:
-        folder = Path(__file__).parents[1] / "reports"
         reports = {name: json.loads((folder / name).read_text()) for name in names}
         cell += REPORTS.format(reports=json.dumps(reports))
     if "glue(" in text:
