@@ -805,7 +805,8 @@ def test_a_seed_means_the_same_in_every_process(name, elsewhere):
 
 
 def test_all_tasks_are_among_these():
-    assert set(MADE) == {name.partition("-")[0] for name in TASKS}
+    drawn = {name.partition("-")[0] for name in TASKS} - {"writing"}  # a given text
+    assert set(MADE) == drawn
 
 
 ALIGNED = (

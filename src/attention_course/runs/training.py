@@ -91,10 +91,10 @@ def train_run(
         try:
             history = train(model, task, config, fabric, validate, checkpoints, compile)
         except Stopped as stop:
-            draw(folder, stop.history, about.unit, measured)
+            draw_history(folder, stop.history, about.unit, measured)
             raise
         if fabric.is_global_zero:
-            draw(folder, history, about.unit, measured)
+            draw_history(folder, history, about.unit, measured)
         report(fabric, folder, history, about.unit, measured)
 
 
@@ -122,7 +122,9 @@ def output_folder(folder: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-def draw(folder: Path, history: Sequence[Row], unit: str, measured: str) -> None:
+def draw_history(
+    folder: Path, history: Sequence[Row], unit: str, measured: str
+) -> None:
     """Draw the losses of a run into its folder.
 
     Args:

@@ -43,8 +43,8 @@ from nbjudge import (
 def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batch:
     """Pad examples to a batch, as the course's tasks do, but for where lengths are."""
     whole = SequenceTask("", (), (), (), task.source_vocabulary, task.target_vocabulary)
-    lengths = torch.tensor([len(example.source) for example in examples])
-    return whole.collate(examples, device)._replace(lengths=lengths)
+    source, lengths, *target = whole.collate(examples)
+    return Batch(source.to(device), lengths, *(ids.to(device) for ids in target))
 
 
 def _use_collate(

@@ -44,8 +44,8 @@ def _far(d: Draw) -> Request:
 
 def _very_far(d: Draw) -> Request:
     """Read one clock far from the start; its angle is the position."""
-    past = d.number(20_000, 200_000)
-    x = normal(d, d.B, d.T, 2)
+    past = d.number(5_100, 8_000)
+    x = 10 * normal(d, d.B, d.T, 2)  # rounding of an angle so far on is small beside it
     return Request((x, past), (2,), about=f"past: {past}, a single clock")
 
 

@@ -136,7 +136,7 @@ class Cluster:
         self,
         address: str,
         setup: Mapping[str, Any],
-        straggler_seconds: float,
+        straggler_seconds: float | int,
         log: logging.Logger,
     ):
         self.address, self.log = address, log
@@ -201,7 +201,7 @@ class Cluster:
         with contextlib.suppress(Exception):  # it may have gone before
             self.client.close(timeout=2)
 
-    def _connect(self, since: float) -> None:
+    def _connect(self, since: float | int) -> None:
         while True:
             try:
                 self.client = Client(

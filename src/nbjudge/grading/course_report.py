@@ -64,7 +64,7 @@ def _labs(labs: Sequence[Lab], shown: Shown) -> Section:
     return Section("Labs", words, plot, [(head, rows)])
 
 
-def _shares(lab: Lab) -> list[float]:
+def _shares(lab: Lab) -> list[float | int]:
     return [100 * r["points"] / r["possible"] for r in lab.graded if r["possible"]]
 
 
@@ -92,7 +92,7 @@ def _students(labs: Sequence[Lab], formgrader: str) -> Section:
     return Section("Students", words, tables=[(head, table)])
 
 
-def _sum(records: Iterable[Record]) -> float:
+def _sum(records: Iterable[Record]) -> float | int:
     return sum(record["points"] or 0 for record in records)
 
 

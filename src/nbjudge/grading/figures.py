@@ -83,7 +83,7 @@ class Made(NamedTuple):
 
 
 def bars(
-    points: Sequence[float], possible: int, smallest: int
+    points: Sequence[float | int], possible: int, smallest: int
 ) -> list[tuple[str, int]]:
     """Count students by points, the most points first.
 
@@ -99,7 +99,7 @@ def bars(
         counts = sorted(Counter(points).items(), reverse=True)
         return [(f"{value:g}", count) for value, count in counts]
     width = -(-possible // 10)
-    groups: list[tuple[int, float, int]] = []
+    groups: list[tuple[int, float | int, int]] = []
     waiting, top = 0, float(possible)
     for low in range(possible // width * width, -1, -width):
         waiting += sum(low <= value < low + width for value in points)
@@ -177,7 +177,7 @@ def stuck(attempts: Sequence[Record]) -> list[str]:
     ]
 
 
-def progress(attempts: Iterable[Sequence[Record]]) -> list[list[float]]:
+def progress(attempts: Iterable[Sequence[Record]]) -> list[list[float | int]]:
     """List the points of each student's notebooks, in turn, where there are several."""
     points = [
         [record["points"] for record in each if record["points"] is not None]

@@ -27,7 +27,7 @@ class GradedCell(NamedTuple):
     thing: str
     points: int
 
-    def worth(self, points: float, of: int) -> float:
+    def worth(self, points: float | int, of: int) -> float:
         """Return points of the question as points of this cell, to the next half.
 
         Args:

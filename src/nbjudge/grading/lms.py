@@ -214,7 +214,11 @@ Filled = tuple[list[list[str]], set[str]]
 
 
 def _moodle(
-    path: Path, table: Table, lab: Any, people: list[Person], final: dict[str, float]
+    path: Path,
+    table: Table,
+    lab: Any,
+    people: list[Person],
+    final: dict[str, float | int],
 ) -> Filled:
     """Fill the column with the grade of Moodle's grading worksheet."""
     column = _column(path, table, GRADE)
@@ -236,7 +240,11 @@ def _moodle(
 
 
 def _canvas(
-    path: Path, table: Table, lab: Any, people: list[Person], final: dict[str, float]
+    path: Path,
+    table: Table,
+    lab: Any,
+    people: list[Person],
+    final: dict[str, float | int],
 ) -> Filled:
     """Keep the columns that Canvas asks for, and fill that of the lab."""
     called = [

@@ -49,7 +49,9 @@ def points(bars: Sequence[tuple[str, int]], unit: str = "points") -> Markup:
     return _svg(figure, f"Students by {unit}: {told}", "points")
 
 
-def progress(students: Sequence[tuple[str, Sequence[float]]], possible: int) -> Markup:
+def progress(
+    students: Sequence[tuple[str, Sequence[float | int]]], possible: int
+) -> Markup:
     """Draw a line for each student, from the first notebook handed in to the last.
 
     Args:
@@ -69,7 +71,7 @@ def progress(students: Sequence[tuple[str, Sequence[float]]], possible: int) -> 
     return _svg(figure, f"Points of each notebook in turn. {told}", "progress")
 
 
-def shares(labs: Sequence[tuple[str, Sequence[float]]]) -> Markup:
+def shares(labs: Sequence[tuple[str, Sequence[float | int]]]) -> Markup:
     """Draw the students' shares of the points, a row for each lab.
 
     Args:
@@ -91,7 +93,9 @@ def shares(labs: Sequence[tuple[str, Sequence[float]]]) -> Markup:
     )
 
 
-def _axes(width: float, height: float) -> tuple[Figure, matplotlib.axes.Axes]:
+def _axes(
+    width: float | int, height: float | int
+) -> tuple[Figure, matplotlib.axes.Axes]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, figure.add_subplot()
