@@ -11,10 +11,12 @@ HOSTS = (
 )
 OTHERS = (
     "github.com/bentrevett/pytorch-seq2seq",
+    "github.com/blingenf/copydetect",
     "github.com/containers/bubblewrap",
     "github.com/multi30k/dataset",
     "jupytext.readthedocs.io",
     "nbgrader.readthedocs.io",
+    "ngshare.readthedocs.io",
 )
 
 

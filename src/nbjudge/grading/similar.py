@@ -97,7 +97,10 @@ def pairs(
     marks = {student: _fingerprint(text).hashes for student, text in texts.items()}
     counts = Counter(mark for found in marks.values() for mark in found)
     given |= {mark for mark, count in counts.items() if count >= common}
-    prints = {each: _fingerprint(text, sorted(given)) for each, text in texts.items()}
+    prints = {
+        each: _fingerprint(text, list(map(int, sorted(given))))
+        for each, text in texts.items()
+    }
     found = []
     for one, other in combinations(sorted(texts), 2):
         shared, shares, places = compare_files(prints[one], prints[other])

@@ -89,7 +89,7 @@ def rows(quick: bool) -> Iterator[report.Row]:
                 with torch.no_grad():
                     judges = CountsPadding(**vars(task)), task
                     totals = [judge.loss(model, batch) for judge in judges]
-                losses.append([float(total) / count for total, count in totals])
+                losses.append([float(total / count) for total, count in totals])
     note = f"of {len(seeds)} seeds"
     for (name, batches), shares in right.items():
         what = f"{name} / {batches}"
