@@ -327,8 +327,8 @@ class Cluster:
     def _result(self, task: _Task, said: dict[str, Any]) -> dict[str, Any]:
         ran = [CellOutcome(CodeCell(*cell), *more) for cell, *more in said["ran"]]
         verdicts = [
-            Verdict(points, html, tuple(mistakes), trouble)
-            for points, html, mistakes, trouble in said["verdicts"]
+            Verdict(points, html, tuple(mistakes), trouble, tuple(held))
+            for points, html, mistakes, trouble, held in said["verdicts"]
         ]
         seconds = time.monotonic() - task.began
         return self.grader.result(task.job.student, task.intake, ran, verdicts, seconds)
