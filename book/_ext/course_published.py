@@ -74,7 +74,7 @@ def write_head_and_foot(app, pagename, templatename, context, doctree):
     where = f", {app.config.html_baseurl}/{pagename}.html" if cited["url"] else ""
     text = f"{cited['author']}: {within}, version {cited['version']},"
     text = html.escape(f"{text} {cited['year']}{where}", quote=False)
-    more = context["pathto"]("book/how_to_use") + "#how-to-cite"
+    more = context["pathto"]("book/how_to_use").rstrip("#") + "#how-to-cite"
     context["theme_extra_footer"] = (
         f"<p>Version {cited['version']}. Text: {LICENCE}; code: MIT.</p>"
         f'<p><a href="{more}">Cite</a> this page as: {text}.</p>'

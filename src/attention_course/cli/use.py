@@ -84,7 +84,7 @@ def translate_command(
     check_run(run)
     if attention:
         make_way(attention)
-    from attention_course.runs.decoding import ask
+    from attention_course.runs.decoding import answer_lines
     from attention_course.runs.loading import autocast, load_model
     from attention_course.runs.sources import Reader, arriving
 
@@ -98,7 +98,7 @@ def translate_command(
     for given in [source] if source else arriving(standard_input()):
         lines = [reader.read(line) for line in given]
         with autocast(model, precision.value):
-            answers = ask(task, model, lines, decoding, weighed)
+            answers = answer_lines(task, model, lines, decoding, weighed)
         for answer in answers:
             said = answer.as_dict(weighed) if as_json else None
             typer.echo(json.dumps(said, ensure_ascii=False) if said else answer.text)

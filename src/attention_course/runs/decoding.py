@@ -62,7 +62,7 @@ class Answer(NamedTuple):
         return said
 
 
-def ask(
+def answer_lines(
     task: Any,
     model: Any,
     lines: Sequence[Line],
