@@ -20,7 +20,7 @@ from attention_course.runs.listing import list_runs
 from attention_course.runs.loading import load, load_model
 from attention_course.runs.training import output_folder
 from attention_course.tasks.core import Vocabulary
-from attention_course.tasks.kept import keep, make_again
+from attention_course.tasks.kept import keep_task, make_again
 from attention_course.tasks.multi30k import Subwords, TranslationTask
 from attention_course.tasks.pretraining import pretraining
 from attention_course.tasks.reversal import reversal
@@ -67,7 +67,7 @@ def translation():
 )
 def test_a_task_of_sequences_is_kept_without_its_examples(make, source):
     task = make()
-    again = make_again(keep(task))
+    again = make_again(keep_task(task))
     torch.manual_seed(0)
     ends = task.source_size, task.target_size
     sizes = {name: SMALL[name] for name in ("dim", "hidden_dim", "layers", "dropout")}
@@ -80,7 +80,7 @@ def test_a_task_of_sequences_is_kept_without_its_examples(make, source):
         model, [example]
     )
     assert again.text(("a", "b")) == task.text(("a", "b"))
-    assert keep(again) == keep(task)
+    assert keep_task(again) == keep_task(task)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,19 @@ def test_a_task_of_sequences_is_kept_without_its_examples(make, source):
 )
 def test_other_tasks_are_kept_as_well(make):
     task = make()
-    again = make_again(keep(task))
+    again = make_again(keep_task(task))
     sources = [example.source for example in task.test]
 
     for ours, theirs in zip(again.read(sources), task.read(sources)):
         assert_close(ours, theirs)
     assert again.target_size == task.target_size
     assert again.source_size == task.source_size
-    assert keep(again) == keep(task)
+    assert keep_task(again) == keep_task(task)
 
 
 def test_a_text_keeps_its_pieces():
     task = writing(300, 16, 500)
-    again = make_again(keep(task))
+    again = make_again(keep_task(task))
 
     assert_close(again.read(["Attention is"]), task.read(["Attention is"]))
     assert len(again.tokenizer.encode("Attention is").ids) > 2
@@ -110,7 +110,7 @@ def test_a_text_keeps_its_pieces():
 
 @pytest.mark.plain
 def test_what_was_kept_can_be_edited_and_is_refused():
-    kept = keep(reversal(4, 20, 5))
+    kept = keep_task(reversal(4, 20, 5))
     for edited in (kept | {"class": "os"}, {"class": "LabelTask"}, {}):
         with pytest.raises(ValueError, match="no task can be made of it"):
             make_again(edited)

@@ -18,7 +18,7 @@ from attention_course.runs.loading import load_model
 from attention_course.runs.sources import Reader, arriving, read_frames, read_image
 from attention_course.tasks.core import BOS
 from attention_course.tasks.frames import frames
-from attention_course.tasks.kept import keep
+from attention_course.tasks.kept import keep_task
 from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.scenes import captions, focus
@@ -62,7 +62,7 @@ def made(tmp_path_factory):
                 net,
                 small,
                 config,
-                checkpoints=Checkpoints(folder, 1, about, keep(small)),
+                checkpoints=Checkpoints(folder, 1, about, keep_task(small)),
             )
             there[task, model] = folder, small
         return there[task, model]

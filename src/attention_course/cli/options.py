@@ -41,7 +41,7 @@ def setting(help: str, default: Any, **limits: Any) -> Any:
     return typer.Option(help=help + usual, **limits)
 
 
-def size(name: str) -> Any:
+def size_option(name: str) -> Any:
     """Describe a size that only some models have."""
     return setting(registry.SIZES[name].meaning, registry.SIZES[name].default)
 

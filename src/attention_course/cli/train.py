@@ -17,7 +17,7 @@ from attention_course.cli.options import (
     PrecisionName,
     app,
     setting,
-    size,
+    size_option,
     task_option,
 )
 from attention_course.runs.about import About, refuse_other
@@ -99,11 +99,11 @@ def train_command(
     data: Annotated[Path | None, task_option("data")] = None,
     vocab_size: Annotated[int | None, task_option("vocab_size")] = None,
     max_length: Annotated[int | None, task_option("max_length")] = None,
-    dim: Annotated[int | None, size("dim")] = None,
-    hidden_dim: Annotated[int | None, size("hidden_dim")] = None,
-    layers: Annotated[int | None, size("layers")] = None,
-    heads: Annotated[int | None, size("heads")] = None,
-    dropout: Annotated[float | None, size("dropout")] = None,
+    dim: Annotated[int | None, size_option("dim")] = None,
+    hidden_dim: Annotated[int | None, size_option("hidden_dim")] = None,
+    layers: Annotated[int | None, size_option("layers")] = None,
+    heads: Annotated[int | None, size_option("heads")] = None,
+    dropout: Annotated[float | None, size_option("dropout")] = None,
     steps: Annotated[int, typer.Option(help="Batches to train on.")] = 300,
     batch_size: Annotated[
         int, typer.Option(help="Examples per batch, of all processes together.")

@@ -11,7 +11,7 @@ from torch import nn
 
 from attention_course import registry
 from attention_course.runs.about import About, about_of
-from attention_course.tasks.kept import keep, make_again
+from attention_course.tasks.kept import keep_task, make_again
 from attention_course.training.folder import CHECKPOINT, read
 
 
@@ -73,7 +73,7 @@ def load(folder: Path, data: Path | None = None, device: str = "auto") -> Loaded
     if "data" not in about.options:
         registry.refuse({"data": data}, f"for the task {about.task}")
     task = registry.make_task(about.task, **about.options)
-    made, kept = keep(task), state["task"]
+    made, kept = keep_task(task), state["task"]
     for name in made | kept:
         if made.get(name) != kept.get(name):
             raise ValueError(

@@ -16,7 +16,7 @@ from attention_course.plotting import training_curve
 from attention_course.runs.about import About
 from attention_course.runs.loading import parameters
 from attention_course.tasks.core import padded_share, shuffled_forever
-from attention_course.tasks.kept import keep
+from attention_course.tasks.kept import keep_task
 from attention_course.training import (
     Checkpoints,
     Row,
@@ -84,7 +84,7 @@ def train_run(
         by = {"validated_by": task.metric if by_score else "loss"}
         named = about.kept | (by if config.validate_every else {})
         checkpoints = Checkpoints(
-            folder, checkpoint_every, named, keep(task), about.options.get("data")
+            folder, checkpoint_every, named, keep_task(task), about.options.get("data")
         )
         validate = None if by_score else lambda model: -validation_loss(model, task)
         measured = task.metric if by_score else "loss"

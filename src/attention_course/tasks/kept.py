@@ -32,7 +32,7 @@ WITHOUT: Mapping[str, Any] = dict.fromkeys(EXAMPLES, ()) | {
 }
 
 
-def keep(task: Any) -> dict[str, Any]:
+def keep_task(task: Any) -> dict[str, Any]:
     """Return what `make_again` makes the task of again.
 
     Args:
@@ -56,13 +56,13 @@ def make_again(kept: Mapping[str, Any]) -> Any:
     """Make a task without examples, which decodes as the one that was kept.
 
     Args:
-        kept: from `keep`.
+        kept: from `keep_task`.
 
     Returns:
         The task.
 
     Raises:
-        ValueError: it is not what `keep` returns.
+        ValueError: it is not what `keep_task` returns.
     """
     try:
         made = _class(CLASSES, kept["class"])
