@@ -314,8 +314,16 @@ cli.main()
 """
 
 
+@pytest.fixture
+def interruptible():
+    """Take Ctrl-C as a terminal sends it; a process in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.plain
-def test_a_second_control_c_stops_at_once():
+def test_a_second_control_c_stops_at_once(interruptible):
     from attention_course.training.interrupts import held_back
 
     with pytest.raises(KeyboardInterrupt), held_back() as asked:

@@ -128,7 +128,7 @@ def weighted(logits, said):
 
 LOSS = SequenceTask.loss
 FLAT, RIGHT = "logits.flatten(0, 1)", "batch.target_out.flatten()"
-COUNT = "int((batch.target_out != PAD).sum())"
+COUNT = "(batch.target_out != PAD).sum()"
 wrong_edits(
     "loss",
     mean_of_sentences=(
