@@ -283,7 +283,7 @@ def server(person):
         process
         for process in psutil.process_iter(["username", "cmdline"])
         if process.info["username"] == person.name
-        and "jupyterhub.singleuser" in process.info["cmdline"]
+        and "jupyterhub.singleuser" in (process.info["cmdline"] or ())
     )
     return found
 
