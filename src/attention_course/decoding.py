@@ -347,12 +347,12 @@ class _End:
         if self._every == 1:
             return taken
         going_on = _read((~torch.stack(self._flags)).sum())
-        return min(taken, 1 + int(going_on))
+        return min(taken, 1 + going_on)
 
 
-def _read(value: Tensor) -> int | bool:
+def _read(value: Tensor) -> int:
     """Fetch a number: the one place where decoding waits for a device."""
-    return value.item()  # type: ignore[return-value]
+    return int(value)
 
 
 def _room(model: Model) -> Callable[[Any, int], Any]:

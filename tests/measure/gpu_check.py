@@ -410,9 +410,7 @@ def decoding(name: str, how: str, place: Place) -> list[Row]:
         peer = peers.TorchTransformer(e.vocab_size, *widths, 0.0).to(place.device)
         peer.eval()
         if how == "compiled":
-            peer.decode = torch.compile(  # type: ignore[method-assign]
-                peer.decode, backend=e.backend, dynamic=True
-            )
+            peer.decode = torch.compile(peer.decode, backend=e.backend, dynamic=True)
         padding = torch.zeros_like(source, dtype=torch.bool)
         call = lambda: peer.greedy(source, padding, e.length)  # noqa: E731
     elif name == "x-transformers":

@@ -57,7 +57,8 @@ def _row(run: Path, folder: Path) -> tuple[str, ...]:
             f"{size / 1e6:.1f} MB",
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        return (name, "its summary cannot be read", *["–"] * 5, f"{size / 1e6:.1f} MB")
+        unknown = ["–"] * 5
+        return name, "its summary cannot be read", *unknown, f"{size / 1e6:.1f} MB"
 
 
 def _score(run: Path, summary: dict[str, Any]) -> str:
