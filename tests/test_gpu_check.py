@@ -232,3 +232,12 @@ def test_the_report_goes_to_the_book(monkeypatch, tmp_path):
     gpu_check.main([])
     written = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
     assert written["name"] == "gpu" and written["rows"][0]["holds"]
+
+
+def test_a_peer_that_is_told_of_its_mask_computes_the_same():
+    peer = peers.TorchTransformer(17, 8, 2, 16, 1, dropout=0.0).eval()
+    given = torch.randint(4, 17, (2, 5)), torch.zeros(2, 5, dtype=torch.bool)
+    target = torch.randint(4, 17, (2, 4))
+    found = peer(*given, target)
+    peer.told_causal = True
+    torch.testing.assert_close(peer(*given, target), found)

@@ -6,10 +6,11 @@ It needs CUDA and torch 2.10 or newer, and no installation:
     PYTHONPATH=src:tests python -m measure.gpu_check
 
 What else it needs is Python alone: on a machine without it, take along what `--fetch`
-puts into _build/bench. Each part is kept as soon as it is measured, under the code, the
-device and torch's version, so that a run that was stopped goes on where it was, and
-tries last what failed. `--minutes 20` ends it in time. The report goes to
-book/reports/gpu.json, also that of a part of the run, and chapter 15 shows it.
+puts into _build/bench; x-transformers also needs NumPy. Each part is kept as soon as it
+is measured, under the code, the device and torch's version, so that a run that was
+stopped goes on where it was, and tries last what failed. `--minutes 20` ends it in time.
+The report goes to book/reports/gpu.json, also that of a part of the run, and chapter 15
+shows it.
 """
 
 import argparse
@@ -371,6 +372,7 @@ def trained(name: str, place: Place) -> tuple[nn.Module, Callable[..., Tensor], 
 
     if name == "nn.Transformer":
         model = peers.TorchTransformer(e.vocab_size, *widths, 0.1)
+        model.told_causal = True  # to look, it would wait
         model = model.drop_like_the_paper().to(place.device)
         padding = torch.zeros_like(source, dtype=torch.bool)
         return (
@@ -419,6 +421,7 @@ def decoding(name: str, how: str, place: Place) -> list[Row]:
     call: Callable[[], object]
     if name == "nn.Transformer":
         model = peer = peers.TorchTransformer(e.vocab_size, *widths, 0.0)
+        peer.told_causal = True  # to look, it would wait
         peer.to(place.device).eval()
         if how == "compiled":
             peer.decode = torch.compile(peer.decode, backend=e.backend, dynamic=True)

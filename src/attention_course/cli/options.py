@@ -86,8 +86,8 @@ Compile = Annotated[
     bool,
     typer.Option(
         "--compile",
-        help="Compile a Transformer's steps, which takes a minute at first and pays for"
-        " much text; on a CPU it needs a C++ compiler.",
+        help="Compile a Transformer's steps of decoding, which takes a minute at first;"
+        " on a CPU it needs a C++ compiler.",
     ),
 ]
 DeviceName = Annotated[
