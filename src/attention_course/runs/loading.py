@@ -147,9 +147,9 @@ def check_gpus() -> int:
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if torch.cuda.device_count() < here:
+        needed = "1 GPU is" if here == 1 else f"{here} GPUs are"
         raise ValueError(
-            f"{here} GPUs are needed, one for each process, and"
-            f" {torch.cuda.device_count()} are here"
+            f"{needed} needed, one for each process; {torch.cuda.device_count()} here"
         )
     return here
 
