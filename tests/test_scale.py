@@ -268,3 +268,4 @@ def test_a_cluster_that_breaks_gives_the_scores_of_a_local_run(
     assert len(found) == 4
     assert "it has no walls: bubblewrap (bwrap) is not installed" in caplog.text
     assert not unlike(jobs, found, wanted)
+    assert "Traceback" not in caplog.text

@@ -156,7 +156,8 @@ class Cluster:
         self.again: deque[_Task] = deque()
         self.copies, self.served = 0, False
         # what it says of a lost connection is a page; this says it in a line
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._connect(time.monotonic())
 
     def grade(self, jobs: Iterable[Job | None]) -> Iterator[dict[str, Any]]:
