@@ -45,6 +45,7 @@ from nbjudge.grading.sandbox.usage import cpu_used
 from nbjudge.grading.worker import Grader
 
 KEPT = ROOT / "_build" / "scale"
+WAITING_SECONDS = 60.0
 
 
 def phases(count) -> list[Row]:
@@ -268,9 +269,6 @@ def cluster(base, count, workers) -> list[Row]:
         row(f"{name}: memory of nbgrader's process at the end", memory[1], "MB"),
         row(f"{name}: memory of a worker and what it keeps ready", memory[2], "MB"),
     ]
-
-
-WAITING_SECONDS = 60.0
 
 
 def faults(base, count) -> list[Row]:
