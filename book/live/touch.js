@@ -45,7 +45,7 @@ const touch = {
     return make("table", { class: "bars" }, make("tbody", {}, ...labels.map((label, i) => {
       const size = `${(100 * Math.abs(shown[i])) / largest}%`;
       return make("tr", {}, make("th", { scope: "row" }, label),
-        make("td", {}, texts ? texts[i] : shown[i].toFixed(3)),
+        make("td", {}, texts ? texts[i] : shown[i].toFixed(3).replace("-", "−")),
         make("td", { class: "bar" },
           make("span", { style: `width: ${size}`, class: shown[i] < 0 ? "negative" : "" })));
     })));

@@ -39,9 +39,10 @@ SEARCHES = (
 FIND_VIOLATIONS = """tags => axe.run(document, {
     runOnly: {type: 'tag', values: tags}, resultTypes: ['violations'], preload: false,
 }).then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.target.join(' '))]))"""
-# What MathJax writes for screen readers is clipped on purpose.
+# What MathJax writes for screen readers, and the middle of its long arrows, is clipped on
+# purpose.
 FIND_SCROLLING = """() => [...document.querySelectorAll('.bd-article *')].filter(e =>
-    !e.closest('mjx-assistive-mml, svg, textarea, input') && e.checkVisibility()
+    !e.closest('mjx-assistive-mml, mjx-ext, svg, textarea, input') && e.checkVisibility()
     && e.clientWidth && e.scrollWidth > e.clientWidth + 1
     && getComputedStyle(e).overflowX !== 'visible'
 ).map(e => [`${e.localName}.${e.className}`, e.tabIndex >= 0])"""
