@@ -781,12 +781,12 @@ def test_points_are_dragged_and_moved_by_arrow_keys(sliders):
     query = place.locator("svg g").last
     query.scroll_into_view_if_needed()
     frame = place.locator("svg").bounding_box()
-    unit = frame["width"] / 12
+    unit = frame["width"] / 17
     at = query.locator("circle").bounding_box()
     sliders.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
     sliders.mouse.down()
     sliders.mouse.move(
-        frame["x"] + (6 + 3) * unit, frame["y"] + (6 - 4) * unit, steps=5
+        frame["x"] + (8.5 + 3) * unit, frame["y"] + (8.5 - 4) * unit, steps=5
     )
     sliders.mouse.up()
     said = place.locator("p[role=status]")
@@ -800,7 +800,7 @@ def test_points_are_dragged_and_moved_by_arrow_keys(sliders):
     assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 0.5)")
     for _ in range(30):  # it stays within the plane
         first.press("ArrowUp")
-    assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 5.5)")
+    assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 8)")
 
 
 @pytest.mark.plain

@@ -5,7 +5,7 @@
  *   sliders(numbers): name, label, least, most, step, start of each;
  *   choices: what one may choose among, a list or a function of the numbers;
  *   shown(numbers, name, value, choice): a slider's value in words, if not the number;
- *   points(numbers, values): what can be dragged in a plane: name, place(), move(x, y);
+ *   points(numbers, values): what can be dragged in a plane, see `kinds/scores.js`;
  *   rows(numbers, values, choice): what becomes of it: rows of labels and numbers that are
  *     drawn as bars, a grid of cells, a sentence. Cells with a key can be switched on and
  *     off; `values.on` holds those that are on.
@@ -80,50 +80,6 @@ const touch = {
       next.focus();
     };
     return table;
-  },
-
-  // A plane from -6 to 6 with points that can be dragged, or moved by arrow keys.
-  plane(points, changed) {
-    const { make } = touch;
-    const svg = make("svg", { viewBox: "-6 -6 12 12", role: "group", "aria-label": "The plane" },
-      ...[-4, -2, 0, 2, 4].flatMap((at) => [
-        make("line", { x1: at, x2: at, y1: -6, y2: 6, class: at ? "" : "axis" }),
-        make("line", { y1: at, y2: at, x1: -6, x2: 6, class: at ? "" : "axis" })]));
-    const drawn = points.map((point) => {
-      const arrow = make("line", { x1: 0, y1: 0, class: "arrow" });
-      const dot = make("g", { tabindex: "0", role: "button", class: point.kind },
-        make("circle", { r: 0.32 }), make("text", { x: 0.45, y: -0.35 }, point.name));
-      const to = (x, y) => {
-        point.move(...[x, y].map((z) => Math.max(-5.5, Math.min(5.5, Math.round(z * 10) / 10))));
-        changed();
-      };
-      dot.onpointerdown = (event) => dot.setPointerCapture(event.pointerId);
-      dot.onpointermove = (event) => {
-        if (!dot.hasPointerCapture(event.pointerId)) return;
-        const at = new DOMPoint(event.clientX, event.clientY)
-          .matrixTransform(svg.getScreenCTM().inverse());
-        to(at.x, -at.y);
-      };
-      dot.onkeydown = (event) => {
-        const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1],
-                      ArrowDown: [0, -1] }[event.key];
-        if (!way) return;
-        event.preventDefault();
-        const [x, y] = point.place();
-        to(x + way[0] / 2, y + way[1] / 2);
-      };
-      svg.append(arrow, dot);
-      return { arrow, dot };
-    });
-    const draw = () => drawn.forEach(({ arrow, dot }, i) => {
-      const [x, y] = points[i].place();
-      arrow.setAttribute("x2", x);
-      arrow.setAttribute("y2", -y);
-      dot.setAttribute("transform", `translate(${x} ${-y})`);
-      dot.setAttribute("aria-label",
-        `${points[i].name} at (${x.toFixed(1)}, ${y.toFixed(1)}); arrow keys move it`);
-    });
-    return { svg, draw };
   },
 
   start(place, number) {
