@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
         meetings = plan.meetings(SLIDES, guide)
         deck.copy_files(site, reveal, target)
         decks = [deck.write(each, meetings, site, target) for each in meetings]
-        deck.write_index(meetings, site, target)
+        deck.write_index(decks, target)
     except plan.SlidesError as error:
         return fail(str(error))
     print(f"{len(decks)} decks are in {target}; open {target / 'index.html'}")

@@ -55,19 +55,22 @@ class Shown:
 
 
 def slides_of(
-    meeting: Meeting, meetings: Sequence[Meeting], site: Path
+    meeting: Meeting,
+    meetings: Sequence[Meeting],
+    pages: Sequence[parts.Page],
+    site: Path,
 ) -> Iterator[Shown]:
     """Make the slides of a meeting.
 
     Args:
         meeting: what it shows.
         meetings: all of them.
+        pages: its chapters.
         site: the built book.
 
     Raises:
         SlidesError: a part is missing, or is not of the kind that its slide wants.
     """
-    pages = [parts.Page(site / "book" / f"{name}.html") for name in meeting.chapters]
     guide = site / "book" / "instructor_guide.html"
     yield Shown(
         "title",
@@ -237,33 +240,29 @@ PARTS = {
 }
 
 
-def titles_of(meeting: Meeting, site: Path) -> str:
-    """Name a meeting after its chapters."""
-    pages = (parts.Page(site / "book" / f"{name}.html") for name in meeting.chapters)
-    return " · ".join(page.title for page in pages)
-
-
-def write_index(meetings: Sequence[Meeting], site: Path, target: Path) -> None:
-    """Write the page that leads to the decks."""
-    decks = [(meeting.name, titles_of(meeting, site)) for meeting in meetings]
-    text = TEMPLATES.get_template("index.html").render(decks=decks)
-    (target / "index.html").write_text(text, encoding="utf-8")
-
-
 def write(
     meeting: Meeting, meetings: Sequence[Meeting], site: Path, target: Path
 ) -> Path:
     """Write the deck of a meeting into a folder; see `copy_files` for what it loads."""
-    slides = list(slides_of(meeting, meetings, site))
     pages = [parts.Page(site / "book" / f"{name}.html") for name in meeting.chapters]
     deck = target / f"{meeting.name}.html"
     text = TEMPLATES.get_template("deck.html").render(
-        title=f"{meeting.number}. {' · '.join(page.title for page in pages)}",
+        title=" · ".join(page.title for page in pages),
         head=_head(pages),
-        slides=slides,
+        slides=list(slides_of(meeting, meetings, pages, site)),
     )
     deck.write_text(text, encoding="utf-8")
     return deck
+
+
+def write_index(decks: Iterable[Path], target: Path) -> None:
+    """Write the page that leads to the decks."""
+    titles = [
+        (path.stem, re.search("<title>(.*)</title>", path.read_text("utf-8"))[1])
+        for path in decks
+    ]
+    text = TEMPLATES.get_template("index.html").render(decks=titles)
+    (target / "index.html").write_text(text, encoding="utf-8")
 
 
 def _head(pages: Iterable[parts.Page]) -> list[str]:

@@ -10,32 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 SCREEN = {"width": 1920, "height": 1080}
 SMALLEST_TEXT = 14  # pixels of such a screen
 SECONDS = 60
-# What stands on a slide, or on a page of a PDF, and reaches over its edge; and frames that
-# would have to be scrolled. What MathJax writes for screen readers is clipped on purpose.
-MEASURE = """([selector, smallest]) => [...document.querySelectorAll(selector)].map(slide => {
-  const box = slide.getBoundingClientRect(), found = [];
-  let furthest = 1, which = null;
-  const name = e => [e.localName, ...e.classList].join('.');
-  for (const e of slide.querySelectorAll('*')) {
-    if (e.closest('mjx-assistive-mml, aside, defs, clipPath') || !e.checkVisibility()) continue;
-    const r = e.getBoundingClientRect();
-    if (!e.closest('svg *') && r.width && r.height) {
-      const over = Math.max(box.left - r.left, box.top - r.top, r.right - box.right, r.bottom - box.bottom);
-      if (over > furthest) [furthest, which] = [over, e];
-      const style = getComputedStyle(e);
-      if (!e.closest('input, textarea, mjx-container *, .slide-number') &&
-          (e.scrollWidth > e.clientWidth + 1 && style.overflowX !== 'visible' && style.display !== 'inline'
-           || e.scrollHeight > e.clientHeight + 1 && !/visible|clip/.test(style.overflowY) && style.display !== 'inline'))
-        found.push(`${name(e)} would have to be scrolled`);
-    }
-    if (e.localName === 'text' && e.textContent.trim()) {
-      const m = e.getScreenCTM(), size = parseFloat(getComputedStyle(e).fontSize) * Math.hypot(m.a, m.b);
-      if (size < smallest) found.push(`the text "${e.textContent.trim()}" is ${size.toFixed(0)} pixels high`);
-    }
-  }
-  if (which) found.push(`${name(which)} reaches ${Math.round(furthest)} pixels over the edge`);
-  return [...new Set(found)];
-})"""
+MEASURE = Path(__file__).with_name("measure.js").read_text(encoding="utf-8")
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from attention_labs import QUESTIONS
 from bs4 import BeautifulSoup, Tag
-from nbjudge import Mistake, Question
 
+from attention_labs import QUESTIONS
+from nbjudge import Mistake, Question
 from scripts.slides.plan import Meeting
 
 CODE = re.compile(r"`([^`]+)`")

@@ -26,7 +26,7 @@ TALL = 1.68
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of a vote: what it says, what the chapter says to it, if it is right."""
+    """One answer of a vote, and what the chapter says to it."""
 
     text: str
     comment: str
