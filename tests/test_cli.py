@@ -308,11 +308,11 @@ def only_line(failed):
         ),
         (
             ["--task", "dates", "--model", "luong", "--steps", "0"],
-            "steps is at least 1, got 0",
+            ": --steps is at least 1, got 0",
         ),
         (
             ["--task", "dates", "--model", "luong", "--clip", "-1"],
-            "clip_norm is above 0, got -1.0",
+            ": --clip is above 0, got -1.0",
         ),
         (
             ["--task", "reversal", "--model", "transformer", "--heads", "3"],
@@ -418,7 +418,7 @@ def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch
         "--out",
         tmp_path,
     ]
-    assert "1 GPUs are needed, one for each process; 0 here" in only_line(
+    assert "1 GPU is needed, one for each process; 0 here" in only_line(
         shell(*words)[1]
     )
 
