@@ -392,6 +392,16 @@ def test_the_figure_answers_what_a_reader_types(page):
         assert styles == {"--weight: 0.000"}
         assert opened.evaluate("document.activeElement.ariaPressed") == "true"
 
+        # by mouse: another date, and a character of it
+        opened.locator(".live-examples button").nth(1).click()
+        assert field.input_value() == EXAMPLES[1]
+        opened.locator("thead button").nth(2).click()
+        assert opened.locator("thead button[aria-pressed=true]").count() == 1
+        styles = opened.locator("tbody td:nth-of-type(3)").all()
+        assert {cell.get_attribute("style") for cell in styles} == {"--weight: 0.000"}
+        opened.get_by_text("Allow all characters again").click()
+        assert opened.locator("thead button[aria-pressed=true]").count() == 0
+
         for text, expected in (
             ("", "Type something"),
             ("x" * 1000, "and this is 1000"),
@@ -631,7 +641,7 @@ def test_sliders_of_rotary_positions_and_of_the_running_softmax(sliders):
 @pytest.mark.plain
 @needs_chromium
 def test_a_mask_reaches_as_far_as_its_powers(sliders):
-    choice, near = "the position before", torch.ones(5, 5).tril().triu(-1)
+    choice, near = "itself and the position before", torch.ones(5, 5).tril().triu(-1)
     painted = near.clone()
     painted[0, 3], painted[3, 2] = 1, 0  # one allowed, one forbidden
     for on, sees in (([], near), (["0 3", "3 2"], painted)):
@@ -643,7 +653,7 @@ def test_a_mask_reaches_as_far_as_its_powers(sliders):
             assert ("later input" in found["says"]) == (
                 "No output" in found["says"] or bool(on)
             )
-    causal = "all positions before (causal mask)"
+    causal = "itself and all before (causal mask)"
     found = rows_of(sliders, "mask", {"layers": 1}, causal)
     assert found["reached"] == torch.ones(5, 5).tril().bool().tolist()
 
@@ -758,7 +768,7 @@ def test_frames_show_what_the_page_has_computed(sliders):
 def test_a_mask_is_painted_by_keyboard_and_by_mouse(sliders):
     place = sliders.locator('[data-kind="mask"]')
     said = place.locator("p[role=status]")
-    place.locator("select").select_option("only itself")
+    place.locator("select").select_option("itself alone")
     place.locator("input").press("Home")
     assert "depends on 1 of 5 inputs. No output" in said.inner_text()
     assert place.locator('button[tabindex="0"]').count() == 1  # one stop for Tab
@@ -801,6 +811,25 @@ def test_points_are_dragged_and_moved_by_arrow_keys(sliders):
     for _ in range(30):  # it stays within the plane
         first.press("ArrowUp")
     assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 8)")
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_every_slider_is_pulled_by_mouse(sliders):
+    for select in sliders.locator("select").all():
+        select.select_option(index=0)
+    for slider in sliders.locator("input[type=range]").all():
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        y = box["y"] + box["height"] / 2
+        values = []
+        for share in (0.05, 0.95):
+            sliders.mouse.move(box["x"] + box["width"] / 2, y)
+            sliders.mouse.down()
+            sliders.mouse.move(box["x"] + share * box["width"], y, steps=3)
+            sliders.mouse.up()
+            values.append(float(slider.input_value()))
+        assert values[0] < values[1], slider.get_attribute("id")
 
 
 @pytest.mark.plain

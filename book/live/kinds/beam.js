@@ -17,8 +17,8 @@ touch.kinds.beam = {
     const top = best(all, (one) => one.p)[0];
     return {
       found: found[0].text,
-      labels: all.map((one) => one.text + (!one.seen ? ": never looked at"
-        : found.indexOf(one) < size ? ": kept" : ": dropped")),
+      labels: all.map((one) => `${one.text}  (${!one.seen ? "never looked at"
+        : found.indexOf(one) < size ? "kept" : "dropped"})`),
       weights: all.map((one) => one.p),
       says: `The beam returns “${found[0].text}” with probability ${found[0].p.toFixed(3)}. ` +
             (found[0] === top ? "No sentence has a higher one."

@@ -3,15 +3,15 @@
 
 touch.kinds.mask = {
   sliders: () => [["layers", "layers", 1, 5, 1, 1]],
-  choices: ["the position before", "all positions before (causal mask)", "both neighbours",
-            "only itself"],
+  choices: ["itself and the position before", "itself and all before (causal mask)",
+            "itself and both neighbours", "itself alone"],
   rows({ tokens }, { layers, on }, choice) {
     const range = tokens.map((_, t) => t);
     const begin = {
-      "the position before": (t, s) => t - s === 1,
-      "all positions before (causal mask)": (t, s) => s < t,
-      "both neighbours": (t, s) => Math.abs(t - s) === 1,
-      "only itself": () => false,
+      "itself and the position before": (t, s) => t - s === 1,
+      "itself and all before (causal mask)": (t, s) => s < t,
+      "itself and both neighbours": (t, s) => Math.abs(t - s) === 1,
+      "itself alone": () => false,
     }[choice];
     // each position keeps what it has: the residual connection
     const sees = range.map((t) => range.map((s) => s === t || begin(t, s) !== on.has(`${t} ${s}`)));

@@ -28,7 +28,7 @@ touch.kinds.split = {
       says: `Of the ${numbers.width} numbers of token ${word - 1}, ` +
             mine.map((n, h) => `head ${h + 1} has ${n}`).join(" and ") + ". " +
             (heads.every((head) => head.every((row, t) => row.every(([from]) => from === t)))
-              ? "Position and token agree everywhere." : "Positions mix numbers of different tokens or lack some."),
+              ? "Position and token agree everywhere." : "Some positions hold numbers of another token."),
     };
   },
 };
