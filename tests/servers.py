@@ -93,7 +93,11 @@ class Cluster:
     def start(self) -> None:
         """Start the scheduler."""
         self.scheduler = self._start(
-            "scheduler", "--host=127.0.0.1", f"--port={self.port}"
+            "scheduler",
+            "--host=127.0.0.1",
+            f"--port={self.port}",
+            # as the guide says: it looks at itself 50 times a second otherwise
+            DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL="1s",
         )
         end = time.monotonic() + END_SECONDS
         while True:

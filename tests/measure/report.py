@@ -69,18 +69,9 @@ def write(
     """Print the rows as a table and write them, with the commit, the date and the
     machine, to FOLDER/NAME.json."""
     rows = list(rows)
-    try:
-        commit = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        ).stdout
-    except OSError:  # a machine without git, where only measuring is done
-        commit = ""
     report = {
         "name": name,
-        "commit": commit.strip(),
+        "commit": commit(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": _machine(),
         "seconds": round(seconds, 1),
@@ -97,6 +88,19 @@ def write(
         " their target"
     )
     return path
+
+
+def commit() -> str:
+    """Name the commit that is measured; empty on a machine without git."""
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+    except OSError:
+        return ""
 
 
 def table(rows: Iterable[Row]) -> str:

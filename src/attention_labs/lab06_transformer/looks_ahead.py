@@ -273,7 +273,7 @@ LOOKS_AHEAD = Question(
         " changes by an amount between these two numbers.",
         "dropout": "In training mode, dropout changes the logits from call to call. So"
         " put the model in evaluation mode while you look, and leave it in the mode in"
-        " which it came.",
+        " which it came. All of its parts come in the same mode.",
         "model": "model: called as above; its mode (training or evaluation) stays.",
         "source": "source: what the model reads; axis 0 is B.",
         "source lengths": "lengths: tokens in each source.",

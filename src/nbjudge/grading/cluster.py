@@ -156,7 +156,8 @@ class Cluster:
         self.again: deque[_Task] = deque()
         self.copies, self.served = 0, False
         # what it says of a lost connection is a page; this says it in a line
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._connect(time.monotonic())
 
     def grade(self, jobs: Iterable[Job | None]) -> Iterator[dict[str, Any]]:
@@ -172,7 +173,7 @@ class Cluster:
                 self._call_roll()
                 while len(self.tasks) < self._room() and (more or self.again):
                     if self.again:
-                        self._submit(self.again.popleft())
+                        self._submit(self.again.popleft(), self.admitted)
                         continue
                     job = next(coming, _END)
                     more = job is not _END
@@ -184,7 +185,7 @@ class Cluster:
                         reason = f"the grader itself failed: {error}"
                         yield failed(job, self.grader.lab, reason)
                         continue
-                    self._submit(_Task(job, intake, self.setup))
+                    self._submit(_Task(job, intake, self.setup), self.admitted)
                 for task in list(self.tasks):
                     if result := self._look(task):
                         self.tasks.remove(task)
@@ -273,21 +274,21 @@ class Cluster:
         """Count the submissions that may be with the cluster at a time."""
         return 2 * sum(self.threads.get(worker, 0) for worker in self.admitted)
 
-    def _submit(self, task: _Task) -> None:
-        """Hand a submission in; a further time under a further name.
+    def _submit(self, task: _Task, workers: set[str]) -> None:
+        """Hand a submission in to one of these; a further time under a further name.
 
         Under the same one, the scheduler would go on waiting for the workers of the
         first time.
         """
         again = f" {self.copies}" if task.allowed else ""
         self.copies += bool(again)
-        task.allowed, task.began = set(self.admitted), time.monotonic()
+        task.allowed, task.began = task.allowed | workers, time.monotonic()
         task.futures.append(
             self.client.submit(
                 judge,
                 self.setup,
                 task.plain,
-                workers=sorted(task.allowed),
+                workers=sorted(workers),
                 key=f"{task.hash}{again}",
                 pure=False,
             )
@@ -307,13 +308,20 @@ class Cluster:
                 return self._failure(task, repr(future.exception(timeout=60)))
             if future.status in ("cancelled", "lost"):
                 raise OSError("it has forgotten a submission")
-        late = time.monotonic() - task.began > self.straggler_seconds
         if not task.allowed & self.admitted and self.admitted:
             task.release()
-            self._submit(task)
-        elif late and len(task.futures) == 1 and len(self.admitted) > 1:
-            self._submit(task)
+            self._submit(task, self.admitted)
+        elif time.monotonic() - task.began > self.straggler_seconds:
+            task.began = time.monotonic()
+            if others := self.admitted - self._having(task):
+                self._submit(task, others)
         return None
+
+    def _having(self, task: _Task) -> set[str]:
+        """Return the workers that a submission waits or runs on."""
+        keys = {future.key for future in task.futures}
+        doing = self.client.processing()
+        return {worker for worker, has in doing.items() if keys & {*has}}
 
     def _failure(self, task: _Task, reason: str) -> dict[str, Any] | None:
         task.failures += 1
@@ -321,7 +329,9 @@ class Cluster:
         if task.failures == ATTEMPTS:
             reason = f"the grader itself failed: {printable(reason)}"
             return failed(task.job, self.grader.lab, reason)
-        self._submit(task)
+        # not at once: there may be no worker now that may have it
+        self.tasks.remove(task)
+        self.again.append(task)
         return None
 
     def _result(self, task: _Task, said: dict[str, Any]) -> dict[str, Any]:

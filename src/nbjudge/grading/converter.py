@@ -62,7 +62,7 @@ class NbJudge(Configurable):
         help="Address of a Dask scheduler, whose workers grade; empty: this machine.",
     ).tag(config=True)
     straggler_seconds = Float(
-        300.0, help="After which a second worker of the cluster gets a submission, too."
+        300.0, help="After which another worker of the cluster gets a submission, too."
     ).tag(config=True)
 
 
