@@ -161,11 +161,12 @@ LOSS = Question(
         "sum": "Return the *sum* over all positions that hold a token, and how many"
         " those are.",
         "end": "`EOS` is a token: the model has to learn where to stop. Padding is"
-        " not, and a position at which `target_out` is `PAD` is padding.",
+        " not a token, and a position at which `target_out` is `PAD` is padding.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
         " logits and something else, which you do not need here.",
-        "any": "Logits are finite, but may be large, and come in any floating-point"
-        " dtype; the sum has the same one. The batch stays as it is.",
+        "any": "The logits are finite, but may be large. They may have any"
+        " floating-point dtype, and the sum has the same dtype. Your function does"
+        " not change the batch.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
         " and the number of tokens, an int or a tensor without axes.",
     },

@@ -59,7 +59,7 @@ PAD_QUESTION = Question(
         " `PAD`, at the end.",
         "empty": "There is at least one row. Rows may be empty, and so may all of"
         " them: then the tensor is (B, 0).",
-        "lists": "The rows that come in are not yours: leave them as they are.",
+        "lists": "Do not change the rows that you are given.",
         "returns": "Fill rows of ids up with PAD to the longest of them: a tensor (B,"
         " T) of integers (`torch.long`).",
     },

@@ -94,12 +94,12 @@ PAD_LEFT = Question(
         "position": "The position of a token is the number of tokens that stand before"
         " it in its own row: 0 for the first token, 1 for the second. Padding has the"
         " position 0.",
-        "ids": "An id does not say whether it is padding. The id of `PAD` may also"
-        " stand in a row, and there it is a token, which has a position like any"
-        " other.",
+        "ids": "The id alone does not show whether a place is padding. The rows"
+        " themselves may contain the id of `PAD`, and there it is a token with a"
+        " position, like any other.",
         "empty": "There is at least one row. Rows may be empty, and so may all of them:"
         " then both tensors are (B, 0).",
-        "lists": "Your function leaves the rows that came in as they are.",
+        "lists": "Your function does not change the rows that it is given.",
         "rows": "rows: a list with a list of ids for each sentence.",
         "returns": "The ids (B, T) and the positions (B, T), both of `torch.long`. T is"
         " the length of the longest row.",

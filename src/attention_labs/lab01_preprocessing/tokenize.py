@@ -35,7 +35,7 @@ BLANKS = (" ", "   ", "\t", "\n", "\r\n", "\u00a0", "\u2003", " \n\t ")
 
 
 def tokenize(text: str) -> tuple[str, ...]:
-    """Cut a text into words and signs, in small letters."""
+    """Split a text into words and signs, in lower case."""
     return tuple(re.findall(r"\w+|[^\w\s]", text.lower()))
 
 
@@ -107,13 +107,13 @@ TOKENIZE = Question(
     battery=BATTERY,
     requirements={
         "words": "a word is a run of letters and digits, and letters may have accents;",
-        "signs": "any other sign that is not white space is a token of its own, a"
-        ' hyphen as well as a comma: "ninety-nine" is three tokens (no text contains'
-        " an underscore);",
-        "case": "upper and lower case make no difference: all letters become lower"
-        " case, as `str.lower` makes them;",
-        "space": "white space separates tokens and is no token itself.",
-        "returns": "Cut a text into words and signs, in small letters: a tuple of"
+        "signs": "every other character that is not white space is a sign and a token"
+        ' of its own, a hyphen as well as a comma: "ninety-nine" is three tokens (no'
+        " text contains an underscore);",
+        "case": "upper and lower case make no difference: all letters are turned into"
+        " lower case, as `str.lower` does it;",
+        "space": "white space separates tokens and is not a token itself.",
+        "returns": "Split a text into words and signs, in lower case: a tuple of"
         " strings.",
     },
     properties=(

@@ -161,18 +161,17 @@ VOCABULARY = Question(
     battery=BATTERY,
     requirements={
         "tokens": "`tokens[i]` is the token with the id `i`: first the four of"
-        " `SPECIALS`, then all others *once* each, in alphabetical order, so that every"
-        " run gives the same ids. One of the four may occur in the texts, and gets no"
-        " second id.",
+        " `SPECIALS`, then all others *once* each, in alphabetical order, so that"
+        " every run gives the same ids. If one of the four occurs in the texts, it"
+        " gets no second id.",
         "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
         "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
         " part of the answer, and leaves out `PAD` and `BOS`.",
-        "lists": "The lists that come in are not yours: your code leaves them as they"
-        " are.",
+        "lists": "Your code does not change the lists that it is given.",
         "any order": "tokens: a list of the tokens that get an id, in any order,"
         " repeated or not.",
-        "types": "A tuple never equals a list, so the types count, too: `encode` gives"
-        " a list, `decode` a tuple.",
+        "types": "A tuple never equals a list, so the type of the result matters:"
+        " `encode` gives a list, `decode` a tuple.",
         "ids": "Map tokens to a list of ids.",
         "back": "Map a list of ids to a tuple of tokens.",
     },
