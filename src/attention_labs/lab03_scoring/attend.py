@@ -108,8 +108,8 @@ ATTEND = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "dropout": "`dropout`, where it is given, is a module to be called on the"
-        " weights that make the context.",
+        "dropout": "If `dropout` is given, it is a module: call it on the weights"
+        " before you compute the context.",
         "returned": "The weights that you *return* are the weights before dropout,"
         " because we want to look at them.",
         "scores": "scores: (..., T, S), how well each key matches each query.",

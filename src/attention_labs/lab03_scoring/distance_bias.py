@@ -68,7 +68,7 @@ DISTANCE_BIAS = Question(
         " the query before it one position earlier, and so on.",
         "both": "The distance counts in both directions: a key two positions after the"
         " query loses as much as a key two positions before it.",
-        "before": "What you return are scores. The softmax comes later.",
+        "before": "Return scores. The softmax comes later.",
         "scores": "scores: (..., T, S), any real numbers.",
         "slope": "slope: a number, 0 or more, which a score loses for each position"
         " that its query and its key are apart.",

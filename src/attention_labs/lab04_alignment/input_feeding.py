@@ -96,11 +96,12 @@ INPUT_FEEDING = Question(
     requirements={
         **EVERYWHERE,
         "memory": MEMORY["memory"],
-        "fed": "The remedy: concatenate the last attentional vector to the next input,",
+        "fed": "The remedy is to concatenate the last attentional vector to the next"
+        " input:",
         "zeros": "Before the first step, the attentional vector consists of zeros. It"
         " has the same width, dtype and device as the state.",
-        "cache": "You decide what the cache is, as long as `step` finds in it what it"
-        " needs: what are the two things?",
+        "cache": "You decide what the cache is, as long as `step` finds in it the two"
+        " things that it needs. Which two are they?",
         "twice": "A search may continue from the same cache with several different"
         " tokens, so `step` does not change the cache that it gets, and keeps nothing"
         " on `self`.",

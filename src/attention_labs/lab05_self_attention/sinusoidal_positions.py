@@ -82,12 +82,12 @@ POSITIONS = Question(
     requirements={
         **EVERYWHERE,
         "clocks": "Imagine D/2 clocks, each slower than the one before. A position is"
-        " a reading of all clocks, and of each clock the vector holds the sine and the"
-        " cosine, side by side:",
+        " a reading of all clocks. For each clock, the position's vector holds the"
+        " sine and the cosine of the angle of its hand, side by side:",
         "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` tokens have come"
         " before and t counts from 0.",
-        "float32": "Count in float32 also if x has another dtype: a half-precision"
-        " number cannot tell 256 from 257.",
+        "float32": "Compute the positions and angles in float32 even if x has another"
+        " dtype: in the dtype bfloat16, 256 and 257 are the same number.",
         "even": "dim: D, width of a position; even.",
         "x": "x: (B, T, D).",
         "before": "past: how many tokens came before.",
@@ -166,8 +166,8 @@ POSITIONS = Question(
         ),
         Mistake(
             "positions counted in half precision",
-            "A half-precision number cannot tell 256 from 257: count in float32, and"
-            " cast the positions last.",
+            "In bfloat16, 256 and 257 are the same number: count in float32, and cast"
+            " the positions last.",
             ORDER,
             sign=lambda request, reply, reference: (
                 request.dtype == torch.bfloat16 and request.inputs[1] is not None

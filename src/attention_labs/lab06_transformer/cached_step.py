@@ -236,19 +236,20 @@ CACHED_STEP = Question(
         "lengths": LENGTHS,
         "stack": "The last piece is this stack: embed, go through all blocks, norm,"
         " head.",
-        "one and many": "It has to work for one token and for many, at the beginning"
-        " and later: `step` takes T tokens that come after P others.",
+        "one and many": "Your stack has to work for one token and for many, at the"
+        " beginning of a target and later: `step` takes T tokens that come after P"
+        " others.",
         "cache": "These are the **cache**: a tuple with one entry per block, None at"
-        " the start, and then what the block returned. A step computes the new"
-        " positions alone.",
+        " the start, and then what the block returned. A step computes only the new"
+        " positions.",
         "past": "How many tokens came before? You can read it off the keys in the"
         " cache, (B, H, P, Dh).",
         "embedding": "`self.embedding(token, past)` embeds tokens and adds the"
         " positions from `past` on.",
-        "rows": "The new positions are the last T of P + T: which rows of the causal"
-        " mask are theirs? (T, P + T)",
-        "sources": "`memory.layers` has a source for each block, `memory.mask` is the"
-        " source's mask.",
+        "rows": "The new positions are the last T of P + T positions. Which T rows of"
+        " the causal mask belong to them? These rows are (T, P + T).",
+        "sources": "`memory.layers` holds the `KeyValue` of the source for each"
+        " block, and `memory.mask` is the mask of the source.",
         "predicts": "Predict the token after each of T tokens.",
         "token": "token: (B, T), ids.",
         "memory": "memory: has `layers`, a `KeyValue` of the source for each block, and"

@@ -59,8 +59,8 @@ CAUSAL_MASK = Question(
     requirements={
         "sees": "So position t may look at itself and at what came before it, and at"
         " nothing after it.",
-        "True": "A row of the mask belongs to a position that asks, a column to a"
-        " position that is asked, and True means: may attend.",
+        "True": "Each row of the mask belongs to a query's position, and each column"
+        " to a key's position. True means that the query may attend to the key.",
         "allows": "Allow position t to attend to the positions up to and including t.",
         "size": "size: T, in tokens; it may be 0.",
         "device": "device: where the mask is made.",

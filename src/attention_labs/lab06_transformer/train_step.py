@@ -180,7 +180,8 @@ TRAIN_STEP = Question(
         "mean": "The loss is the mean over all tokens that are not padding,",
         "cut": "Then compute the gradient, shorten it to the length `clip_norm` if it"
         " is longer, and make one step of the optimizer.",
-        "left": "Gradients that were left in the parameters before do not count.",
+        "left": "Gradients that the parameters still hold from earlier steps must not"
+        " count.",
         "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and"
         " the target: what the decoder gets) and `target_out` (the target and EOS:"
         " what it should predict).",

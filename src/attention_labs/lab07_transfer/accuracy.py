@@ -180,9 +180,10 @@ ACCURACY = Question(
         " and the model is called as `model(source, lengths)` and returns logits (B,"
         " labels) and something that you do not need.",
         "careful": "Measure without dropout and without gradients.",
-        "same": "Every sentence counts the same; the last batch may be a small one.",
+        "same": "Every sentence counts the same; the last batch may be smaller than"
+        " the others.",
         "mode": "Your function may be called in the middle of training: leave the"
-        " model in the mode in which it came.",
+        " model in the mode in which you got it.",
         "parts": "A part of it may be frozen; the model's own `train` takes care of"
         " that.",
         "model": "model: called as model(source, lengths); it is left in the mode in"

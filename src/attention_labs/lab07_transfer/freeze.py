@@ -201,17 +201,17 @@ FREEZE = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "no gradient": "Its parameters do not ask for a gradient: they are not"
-        " trained, and nothing is sent back through the blocks.",
+        "no gradient": "Its parameters do not require a gradient: they are not"
+        " trained, and no gradient is computed for the blocks.",
         "eval": "It stays in eval mode.",
         "both": "`freeze()` does both, at once.",
         "train": "`train(mode)` does what it does in every module, and then keeps a"
         " frozen body in eval mode; a body that is not frozen follows `mode`.",
-        "alone": "Only `freeze()` freezes: a body whose parameters do not ask for a"
-        " gradient for another reason follows `mode`.",
+        "alone": "Only `freeze()` freezes the body: a body whose parameters do not"
+        " require a gradient for another reason follows `mode`.",
         "from now on": "Keep the body as it is from now on: no gradients, eval mode.",
-        "in use": "Switch to training (True) or use (False); a frozen body is always in"
-        " use.",
+        "in use": "Switch to training mode (True) or eval mode (False); a frozen body"
+        " stays in eval mode.",
         "returns": "The model itself.",
     },
     properties=(

@@ -142,8 +142,8 @@ GROW_EMBEDDING = Question(
         " row.",
         "settings": "The new embedding has the same `padding_idx` as the old one (which"
         " may be None), and its weight has the same `requires_grad`.",
-        "apart": "The two share no memory: if one of them is changed later, the other"
-        " does not change.",
+        "apart": "The two embeddings share no memory: if one of them is changed"
+        " later, the other does not change.",
         "embedding": "embedding: an `nn.Embedding` with V rows; it stays as it is.",
         "count": "count: how many rows are new.",
         "returns": "An `nn.Embedding` with V + count rows (its `num_embeddings`), of"

@@ -260,19 +260,20 @@ LOAD_BODY = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "copies": "Copy into the body every tensor that it has under that name, without"
-        " the prefix.",
-        "shares": "Copy: the body must not share memory with the file's tensors.",
+        "copies": "Remove the prefix from the file's names, and copy every tensor"
+        " whose name is then one of the body's names into the body.",
+        "shares": "It has to be a copy: the body must not share memory with the"
+        " file's tensors.",
         "tensors": "The body's tensors are those of `body.state_dict()`: its"
         " parameters, and the buffers that are saved with them.",
-        "dtype": "They keep their dtype and their `requires_grad`, whatever the file's"
-        " tensors have.",
-        "missing": "*Missing*: what the body has and the file does not have, as the"
-        " body calls it.",
-        "unexpected": "*Unexpected*: what the file has and the body does not have,"
-        " including the old head, as the file calls it.",
+        "dtype": "The body's tensors keep their dtype and their `requires_grad`, even"
+        " if those of the file's tensors differ.",
+        "missing": "*Missing*: the names of the tensors that the body has and the"
+        " file does not have, as the body calls them.",
+        "unexpected": "*Unexpected*: the names of the tensors that the file has and"
+        " the body does not have, including the old head's, as the file calls them.",
         "order": "The order does not matter.",
-        "refused": "If a tensor's name fits and its shape does not, raise a"
+        "refused": "If the name of a tensor matches but its shape does not, raise a"
         " `ValueError` with its name in the message, before anything has been copied.",
         "body": "body: a module; its tensors are changed in place.",
         "weights": "weights: a dict from the file's names to tensors; it stays as it"

@@ -163,7 +163,7 @@ PARAMETER_GROUPS = Question(
         " layers.",
         "groups": "An optimizer of torch takes a list of **groups**, each a dict with"
         ' the keys `"params"` (a list of parameters) and `"lr"`.',
-        "frozen": "Parameters that do not ask for a gradient are in no group.",
+        "frozen": "Parameters that do not require a gradient are in no group.",
         "parts": "`model.head` is the head, `model.body.encoder.layer` the list of the"
         " body's layers, the first one lowest, and `model.body.embeddings` the"
         " embeddings.",

@@ -131,8 +131,8 @@ SENTENCE_HEAD = Question(
     use=_use_head,
     battery=BATTERY,
     requirements={
-        "mean": "So first the states of a sentence are averaged, over its real tokens"
-        " alone; then comes a small network:",
+        "mean": "So first the states of a sentence are averaged over its real tokens"
+        " only; then comes a small network:",
         "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b +"
         r" b_1)\big) + b_2",
         "count": "$n_b$ is the number of real tokens of sentence b.",

@@ -102,8 +102,9 @@ ROTARY = Question(
         " have come before. Without a past, the first position is 0.",
         "in front": "There may be any number of axes before the last two: (T, D),"
         " (B, T, D) and (B, H, T, D) are all possible.",
-        "float32": "Take the angles, their sines and their cosines in float32 also if x"
-        " has another dtype. A half-precision number cannot tell 256 from 257.",
+        "float32": "Compute the angles, their sines and their cosines in float32 even"
+        " if x has another dtype. In the dtype bfloat16, 256 and 257 are the same"
+        " number.",
         "x": "x: (..., T, D), queries or keys.",
         "past": "past: how many tokens have come before.",
         "returns": "The turned vectors (..., T, D), of the dtype of x.",
@@ -208,7 +209,7 @@ ROTARY = Question(
         ),
         Mistake(
             "positions counted in half precision",
-            "A half-precision number cannot tell 256 from 257. Take angles, sines and"
+            "In bfloat16, 256 and 257 are the same number. Compute angles, sines and"
             " cosines in float32, and cast them at the end.",
             TURN,
             sign=lambda request, reply, reference: (
