@@ -251,7 +251,7 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "divided by something else",
-            "The share is that of the examples.",
+            "Divide by the number of examples.",
             ACCURACIES,
             (
                 edit(exact_match, "        references\n", "        references * 2\n"),

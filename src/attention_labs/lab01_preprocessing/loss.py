@@ -266,8 +266,8 @@ LOSS = Question(
         ),
         Mistake(
             "the target is shifted once more",
-            "target_in and target_out are shifted already: position t of the logits"
-            " belongs to that of target_out.",
+            "target_in and target_out are shifted already: the logits at position t"
+            " belong to position t of target_out.",
             FORCING,
             edit(
                 SequenceTask.loss,
@@ -337,7 +337,7 @@ LOSS = Question(
         ),
         Mistake(
             "a loss per position, where one sum is meant",
-            "What is returned first has no axes.",
+            "The first thing that you return, the sum, is a tensor without axes.",
             GENERATOR,
             sign=lambda request, reply, reference: (
                 not reply.error

@@ -141,8 +141,9 @@ PAD_QUESTION = Question(
         ),
         Mistake(
             "large ids are rounded",
-            "A float has 24 bits for its digits: an id that passes through one may come"
-            " back as another. Make whole numbers from the start.",
+            "A float32 has 24 bits for its digits, so a large id that is stored as a"
+            " float may become another id. Create the tensor with whole numbers from"
+            " the start.",
             made_by=edit(pad, "torch.long\n    )", "torch.float\n    ).long()"),
         ),
         Mistake(

@@ -184,7 +184,7 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "the ids are asked what is padding",
-            "The id of PAD may stand in a row as a token. Only the length of a row"
+            "A row may contain the id of PAD as a token. Only the length of the row"
             " says how many tokens it has.",
             PADDING,
             edit(
@@ -199,8 +199,9 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "large ids are rounded",
-            "A float has 24 bits for its digits: an id that passes through one may come"
-            " back as another. Make whole numbers from the start.",
+            "A float32 has 24 bits for its digits, so a large id that is stored as a"
+            " float may become another id. Create the tensor with whole numbers from"
+            " the start.",
             made_by=edit(
                 pad_left,
                 "torch.tensor(ids, dtype=torch.long)",

@@ -166,8 +166,8 @@ TOKENIZE = Question(
         ),
         Mistake(
             "signs thrown away",
-            "A hyphen or a comma is a token, too, and so is every other sign that is"
-            " not white space.",
+            "A hyphen or a comma is a token, too, and so is every other character"
+            " that is neither part of a word nor white space.",
             sign=sees(
                 lambda given, wanted: (
                     [*filter(str.isalnum, given)] == [*filter(str.isalnum, wanted)]
@@ -191,8 +191,8 @@ TOKENIZE = Question(
         ),
         Mistake(
             "letters with accents torn off",
-            r"[a-z] matches the letters of English only. \w and str.isalpha know the"
-            " letters of all languages.",
+            r"[a-z] matches only the letters of English. \w and str.isalpha accept the"
+            " letters of all languages, with and without accents.",
             sign=sees(
                 lambda given, wanted: (
                     any(c.isalpha() and not c.isascii() for c in "".join(wanted))
@@ -227,7 +227,7 @@ TOKENIZE = Question(
         ONCE,
         Mistake(
             "no tuple of strings",
-            "What comes back is a tuple with a string for each token.",
+            "Your function has to return a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),
         another_kind(

@@ -303,8 +303,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "zero is taken for nothing",
-            "PAD has the id 0, and 0 counts as False: ask `in`, or give `get` a second"
-            " argument.",
+            "PAD has the id 0, and Python treats 0 as False. Test with `in`, or give"
+            " `get` a second argument.",
             PADDING,
             edit(Vocabulary.encode, "get(token, UNK)", "get(token) or UNK"),
         ),
@@ -361,8 +361,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "tokens of the answer are lost",
-            "PAD and BOS are left out wherever they stand, and so is what comes from"
-            " the first EOS on; nothing else.",
+            "Leave out PAD and BOS wherever they stand, and everything from the first"
+            " EOS on. Keep all other tokens.",
             INFERENCE,
             sign=sees(
                 lambda given, wanted: len(given) < len(wanted) and "<pad>" not in wanted
@@ -377,7 +377,8 @@ VOCABULARY = Question(
         ONCE,
         Mistake(
             "an end is taken for granted",
-            "A row may have no EOS, if the model never said it: then all of it counts.",
+            "A row has no EOS if the model never predicted one. In this case the"
+            " whole row is the answer.",
             INFERENCE,
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),

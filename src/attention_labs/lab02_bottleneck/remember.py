@@ -126,8 +126,8 @@ REMEMBER = Question(
         ),
         Mistake(
             "the slot is forbidden",
-            "The mask's last column belongs to padding, for all but the longest source;"
-            " its first is always a token.",
+            "For all but the longest source, the last column of the mask belongs to"
+            " padding. The first column always belongs to a token.",
             MASK,
             edit(one_slot, "[..., :1]", "[..., -1:]"),
             sign=wrong_in(2),

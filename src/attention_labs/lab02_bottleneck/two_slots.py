@@ -166,8 +166,8 @@ TWO_SLOTS = Question(
         ),
         Mistake(
             "the other one of the two in the middle",
-            "An even number of tokens has no middle one. The text says which of the two"
-            " next to the middle is meant.",
+            "An even number of tokens has no middle one. The text of the lab says"
+            " which of the two positions next to the middle to take.",
             PADDING,
             edit(two_slots, MIDDLE, "[lengths // 2"),
         ),

@@ -96,7 +96,8 @@ DISTANCE_BIAS = Question(
     mistakes=(
         Mistake(
             "the further, the higher",
-            "A score loses what the distance costs: near keys are to get more weight.",
+            "Subtract the cost of the distance from each score, so that near keys get"
+            " more weight.",
             SOFTMAX,
             edit(distance_bias, "scores - slope", "scores + slope"),
         ),
@@ -174,7 +175,7 @@ DISTANCE_BIAS = Question(
         ),
         Mistake(
             "the bias alone",
-            "What comes back are the scores that came in, each of them lowered.",
+            "Return the scores that you were given, each of them lowered by the bias.",
             INTERFACE,
             edit(distance_bias, "scores - slope", "0 * scores - slope"),
         ),

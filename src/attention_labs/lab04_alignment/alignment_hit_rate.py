@@ -185,8 +185,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row of zeros points to the first token",
-            "Of equal numbers, the first is found. But a query that attends to nothing"
-            " hits nothing.",
+            "In a row of zeros, the largest weight is found at position 0. But a"
+            " query that attends to nothing has no hit.",
             MAPS,
             edit(metrics._largest, " if row[largest] > 0 else None", ""),
         ),

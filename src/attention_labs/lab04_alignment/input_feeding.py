@@ -147,8 +147,8 @@ INPUT_FEEDING = Question(
         ),
         Mistake(
             "the attentional vector is handed on as the state",
-            "It is part of the next *input*. The recurrent state is passed on as it"
-            " is.",
+            "The attentional vector is part of the next *input*. The recurrent state"
+            " is passed on as it is.",
             FEEDING,
             edit(STEP, HANDED_ON, "attentional[:, 0], attentional"),
         ),

@@ -203,8 +203,7 @@ MULTI_HEAD_ATTENTION = Question(
         ),
         Mistake(
             "output map missing",
-            "After the heads stand side by side again, `output_proj` mixes what they"
-            " found.",
+            "After the contexts of the heads are concatenated, apply `output_proj`.",
             HEADS + "equation",
             edit(ASK, "self.output_proj(context", "(context"),
         ),

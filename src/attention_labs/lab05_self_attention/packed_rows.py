@@ -25,7 +25,7 @@ ORDER = "11_self_attention.html#self-attention-order"
 
 
 def packed_rows(sentence: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute which token may attend to which, and each token's position in its sentence."""
+    """Compute which token may attend to which, and each token's position."""
     same = sentence[:, :, None] == sentence[:, None, :]
     mask = same & (sentence > 0)[:, None]
     return mask, mask.tril(-1).sum(-1)

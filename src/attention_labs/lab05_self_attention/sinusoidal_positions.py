@@ -155,7 +155,7 @@ POSITIONS = Question(
         ),
         Mistake(
             "positions returned, not added",
-            "What comes back is the vector with its position added.",
+            "Return the vectors with their positions added to them.",
             ORDER,
             edit(FORWARD, "x + positions", "torch.zeros_like(x) + positions"),
             wrong_output(
@@ -176,8 +176,8 @@ POSITIONS = Question(
         *ANYWHERE,
         Mistake(
             "right at the first position alone",
-            "At position 0 every sine is 0 and every cosine 1. What grows with the"
-            " position is the angle, by clock.",
+            "At position 0 every sine is 0 and every cosine is 1. At later positions,"
+            " the angle of each clock grows at its own speed.",
             ORDER,
             sign=wrong_output(
                 lambda given, wanted: (

@@ -294,14 +294,15 @@ CACHED_STEP = Question(
     mistakes=(
         Mistake(
             "every step stands at position 0",
-            "So many tokens came before: `embedding(token, past)`.",
+            "The new tokens stand after the P tokens of the past: `embedding(token,"
+            " past)`.",
             CACHE,
             edit(STEP, EMBED, "x = self.embedding(token)"),
         ),
         Mistake(
             "the past is ignored",
-            "Each block wants what it returned at the step before: its place in the"
-            " cache.",
+            "Give each block its own entry of the cache, which is what it returned at"
+            " the step before.",
             CACHE,
             (NO_PAST, NO_PAST & LAST_ROWS),
         ),
@@ -320,15 +321,15 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "no causal mask",
-            "Where several tokens go in at once, each may see itself and what came"
-            " before, and no more.",
+            "If several tokens go in at once, each of them may attend to itself and"
+            " to what came before, and to nothing else.",
             MASK,
             edit(STEP, "source, mask,", "source, None,"),
         ),
         Mistake(
             "the first rows of the mask",
-            "The new tokens are the *last* of past + T positions: theirs are the mask's"
-            " last T rows.",
+            "The new tokens are the *last* of past + T positions, so their rows are"
+            " the last T rows of the mask.",
             MASK,
             FIRST_ROWS,
         ),
@@ -347,7 +348,8 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "the last norm left out",
-            "The sum that pre-norm blocks leave is normalised once, before the head.",
+            "The output of the last pre-norm block is a sum that is not normalised."
+            " Apply `self.norm` once, before the head.",
             BLOCK,
             edit(STEP, "self.norm(x)", "x"),
         ),
@@ -374,8 +376,8 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "wrong from the second piece on",
-            "What is new has a past: its positions count on, its mask is wider, and"
-            " each block gets its own past.",
+            "The new tokens have a past: their positions begin at P, their mask has P"
+            " + T columns, and each block gets its own past.",
             CACHE,
             sign=_only_later_pieces,
         ),
@@ -389,7 +391,8 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "right at the last token alone",
-            "The last token may see everything. What may the others see?",
+            "The last token may attend to all tokens. To which tokens may the others"
+            " attend?",
             MASK,
             sign=_right_at(slice(-1, None)),
         ),

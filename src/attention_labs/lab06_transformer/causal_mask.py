@@ -112,7 +112,7 @@ CAUSAL_MASK = Question(
         ),
         Mistake(
             "nothing is forbidden",
-            "What comes after a position may not be seen from it.",
+            "A position must not attend to any later position.",
             MASK,
             edit(causal_mask, ".tril()", ""),
         ),

@@ -357,7 +357,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "something is wrong from the second step on",
-            "The first step is right. What does it leave behind?",
+            "The first step is right. Does it leave gradients behind that change the"
+            " second step?",
             "",
             sign=comparable(
                 lambda request, reply, reference: len(request.inputs[2]) > 1

@@ -186,7 +186,8 @@ GROW_EMBEDDING = Question(
         ),
         Mistake(
             "the first row is always taken for padding",
-            "Which row is padding is told by `padding_idx`, and it may be None.",
+            "`padding_idx` says which row belongs to the padding. It may be None:"
+            " then no row does.",
             LOADING,
             (
                 change("range(len(old)) if i != padding", "range(1, len(old))"),

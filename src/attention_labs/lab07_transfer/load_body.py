@@ -321,8 +321,8 @@ LOAD_BODY = Question(
     mistakes=(
         Mistake(
             "letters stripped, not the prefix",
-            "lstrip takes letters, and goes on while it finds one of them; removeprefix"
-            " takes the prefix.",
+            "lstrip removes single letters, as long as it finds one of those given."
+            " removeprefix removes the prefix as a whole.",
             LOADING,
             (
                 edit(load_body, "removeprefix", "lstrip"),
@@ -336,8 +336,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the prefix left on",
-            "The file calls it prefix + name, the body calls it name: take the prefix"
-            " off before you compare.",
+            "The file calls it prefix + name, the body calls it name: remove the"
+            " prefix before you compare.",
             LOADING,
             edit(load_body, "name.removeprefix(prefix)", "name")
             & edit(load_body, " if name.startswith(prefix)", ""),
@@ -389,8 +389,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the old head is not told",
-            "Unexpected is every name of the file that is of no use here, whatever it"
-            " begins with.",
+            "Every name of the file that the body does not have is unexpected, with"
+            " or without the prefix.",
             LOADING,
             (
                 edit(
@@ -405,7 +405,7 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "unexpected names without the prefix",
-            "The unexpected names are told as they are called in the file.",
+            "Return the unexpected names as they are in the file, with their prefix.",
             LOADING,
             edit(
                 load_body,
@@ -415,8 +415,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "pointed to, not copied",
-            "The body needs numbers of its own: otherwise whoever changes the file's"
-            " tensors changes the body.",
+            "The body needs its own copy of the numbers. Otherwise a change of the"
+            " file's tensors also changes the body.",
             LOADING,
             (
                 edit(
@@ -432,8 +432,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the body's tensors are replaced",
-            "The body's own tensors are filled: an optimizer that knows them goes on"
-            " knowing them.",
+            "Write the numbers into the body's own tensors. An optimizer that was"
+            " made with these tensors can then still update them.",
             LOADING,
             edit(
                 load_body,
@@ -460,22 +460,21 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "missing and unexpected exchanged",
-            "Missing is what the body wants and the file lacks.",
+            "Missing are the names that the body has and the file lacks.",
             LOADING,
             edit(load_body, "missing, unexpected", "unexpected, missing"),
         ),
         Mistake(
             "copied with the gradient on",
-            "To fill a parameter is no computation to differentiate: state_dict() has"
-            " the tensors without it, and load_state_dict and torch.no_grad() serve as"
-            " well.",
+            "Copying must not be recorded for a gradient. Use load_state_dict, the"
+            " tensors of state_dict(), or torch.no_grad().",
             FOLDER,
             sign=error_like("leaf Variable"),
         ),
         Mistake(
             "every name has to have a partner",
-            "load_state_dict is strict if it is not told otherwise; here a name without"
-            " a partner is no error.",
+            "By default, load_state_dict is strict and raises an error for names that"
+            " do not match. Here such names are no error: use strict=False.",
             LOADING,
             sign=error_like(r"Missing key|Unexpected key"),
         ),
@@ -501,8 +500,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the error names no tensor",
-            "Say in the message which tensor does not fit: its name leads to the part"
-            " that is to blame.",
+            "Say in the message which tensor does not fit, so that the reader can"
+            " find the part with the wrong shape.",
             LOADING,
             edit(
                 load_body,
@@ -515,7 +514,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "another shape is passed over",
-            "A part that stays random is worth a line in red: raise a ValueError.",
+            "If a shape does not fit, part of the body would stay random without"
+            " notice. Raise a ValueError.",
             LOADING,
             edit(load_body, "if own[name].shape != x.shape", "if False")
             & edit(
@@ -529,8 +529,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "refused too late",
-            "Look at all shapes before the first copy: a body that is half old and half"
-            " new is worse than either.",
+            "Compare all shapes before you copy the first tensor. Otherwise an error"
+            " leaves a body that is half old and half new.",
             LOADING,
             edit(load_body, "if own[name].shape != x.shape", COPY_FIRST),
             sign=lambda request, reply, reference: _said_no(reference),
@@ -543,8 +543,9 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "frozen on the way",
-            "The numbers are right, but the parameters ask for no gradient any more:"
-            " whether the body is trained is decided later.",
+            "The numbers are right, but the parameters no longer require a gradient."
+            " Leave `requires_grad` as it is: whether the body is trained is decided"
+            " later.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: bool(

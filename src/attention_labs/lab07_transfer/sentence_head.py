@@ -106,7 +106,7 @@ MEAN = (
     "The mean is the sum of the states of real tokens, divided by the number of real"
     " tokens of each sentence."
 )
-MAPS = "Pooled, then `inner`, tanh, dropout, `outer`."
+MAPS = "The order is: mean of the states, `inner`, tanh, dropout, `outer`."
 COUNT = "mask.sum(1, keepdim=True).clamp(min=1)"
 POOLED = "(states * mask[..., None]).sum(1) / count"
 
@@ -195,8 +195,8 @@ SENTENCE_HEAD = Question(
         Mistake("the sum, not the mean", MEAN, PADDING, edit(Head.forward, COUNT, "1")),
         Mistake(
             "a division by no token at all",
-            "A sentence without a real token has the number 0 below the line: let it be"
-            " at least 1.",
+            "For a sentence without a real token, the denominator is 0. Use a"
+            " denominator of at least 1.",
             PADDING,
             edit(Head.forward, ".clamp(min=1)", ""),
         ),
@@ -224,8 +224,8 @@ SENTENCE_HEAD = Question(
         ),
         Mistake(
             "not a number where there is no token",
-            "What is divided by zero has no gradient, even if it is mended afterwards:"
-            " let the number below the line be at least 1.",
+            "A division by zero has no finite gradient, even if you replace the"
+            " result afterwards. Use a denominator of at least 1.",
             PADDING,
             edit(
                 Head.forward,
