@@ -165,7 +165,7 @@ COLLATE = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "the target with BOS in front, and with EOS behind",
+            "the target with BOS in front, and with EOS at the end",
             1,
             judge=of_outputs(2, 4, same_whole_numbers),
             checks=("batch", "rows", "returns"),
@@ -179,7 +179,7 @@ COLLATE = Question(
             also=_rare,
         ),
         BATTERY.line(
-            "ids go to the device, lengths stay on the CPU, examples as they were",
+            "ids go to the device, lengths stay on the CPU, examples are unchanged",
             1,
             lambda d: _examples(d, device=("meta",)),
             each_of(_in_place, left_alone),

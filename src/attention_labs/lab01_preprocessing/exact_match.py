@@ -177,8 +177,8 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "compared only as far as the shorter one goes",
-            "zip stops at the end of the shorter one, but an answer that breaks off is"
-            " not right.",
+            "zip stops at the end of the shorter tuple, but an answer that lacks"
+            " tokens is wrong.",
             ACCURACIES,
             (
                 _compared("all(a == b for a, b in zip(p, r))"),

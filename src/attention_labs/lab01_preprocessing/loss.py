@@ -179,7 +179,7 @@ LOSS = Question(
             checks=("each", "sum", "call", "returns"),
         ),
         BATTERY.line(
-            "padding adds nothing, nor a gradient",
+            "padding adds nothing to the sum or to the gradient",
             1,
             lambda d: replace(_taught(d), gradients=True),
             of_output(TOTAL, same_gradients),
@@ -386,8 +386,8 @@ LOSS = Question(
         ),
         Mistake(
             "another loss",
-            "It is the sum of -log P(target_out) over all tokens, in nats, and nothing"
-            " else.",
+            "The loss is the sum of -log P(target_out) over all tokens, in nats, and"
+            " nothing else.",
             GENERATOR,
             sign=_total(lambda given, wanted, said: True),
         ),

@@ -65,7 +65,7 @@ PAD_QUESTION = Question(
     },
     properties=(
         BATTERY.numbers(
-            "short rows filled up behind their last id",
+            "short rows are filled up after their last id",
             1,
             same_whole_numbers,
             checks=("filled", "returns"),

@@ -118,7 +118,7 @@ TOKENIZE = Question(
     },
     properties=(
         BATTERY.numbers(
-            "words, cut where a space stands",
+            "words, separated by spaces",
             1,
             same_tokens,
             checks=("words", "space"),
@@ -136,7 +136,7 @@ TOKENIZE = Question(
             each_of(same_tokens, same_kind),
             checks=("words", "signs", "case", "space", "returns"),
             claim="edges: capital letters, accents, digits and any white space; one"
-            " word, none, many; a tuple comes back, also from a second call",
+            " word, none, many; the result is a tuple, also in a second call",
             also=_rare,
         ),
     ),

@@ -184,7 +184,7 @@ VOCABULARY = Question(
             checks=("tokens", "encode", "decode", "types", "any order"),
         ),
         BATTERY.line(
-            "encode: UNK for unknown tokens, their own ids for the specials",
+            "encode: UNK for unknown tokens, and for the specials their own ids",
             1,
             _encoded_tokens,
             _right,

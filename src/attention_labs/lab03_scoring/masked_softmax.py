@@ -189,8 +189,8 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "forbidden scores set to minus infinity",
-            "This is right until a whole row is forbidden. Then the softmax divides"
-            " zero by zero.",
+            "This works except in a row in which all positions are forbidden. There"
+            " the softmax divides zero by zero.",
             SCORING + "mask",
             _filled("-torch.inf"),
         ),

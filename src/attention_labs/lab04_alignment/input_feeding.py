@@ -111,13 +111,13 @@ INPUT_FEEDING = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the first step, into which zeros are fed",
+            "the first step, which gets zeros as the attentional vector",
             1,
             of_outputs(0, 2, same_numbers),
             ("memory", "zeros", "token"),
         ),
         BATTERY.numbers(
-            "every later step knows the attentional vector before it",
+            "every later step gets the attentional vector of the step before",
             1,
             checks=("fed", "handed", "returns"),
         ),

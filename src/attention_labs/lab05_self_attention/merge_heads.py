@@ -50,7 +50,9 @@ MERGE_HEADS = Question(
     },
     properties=(
         BATTERY.numbers(
-            "each token gets its pieces back, in a row", 1, checks=("row", "returns")
+            "the pieces of each token are concatenated again",
+            1,
+            checks=("row", "returns"),
         ),
         BATTERY.rest(1, checks=("lengths", "manners", "returns")),
     ),

@@ -102,7 +102,8 @@ PACKED_ROWS = Question(
     },
     properties=(
         BATTERY.numbers(
-            "each token attends to its own sentence; positions begin anew in each",
+            "each token attends to its own sentence; positions start again from 0 in"
+            " each",
             2,
             same_whole_numbers,
             ("own", "anew", "numbers", "padding", "sentence", "returns"),

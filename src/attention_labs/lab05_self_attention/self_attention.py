@@ -103,8 +103,8 @@ SELF_ATTENTION = Question(
         ),
         BATTERY.edges(
             1,
-            claim="positions that may ask none; edges: length one, equal and great"
-            " lengths, large numbers, eval mode, a second call, two instances",
+            claim="positions that may attend to nothing; edges: length one, equal and"
+            " great lengths, large numbers, eval mode, a second call, two instances",
             checks=("lengths", "empty", "mask", "returns"),
             also=lambda d: _sequence(
                 d, _padding(d).mT & causal_mask(d.T), some_allowed(d, d.T)

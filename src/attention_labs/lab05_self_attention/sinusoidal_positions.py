@@ -103,7 +103,7 @@ POSITIONS = Question(
             1,
             _but_for_rounding,
             ("lengths", "past", "float32"),
-            "positions far on, also in half precision; edges: length one, no past,"
+            "large positions, also in half precision; edges: length one, no past,"
             " equal and great lengths, eval mode, a second call, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),

@@ -77,8 +77,7 @@ CAUSAL_MASK = Question(
         BATTERY.edges(
             1,
             judge=_same_mask,
-            claim="made on the device that is asked for; of one, none and many"
-            " positions",
+            claim="made on the given device; one position, none, many",
             also=lambda d: Request((d.T, "meta"), device="meta"),
             checks=("size", "device", "returns"),
         ),

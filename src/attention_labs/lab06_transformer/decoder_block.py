@@ -219,14 +219,16 @@ DECODER_BLOCK = Question(
             requests=_writing,
         ),
         BATTERY.line(
-            "each mask where it belongs; the weights over the source; all gradients",
+            "each mask goes to the right attention; the weights over the source; all"
+            " gradients",
             1,
             _masked,
             same_gradients,
             checks=("masks", "weights", "mask", "source_mask", "need_weights"),
         ),
         BATTERY.line(
-            "what the past left is seen, and handed on with the new",
+            "the keys and values of the past are used, and returned together with the"
+            " new ones",
             1,
             lambda d: [
                 replace(x, gradients=True) for x in (_writing(d, past=True), _later(d))

@@ -1,4 +1,4 @@
-"""greedy: the likeliest token, and from it the next."""
+"""greedy: the most probable token, which is the input of the next step."""
 
 from dataclasses import replace
 from typing import Any
@@ -212,7 +212,7 @@ GREEDY = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the likeliest token, and from it the next",
+            "the most probable token, which is the input of the next step",
             2,
             _same_tokens,
             checks=("likeliest", "BOS", "takes", "model", "of source", "bos"),
@@ -221,8 +221,8 @@ GREEDY = Question(
         BATTERY.edges(
             1,
             each_of(_same_tokens, _same_counts),
-            claim="after its EOS only EOS, and an end when all have ended; each token"
-            " fed once, the source read once; edges",
+            claim="only EOS after the first EOS, and a stop when all sentences have"
+            " ended; each token fed once, the source read once; edges",
             also=_ending,
             checks=(
                 *("lengths", "step", "encode", "one token", "EOS", "over", "source"),

@@ -202,7 +202,7 @@ TRAIN_STEP = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "padding is no part of the loss",
+            "padding is not part of the loss",
             1,
             lambda d: _to_train(d, padded=True),
             of_outputs(0, 3, same_numbers),
@@ -218,7 +218,8 @@ TRAIN_STEP = Question(
         BATTERY.edges(
             1,
             of_outputs(0, 3, same_numbers),
-            claim="each step has a gradient of its own, whatever was left over; edges",
+            claim="each step uses only its own gradient, not one left over from"
+            " before; edges",
             also=_rare,
             checks=("lengths", "left"),
         ),
@@ -245,7 +246,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "mean of the sentences' means",
-            PER_TOKEN + " A token of a short sentence counts no more than another.",
+            PER_TOKEN + " A token of a short sentence counts as much as any other"
+            " token.",
             PADDING,
             edit(train_step, LOSS, MEANS),
         ),
@@ -315,8 +317,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "the model is switched to evaluation",
-            "model.eval() switches dropout off, which belongs to training: a step of"
-            " training leaves the mode alone.",
+            "model.eval() switches dropout off, which belongs to training: a training"
+            " step does not change the mode.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(

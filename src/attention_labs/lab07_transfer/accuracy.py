@@ -209,8 +209,7 @@ ACCURACY = Question(
             _of_all_sizes,
         ),
         BATTERY.line(
-            "in eval mode, without gradients; the model and the batches are left as"
-            " they came",
+            "in eval mode, without gradients; the model and the batches are unchanged",
             1,
             _in_both_modes,
             each_of(_carefully, left_alone),

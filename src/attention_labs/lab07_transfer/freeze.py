@@ -177,8 +177,8 @@ def _either_mode(test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
 
 
 DROPOUT = (
-    "In training mode its dropout disturbs what is to stay as it is: whatever `train`"
-    " is told, it is back in eval mode."
+    "In training mode, dropout would change the states of the frozen body. Put it"
+    " back into eval mode, whatever `mode` is."
 )
 
 BATTERY = Battery(
@@ -216,7 +216,7 @@ FREEZE = Question(
     },
     properties=(
         BATTERY.numbers(
-            "a frozen body asks for no gradient, the head does",
+            "a frozen body requires no gradient, the head does",
             2,
             _asks,
             ("no gradient", "both"),
@@ -270,8 +270,8 @@ FREEZE = Question(
         ),
         Mistake(
             "train calls itself",
-            "A `train` that calls `self.train` never ends: what every module does"
-            " stands in the class above.",
+            "A `train` that calls `self.train` never ends. Call `super().train(...)`"
+            " to do what every module does.",
             sign=error_like("RecursionError|recursion"),
         ),
         Mistake(

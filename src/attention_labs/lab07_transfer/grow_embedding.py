@@ -162,8 +162,9 @@ GROW_EMBEDDING = Question(
             1,
             each_of(_rows, _kinds),
             ("rows", "padding", "settings"),
-            "padding has no share in the mean; padding_idx and requires_grad stay;"
-            " edges: two rows, no new ones and many, large numbers, a second call",
+            "padding does not count in the mean; padding_idx and requires_grad are"
+            " kept; edges: two rows, no new ones and many, large numbers, a second"
+            " call",
             _all_kinds,
         ),
         replace(

@@ -304,8 +304,8 @@ LOAD_BODY = Question(
             1,
             each_of(_numbers, _same_names),
             ("missing", "unexpected", "order", "returns", "prefix"),
-            "what the file lacks and what it has too much is told; names that are alike"
-            " but for what they begin with; edges",
+            "the missing and the unexpected names; names that differ only in their"
+            " first letters; edges",
             _look_alikes,
         ),
         replace(
@@ -314,8 +314,8 @@ LOAD_BODY = Question(
                 each_of(_kept, left_alone),
                 ("shares", "dtype", "body", "weights"),
             ),
-            claim="copied into the body's own tensors, which stay what they were; the"
-            " file stays as it is",
+            claim="copied into the body's own tensors, which are not replaced; the"
+            " file's tensors are unchanged",
         ),
     ),
     mistakes=(
@@ -358,8 +358,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the prefix is taken out everywhere",
-            "Only what a name begins with is the prefix; the same letters may stand in"
-            " it again.",
+            "The prefix is only at the beginning of a name. The same letters may"
+            " occur again later in the name, and there they stay.",
             LOADING,
             (
                 edit(load_body, "removeprefix(prefix)", 'replace(prefix, "")'),
@@ -480,8 +480,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the wrong error",
-            "The docstring's Raises says which error, and load_state_dict raises"
-            " another one.",
+            "The docstring's Raises says which error, and load_state_dict raises a"
+            " different error.",
             LOADING,
             sign=error_like("size mismatch|must match|doesn't match"),
         ),

@@ -186,8 +186,8 @@ PARAMETER_GROUPS = Question(
             1,
             each_of(_rates, _lists),
             ("falling", "groups", "frozen", "decay", "returns"),
-            "what is frozen is not handed over, part or single parameter; one layer and"
-            " many; small rates; lists",
+            "no frozen parameter is in a group, whether all of its part is frozen or"
+            " not; one layer and many; small rates; lists",
             _some_frozen,
         ),
         replace(

@@ -164,7 +164,7 @@ SENTENCE_HEAD = Question(
             checks=("mean", "count", "real", "anywhere", "mask"),
         ),
         BATTERY.line(
-            "dropout between tanh and the last map, in training alone",
+            "dropout between tanh and the last map, only in training mode",
             1,
             _dropped,
             checks=("formula", "dropout"),

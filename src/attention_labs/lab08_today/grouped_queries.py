@@ -222,7 +222,7 @@ GROUPED_QUERIES = Question(
             checks=("past", "causal", "positions", "argument"),
         ),
         BATTERY.line(
-            "the cache holds the key heads alone, not repeated and not turned",
+            "the cache holds only the key heads, not repeated and not turned",
             1,
             lambda d: _steps(d, cache=True),
             checks=("cache", "returns"),

@@ -199,7 +199,8 @@ INDUCTION_SCORE = Question(
         ),
         Mistake(
             "the mean of the rows' means",
-            COUNTED + " A row with many of them says more than one with few.",
+            COUNTED + " So a row with many such positions counts more than a row with"
+            " few.",
             SCORES,
             change(
                 MEAN,

@@ -120,9 +120,9 @@ ROTARY = Question(
             1,
             _but_for_rounding,
             ("lengths", "in front", "float32", "positions"),
-            "positions far on, also in half precision; edges: length one, no past,"
-            " equal and great lengths, more and fewer axes, large numbers, eval mode, a"
-            " second call, two instances",
+            "large positions, also in half precision; edges: length one, no past,"
+            " equal and great lengths, more and fewer axes, large numbers, eval mode,"
+            " a second call, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
