@@ -86,14 +86,14 @@ ANYWHERE = (
     ),
     Mistake(
         "an argument that may be left out is required",
-        "The signature in the docstring gives it a default: the call without it has to"
-        " work, too.",
+        "The signature in the docstring gives this argument a default, so the call"
+        " without it has to work, too.",
         sign=error_like("missing .* required positional argument"),
     ),
     Mistake(
         "an earlier result is overwritten",
-        "Whoever called before still looks at what came back: keep no tensor between"
-        " calls to write into, and make a new one each time.",
+        "The caller may still use the result of an earlier call. Do not keep a tensor"
+        " between calls and write into it: make a new one each time.",
         sign=error_like("an earlier call had returned was overwritten"),
     ),
     Mistake(
@@ -109,14 +109,16 @@ ANYWHERE = (
     ),
     Mistake(
         "an argument that may be None is used as if it were not",
-        "The call without it has to work, too: ask `if x is not None` first. If it"
-        " comes out of a method of yours, that method lacks a `return`.",
+        "The call without this argument has to work, too: test `if x is not None`"
+        " first. If the None comes from one of your own methods, this method lacks a"
+        " `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
     Mistake(
         "numbers taken out of a tensor",
-        "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch numbers"
-        " from the device and stop the gradient: stay in tensors.",
+        "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch"
+        " numbers from the device, and no gradient can pass through them. Compute"
+        " with tensors only.",
         sign=error_like(
             r"item\(\)|numpy|_local_scalar_dense|copy out of"
             r" meta|is_nonzero|nonzero|data-dependent|Boolean value"
@@ -124,16 +126,16 @@ ANYWHERE = (
     ),
     Mistake(
         "a tensor made on the default device",
-        "torch.zeros, torch.ones, torch.tensor and torch.arange make theirs on the CPU:"
-        " tell them device=x.device.",
+        "torch.zeros, torch.ones, torch.tensor and torch.arange make their tensors on"
+        " the CPU unless you pass device=x.device.",
         sign=lambda request, reply, reference: (
             bool(reply.error) and (request.elsewhere or request.device == "meta")
         ),
     ),
     Mistake(
         "dtype lost on the way",
-        "The result has the dtype of the inputs: new tensors take it from one of them,"
-        " and nothing is cast for good.",
+        "The result has the dtype of the inputs. Create new tensors with"
+        " dtype=x.dtype, and if you compute in another dtype, cast the result back.",
         sign=_either(
             error_like(
                 "dtype|expected scalar type|expected .* to have|not implemented for"
@@ -143,14 +145,15 @@ ANYWHERE = (
     ),
     Mistake(
         "a name that does not exist",
-        "Python's message says which; is it spelt as in the docstring and in"
-        " `__init__`?",
+        "Python's message says which name is missing. Do you spell it as in the"
+        " docstring and in `__init__`?",
         sign=error_like("^(NameError|UnboundLocalError|AttributeError|KeyError)"),
     ),
     Mistake(
         "shapes that do not fit",
-        "All axes differ in length on purpose, so the numbers in torch's message say"
-        " which axes met: write the shape behind each line.",
+        "In the check all axes have different lengths, so the numbers in torch's"
+        " message show which axes do not fit together. Write the shape of the result"
+        " next to each line of your code.",
         sign=error_like(
             "must match|to match|mat1 and mat2|cannot be multiplied|Expected size"
             " for|Expected hidden size|not broadcast|expanded size|inconsistent|shape"
@@ -163,13 +166,15 @@ ANYWHERE = (
     ),
     Mistake(
         "a view of a turned tensor",
-        "After transpose or mT the numbers of a row no longer stand side by side in"
-        " memory: flatten and reshape copy them where they must, view cannot.",
+        "After transpose or mT, the numbers of a row no longer stand side by side in"
+        " memory. view needs them side by side; flatten and reshape copy them if"
+        " necessary.",
         sign=error_like("view size is not compatible"),
     ),
     Mistake(
         "written for one number of axes",
-        "The axes before the last two may be any: count axes from the end, -1 and -2.",
+        "There may be any number of axes before the last two, so count axes from the"
+        " end: -1 and -2.",
         sign=error_like(
             r"unpack|Dimension out of range|\dD tensor|number of dim|dimensions?"
             r" |indices"
@@ -188,7 +193,8 @@ ANYWHERE = (
     ),
     Mistake(
         "an axis of length one too many or too few",
-        "keepdim, squeeze and unsqueeze decide about it: compare the shapes.",
+        "keepdim, squeeze and unsqueeze keep, remove and insert such axes. Compare"
+        " the shapes.",
         sign=wrong_output(_one_axis_off),
     ),
     Mistake(
@@ -199,8 +205,7 @@ ANYWHERE = (
     ),
     Mistake(
         "a softmax too many",
-        "What is asked for comes before the softmax: scores and logits are handed on as"
-        " they are.",
+        "Return the scores or logits as they are. The softmax comes later.",
         sign=wrong_output(
             lambda given, wanted: (
                 wanted.dim() > 0 and close(given, wanted.softmax(dim=-1))
@@ -214,8 +219,8 @@ ANYWHERE = (
     ),
     Mistake(
         "off by one constant factor",
-        "Every number is the same multiple of what it should be: a scale is missing,"
-        " wrong or one too many.",
+        "Every number is the same multiple of what it should be: a scale is missing"
+        " or wrong, or it is applied twice.",
         sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
     ),
     Mistake(

@@ -143,11 +143,11 @@ COLLATE = Question(
         "sources": "Sources get neither `BOS` nor `EOS`.",
         "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
         " while the ids go to `device`.",
-        "tokens": "A token that the vocabulary does not know counts, and so does one"
-        " of the four special ones, even `<pad>`, if it occurs in a source or target."
+        "tokens": "Every token of a source or target counts, also a token that the"
+        " vocabulary does not know, and one of the four special tokens, even `<pad>`."
         " A target may be empty, but a source never is.",
-        "batch": "Put a batch together: `Batch(source, lengths, target_in,"
-        " target_out)`, in this order.",
+        "batch": "Return a batch: `Batch(source, lengths, target_in, target_out)`, in"
+        " this order.",
         "rows": "Each row comes from one `Example`, which has the fields `source` and"
         " `target` (tuples of tokens), and is filled up with `PAD` at its end.",
         "examples": "examples: a list, which stays as it is; each has `source` and"
@@ -165,7 +165,7 @@ COLLATE = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "the target with BOS in front, and with EOS behind",
+            "the target with BOS in front, and with EOS at the end",
             1,
             judge=of_outputs(2, 4, same_whole_numbers),
             checks=("batch", "rows", "returns"),
@@ -179,7 +179,7 @@ COLLATE = Question(
             also=_rare,
         ),
         BATTERY.line(
-            "ids go to the device, lengths stay on the CPU, examples as they were",
+            "ids go to the device, lengths stay on the CPU, examples are unchanged",
             1,
             lambda d: _examples(d, device=("meta",)),
             each_of(_in_place, left_alone),

@@ -125,13 +125,13 @@ EXACT_MATCH = Question(
     use=_use_exact_match,
     battery=BATTERY,
     requirements={
-        "all": "*Exact match* is strict: an answer counts if all of its tokens are"
-        " right, in number and in order.",
+        "all": "*Exact match* is strict: an answer counts as right if it has the same"
+        " tokens as the target, in the same number and order.",
         "every": "Count a prediction only if every token is right.",
         "predictions": "predictions: a list with a tuple of tokens per example, at"
         " least one; a tuple may be empty.",
         "references": "references: the right ones, in the same order.",
-        "unchanged": "Both lists stay as they are.",
+        "unchanged": "Your function does not change the two lists.",
         "returns": "The share of examples that are right, a float in [0, 1].",
     },
     properties=(
@@ -177,8 +177,8 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "compared only as far as the shorter one goes",
-            "zip stops at the end of the shorter one, but an answer that breaks off is"
-            " not right.",
+            "zip stops at the end of the shorter tuple, but an answer that lacks"
+            " tokens is wrong.",
             ACCURACIES,
             (
                 _compared("all(a == b for a, b in zip(p, r))"),
@@ -251,7 +251,7 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "divided by something else",
-            "The share is that of the examples.",
+            "Divide by the number of examples.",
             ACCURACIES,
             (
                 edit(exact_match, "        references\n", "        references * 2\n"),

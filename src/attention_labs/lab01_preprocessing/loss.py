@@ -161,11 +161,12 @@ LOSS = Question(
         "sum": "Return the *sum* over all positions that hold a token, and how many"
         " those are.",
         "end": "`EOS` is a token: the model has to learn where to stop. Padding is"
-        " not, and a position at which `target_out` is `PAD` is padding.",
+        " not a token, and a position at which `target_out` is `PAD` is padding.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
         " logits and something else, which you do not need here.",
-        "any": "Logits are finite, but may be large, and come in any floating-point"
-        " dtype; the sum has the same one. The batch stays as it is.",
+        "any": "The logits are finite, but may be large. They may have any"
+        " floating-point dtype, and the sum has the same dtype. Your function does"
+        " not change the batch.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
         " and the number of tokens, an int or a tensor without axes.",
     },
@@ -178,7 +179,7 @@ LOSS = Question(
             checks=("each", "sum", "call", "returns"),
         ),
         BATTERY.line(
-            "padding adds nothing, nor a gradient",
+            "padding adds nothing to the sum or to the gradient",
             1,
             lambda d: replace(_taught(d), gradients=True),
             of_output(TOTAL, same_gradients),
@@ -265,8 +266,8 @@ LOSS = Question(
         ),
         Mistake(
             "the target is shifted once more",
-            "target_in and target_out are shifted already: position t of the logits"
-            " belongs to that of target_out.",
+            "target_in and target_out are shifted already: the logits at position t"
+            " belong to position t of target_out.",
             FORCING,
             edit(
                 SequenceTask.loss,
@@ -336,7 +337,7 @@ LOSS = Question(
         ),
         Mistake(
             "a loss per position, where one sum is meant",
-            "What is returned first has no axes.",
+            "The first thing that you return, the sum, is a tensor without axes.",
             GENERATOR,
             sign=lambda request, reply, reference: (
                 not reply.error
@@ -385,8 +386,8 @@ LOSS = Question(
         ),
         Mistake(
             "another loss",
-            "It is the sum of -log P(target_out) over all tokens, in nats, and nothing"
-            " else.",
+            "The loss is the sum of -log P(target_out) over all tokens, in nats, and"
+            " nothing else.",
             GENERATOR,
             sign=_total(lambda given, wanted, said: True),
         ),

@@ -59,13 +59,13 @@ PAD_QUESTION = Question(
         " `PAD`, at the end.",
         "empty": "There is at least one row. Rows may be empty, and so may all of"
         " them: then the tensor is (B, 0).",
-        "lists": "The rows that come in are not yours: leave them as they are.",
+        "lists": "Do not change the rows that you are given.",
         "returns": "Fill rows of ids up with PAD to the longest of them: a tensor (B,"
         " T) of integers (`torch.long`).",
     },
     properties=(
         BATTERY.numbers(
-            "short rows filled up behind their last id",
+            "short rows are filled up after their last id",
             1,
             same_whole_numbers,
             checks=("filled", "returns"),
@@ -141,8 +141,9 @@ PAD_QUESTION = Question(
         ),
         Mistake(
             "large ids are rounded",
-            "A float has 24 bits for its digits: an id that passes through one may come"
-            " back as another. Make whole numbers from the start.",
+            "A float32 has 24 bits for its digits, so a large id that is stored as a"
+            " float may become another id. Create the tensor with whole numbers from"
+            " the start.",
             made_by=edit(pad, "torch.long\n    )", "torch.float\n    ).long()"),
         ),
         Mistake(

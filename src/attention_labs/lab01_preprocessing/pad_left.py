@@ -94,12 +94,12 @@ PAD_LEFT = Question(
         "position": "The position of a token is the number of tokens that stand before"
         " it in its own row: 0 for the first token, 1 for the second. Padding has the"
         " position 0.",
-        "ids": "An id does not say whether it is padding. The id of `PAD` may also"
-        " stand in a row, and there it is a token, which has a position like any"
-        " other.",
+        "ids": "The id alone does not show whether a place is padding. The rows"
+        " themselves may contain the id of `PAD`, and there it is a token with a"
+        " position, like any other.",
         "empty": "There is at least one row. Rows may be empty, and so may all of them:"
         " then both tensors are (B, 0).",
-        "lists": "Your function leaves the rows that came in as they are.",
+        "lists": "Your function does not change the rows that it is given.",
         "rows": "rows: a list with a list of ids for each sentence.",
         "returns": "The ids (B, T) and the positions (B, T), both of `torch.long`. T is"
         " the length of the longest row.",
@@ -184,7 +184,7 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "the ids are asked what is padding",
-            "The id of PAD may stand in a row as a token. Only the length of a row"
+            "A row may contain the id of PAD as a token. Only the length of the row"
             " says how many tokens it has.",
             PADDING,
             edit(
@@ -199,8 +199,9 @@ PAD_LEFT = Question(
         ),
         Mistake(
             "large ids are rounded",
-            "A float has 24 bits for its digits: an id that passes through one may come"
-            " back as another. Make whole numbers from the start.",
+            "A float32 has 24 bits for its digits, so a large id that is stored as a"
+            " float may become another id. Create the tensor with whole numbers from"
+            " the start.",
             made_by=edit(
                 pad_left,
                 "torch.tensor(ids, dtype=torch.long)",

@@ -59,12 +59,12 @@ PADDING_MASK = Question(
     use=lambda mask, lengths, size: mask(lengths, size),
     battery=BATTERY,
     requirements={
-        "says": "That is what a mask says: `True` on the tokens of a sentence, `False`"
+        "says": "A mask says so: it is `True` on the tokens of a sentence and `False`"
         " on its padding.",
         "lengths": "lengths: (B,), tokens in each sentence; a sentence may have none.",
         "size": "size: S, the length to which the batch was padded; it may be more than"
         " the longest sentence has.",
-        "unchanged": "The lengths stay as they are.",
+        "unchanged": "Your function does not change the lengths.",
         "returns": "(B, 1, S), of `torch.bool`, on the device of `lengths`: True = a"
         " token.",
     },

@@ -43,8 +43,8 @@ OF_ROWS = (
     ),
     Mistake(
         "rows still of different lengths",
-        "A tensor is a rectangle: torch.tensor wants lists of one length, so fill them"
-        " up before.",
+        "A tensor is a rectangle: torch.tensor needs lists of the same length, so"
+        " fill up the shorter ones first.",
         sign=error_like(
             "expected sequence of length|at dim 1|stack expects each"
             " tensor|inhomogeneous"

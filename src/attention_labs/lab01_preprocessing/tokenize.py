@@ -35,7 +35,7 @@ BLANKS = (" ", "   ", "\t", "\n", "\r\n", "\u00a0", "\u2003", " \n\t ")
 
 
 def tokenize(text: str) -> tuple[str, ...]:
-    """Cut a text into words and signs, in small letters."""
+    """Split a text into words and signs, in lower case."""
     return tuple(re.findall(r"\w+|[^\w\s]", text.lower()))
 
 
@@ -107,18 +107,18 @@ TOKENIZE = Question(
     battery=BATTERY,
     requirements={
         "words": "a word is a run of letters and digits, and letters may have accents;",
-        "signs": "any other sign that is not white space is a token of its own, a"
-        ' hyphen as well as a comma: "ninety-nine" is three tokens (no text contains'
-        " an underscore);",
-        "case": "upper and lower case make no difference: all letters become lower"
-        " case, as `str.lower` makes them;",
-        "space": "white space separates tokens and is no token itself.",
-        "returns": "Cut a text into words and signs, in small letters: a tuple of"
+        "signs": "every other character that is not white space is a sign and a token"
+        ' of its own, a hyphen as well as a comma: "ninety-nine" is three tokens (no'
+        " text contains an underscore);",
+        "case": "upper and lower case make no difference: all letters are turned into"
+        " lower case, as `str.lower` does it;",
+        "space": "white space separates tokens and is not a token itself.",
+        "returns": "Split a text into words and signs, in lower case: a tuple of"
         " strings.",
     },
     properties=(
         BATTERY.numbers(
-            "words, cut where a space stands",
+            "words, separated by spaces",
             1,
             same_tokens,
             checks=("words", "space"),
@@ -136,7 +136,7 @@ TOKENIZE = Question(
             each_of(same_tokens, same_kind),
             checks=("words", "signs", "case", "space", "returns"),
             claim="edges: capital letters, accents, digits and any white space; one"
-            " word, none, many; a tuple comes back, also from a second call",
+            " word, none, many; the result is a tuple, also in a second call",
             also=_rare,
         ),
     ),
@@ -166,8 +166,8 @@ TOKENIZE = Question(
         ),
         Mistake(
             "signs thrown away",
-            "A hyphen or a comma is a token, too, and so is every other sign that is"
-            " not white space.",
+            "A hyphen or a comma is a token, too, and so is every other character"
+            " that is neither part of a word nor white space.",
             sign=sees(
                 lambda given, wanted: (
                     [*filter(str.isalnum, given)] == [*filter(str.isalnum, wanted)]
@@ -191,8 +191,8 @@ TOKENIZE = Question(
         ),
         Mistake(
             "letters with accents torn off",
-            r"[a-z] matches the letters of English only. \w and str.isalpha know the"
-            " letters of all languages.",
+            r"[a-z] matches only the letters of English. \w and str.isalpha accept the"
+            " letters of all languages, with and without accents.",
             sign=sees(
                 lambda given, wanted: (
                     any(c.isalpha() and not c.isascii() for c in "".join(wanted))
@@ -227,7 +227,7 @@ TOKENIZE = Question(
         ONCE,
         Mistake(
             "no tuple of strings",
-            "What comes back is a tuple with a string for each token.",
+            "Your function has to return a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),
         another_kind(

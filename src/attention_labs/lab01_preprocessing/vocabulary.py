@@ -161,18 +161,17 @@ VOCABULARY = Question(
     battery=BATTERY,
     requirements={
         "tokens": "`tokens[i]` is the token with the id `i`: first the four of"
-        " `SPECIALS`, then all others *once* each, in alphabetical order, so that every"
-        " run gives the same ids. One of the four may occur in the texts, and gets no"
-        " second id.",
+        " `SPECIALS`, then all others *once* each, in alphabetical order, so that"
+        " every run gives the same ids. If one of the four occurs in the texts, it"
+        " gets no second id.",
         "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
         "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
         " part of the answer, and leaves out `PAD` and `BOS`.",
-        "lists": "The lists that come in are not yours: your code leaves them as they"
-        " are.",
+        "lists": "Your code does not change the lists that it is given.",
         "any order": "tokens: a list of the tokens that get an id, in any order,"
         " repeated or not.",
-        "types": "A tuple never equals a list, so the types count, too: `encode` gives"
-        " a list, `decode` a tuple.",
+        "types": "A tuple never equals a list, so the type of the result matters:"
+        " `encode` gives a list, `decode` a tuple.",
         "ids": "Map tokens to a list of ids.",
         "back": "Map a list of ids to a tuple of tokens.",
     },
@@ -185,7 +184,7 @@ VOCABULARY = Question(
             checks=("tokens", "encode", "decode", "types", "any order"),
         ),
         BATTERY.line(
-            "encode: UNK for unknown tokens, their own ids for the specials",
+            "encode: UNK for unknown tokens, and for the specials their own ids",
             1,
             _encoded_tokens,
             _right,
@@ -304,8 +303,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "zero is taken for nothing",
-            "PAD has the id 0, and 0 counts as False: ask `in`, or give `get` a second"
-            " argument.",
+            "PAD has the id 0, and Python treats 0 as False. Test with `in`, or give"
+            " `get` a second argument.",
             PADDING,
             edit(Vocabulary.encode, "get(token, UNK)", "get(token) or UNK"),
         ),
@@ -362,8 +361,8 @@ VOCABULARY = Question(
         ),
         Mistake(
             "tokens of the answer are lost",
-            "PAD and BOS are left out wherever they stand, and so is what comes from"
-            " the first EOS on; nothing else.",
+            "Leave out PAD and BOS wherever they stand, and everything from the first"
+            " EOS on. Keep all other tokens.",
             INFERENCE,
             sign=sees(
                 lambda given, wanted: len(given) < len(wanted) and "<pad>" not in wanted
@@ -378,7 +377,8 @@ VOCABULARY = Question(
         ONCE,
         Mistake(
             "an end is taken for granted",
-            "A row may have no EOS, if the model never said it: then all of it counts.",
+            "A row has no EOS if the model never predicted one. In this case the"
+            " whole row is the answer.",
             INFERENCE,
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),

@@ -88,8 +88,8 @@ CONTEXT_STEP = step_question(
     {
         "told": "Now $c$ is concatenated to every input, after the embedding of the"
         " token.",
-        "same": "It is the content of the memory's one slot, `memory.value` (B, 1, E),"
-        " and the same for all T tokens.",
+        "same": "$c$ is the content of the memory's one slot, `memory.value` (B, 1,"
+        " E), and the same for all T tokens.",
         "equation": r"h_t = \mathrm{GRU}([y_{t-1};\, c],\, h_{t-1})",
         "slot": "memory: from `remember`; `memory.value` is (B, 1, E).",
     },

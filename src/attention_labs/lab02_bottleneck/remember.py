@@ -82,10 +82,10 @@ REMEMBER = Question(
         " lab keep *one* slot, and in it the final state $c$ of the source: (B, 1, E);",
         "key": "`key`: what a query would be compared with. With one slot there is"
         " nothing to choose, so it is the same as `value`;",
-        "mask": "`mask` (B, 1, slots): True, as the one slot may be looked at;",
+        "mask": "`mask` (B, 1, slots): True, because the one slot may be looked at;",
         "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c + b)$.",
-        "bridge": "$W$ and $b$ are those of `bridge`, as encoder and decoder need not"
-        " be equally wide.",
+        "bridge": "$W$ and $b$ are those of `bridge`, which is needed because encoder"
+        " and decoder may differ in width.",
         "forgets": "Keep the final state, and nothing else of the source: a `Memory`.",
     },
     properties=(
@@ -126,8 +126,8 @@ REMEMBER = Question(
         ),
         Mistake(
             "the slot is forbidden",
-            "The mask's last column belongs to padding, for all but the longest source;"
-            " its first is always a token.",
+            "For all but the longest source, the last column of the mask belongs to"
+            " padding. The first column always belongs to a token.",
             MASK,
             edit(one_slot, "[..., :1]", "[..., -1:]"),
             sign=wrong_in(2),

@@ -53,8 +53,8 @@ LENGTHS_ON_THE_CPU = {
     "elsewhere": "lengths are on the CPU, where tensors are made without device="
 }
 MANNERS = (
-    "Leave what you are handed unchanged. What you return has the dtype of the vectors"
-    " or parameters that it is made from, and is on their device."
+    "Do not change the inputs that your code is given. What you return has the dtype"
+    " of the vectors or parameters that it is made from, and is on their device."
 )
 WIDER = "A batch may be padded to more positions than its longest sentence has tokens."
 
@@ -304,8 +304,9 @@ def step_question(
 OF_A_STEP = {
     "manners": MANNERS,
     "handed": "`step` takes the state before the first of its tokens as `cache`, and"
-    " the last thing that it returns is the state after the last of them.",
-    "one token": "It takes T tokens at once; when the model answers by itself, T is 1.",
+    " the last thing that it returns is the state after the last of its tokens.",
+    "one token": "`step` takes T tokens at once; when the model answers by itself, T"
+    " is 1.",
     "one": "Its weight is one, in the dtype and on the device of the states.",
     "memory": "A step depends only on its arguments: the decoder may have remembered"
     " other sources in between.",

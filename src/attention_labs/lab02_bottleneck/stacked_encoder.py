@@ -117,8 +117,9 @@ STACKED_ENCODER = Question(
         " layer reads the embeddings. A layer has two LSTMs: one reads every sentence"
         " forwards, the other reads it backwards. The two states of a position are"
         " concatenated, the forward state first:",
-        "cells": "The next layer, `states` and `final` get the states only; the cells"
-        " stay inside the LSTM. Every LSTM starts from zeros, which it does by itself.",
+        "cells": "Only the states go to the next layer and into `states` and `final`;"
+        " the cells stay inside the LSTM. Every LSTM starts from zeros, which is what"
+        " `nn.LSTM` does if it is given no state.",
         "turned": "Each sentence has to be reversed *within its own length*:",
         "back": "So the backward LSTM reads a reversed batch, and its states have to be"
         " reversed again before they are concatenated with the forward ones.",

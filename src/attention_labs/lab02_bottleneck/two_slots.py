@@ -114,8 +114,8 @@ TWO_SLOTS = Question(
         " rounded down. Positions count from 0, so the middle of five tokens is"
         " position 2, the middle of four tokens is position 1, and the middle of a"
         " single token is position 0.",
-        "padding": "The padding has no part in this: it may hold anything, even NaN,"
-        " and none of it may get into the result.",
+        "padding": "The padding does not count: it may hold anything, even NaN, and"
+        " none of it may get into the result.",
         "devices": "The lengths are on the CPU, and the states may be on a GPU.",
         "states": "states: (B, S, E), a padded batch of states.",
         "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
@@ -166,8 +166,8 @@ TWO_SLOTS = Question(
         ),
         Mistake(
             "the other one of the two in the middle",
-            "An even number of tokens has no middle one. The text says which of the two"
-            " next to the middle is meant.",
+            "An even number of tokens has no middle one. The text of the lab says"
+            " which of the two positions next to the middle to take.",
             PADDING,
             edit(two_slots, MIDDLE, "[lengths // 2"),
         ),

@@ -108,8 +108,8 @@ ATTEND = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "dropout": "`dropout`, where it is given, is a module to be called on the"
-        " weights that make the context.",
+        "dropout": "If `dropout` is given, it is a module: call it on the weights"
+        " before you compute the context.",
         "returned": "The weights that you *return* are the weights before dropout,"
         " because we want to look at them.",
         "scores": "scores: (..., T, S), how well each key matches each query.",
@@ -131,8 +131,8 @@ ATTEND = Question(
             1,
             judge=same_gradients,
             also=_dropped,
-            claim="a row that may attend to nothing; dropout thins the context, not the"
-            " weights returned; edges",
+            claim="a row that may attend to nothing; dropout acts on the context, not"
+            " on the weights returned; edges",
             checks=("in front", "dropout", "returned", "drops", "returns"),
         ),
         BATTERY.manners(1),
@@ -153,8 +153,8 @@ ATTEND = Question(
         ),
         Mistake(
             "scores returned, where weights are meant",
-            "What is returned beside the context is what the context was made with: the"
-            " weights.",
+            "Return the context and the weights from which it was computed, not the"
+            " scores.",
             SCORING + "context",
             edit(attend, "return context, weights", "return context, scores"),
         ),
@@ -166,7 +166,8 @@ ATTEND = Question(
         ),
         Mistake(
             "hard choice: the value of the highest score",
-            "Attention takes a share of every value; a hard choice has no gradient.",
+            "Attention takes a share of every value. With a hard choice, no gradient"
+            " reaches the scores.",
             SCORING + "context",
             edit(
                 attend,

@@ -68,7 +68,7 @@ DISTANCE_BIAS = Question(
         " the query before it one position earlier, and so on.",
         "both": "The distance counts in both directions: a key two positions after the"
         " query loses as much as a key two positions before it.",
-        "before": "What you return are scores. The softmax comes later.",
+        "before": "Return scores. The softmax comes later.",
         "scores": "scores: (..., T, S), any real numbers.",
         "slope": "slope: a number, 0 or more, which a score loses for each position"
         " that its query and its key are apart.",
@@ -96,7 +96,8 @@ DISTANCE_BIAS = Question(
     mistakes=(
         Mistake(
             "the further, the higher",
-            "A score loses what the distance costs: near keys are to get more weight.",
+            "Subtract the cost of the distance from each score, so that near keys get"
+            " more weight.",
             SOFTMAX,
             edit(distance_bias, "scores - slope", "scores + slope"),
         ),
@@ -174,7 +175,7 @@ DISTANCE_BIAS = Question(
         ),
         Mistake(
             "the bias alone",
-            "What comes back are the scores that came in, each of them lowered.",
+            "Return the scores that you were given, each of them lowered by the bias.",
             INTERFACE,
             edit(distance_bias, "scores - slope", "0 * scores - slope"),
         ),

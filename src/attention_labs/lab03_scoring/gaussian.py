@@ -21,46 +21,45 @@ GAUSSIAN = score_question(
     (
         Mistake(
             "the further, the more alike",
-            "The kernel falls with the distance: its exponent is negative.",
+            "The score falls with the distance, so it is negative.",
             NEAREST,
             _made_of_the_score(".neg()"),
         ),
         Mistake(
             "distance not squared",
-            "The exponent holds the squared distance; without the square the kernel is"
-            " another one.",
+            "The formula has the squared distance, not the distance itself.",
             NEAREST,
             _made_of_the_score(".mul(-2).sqrt().div(-2 * self.bandwidth)"),
         ),
         Mistake(
             "bandwidth not squared",
-            "Both the distance and the bandwidth are squared, so that their ratio has"
-            " no unit.",
+            "The formula divides by the square of the bandwidth: both the distance"
+            " and the bandwidth are squared.",
             NEAREST,
             _made_of_the_score(".mul(self.bandwidth)"),
         ),
         Mistake(
             "the kernel, where its exponent is meant",
-            "The softmax takes the exponential itself: the score is what stands in the"
-            " exponent.",
+            "The softmax computes the exponential. The score is only what stands in"
+            " the exponent of the Gaussian.",
             NEAREST,
             _made_of_the_score(".exp()"),
         ),
         Mistake(
             "mean over the width, where the sum is meant",
-            "The squared distance of two points is the sum of the squares over all D"
-            " directions.",
+            "The squared distance of two vectors is the sum of the squares of all D"
+            " differences, not their mean.",
             NEAREST,
             _made_of_the_score(".div(query.size(-1))"),
         ),
         Mistake(
             "bandwidth left out",
-            "Divide by twice the square of the bandwidth: a wide kernel lets distant"
-            " points count, too.",
+            "Divide by twice the square of the bandwidth: the larger the bandwidth,"
+            " the more do distant keys count.",
             NEAREST,
             _made_of_the_score(".mul(self.bandwidth**2)"),
         ),
     ),
     {"scores": COMPARES},
-    {"b": Axis("root of 40 bandwidths", fixed=True)},
+    {"b": Axis("b, where the bandwidth is b * b / 40", fixed=True)},
 )

@@ -116,11 +116,11 @@ MASKED_SOFTMAX = Question(
         "in front": IN_FRONT,
         "exact": "a forbidden position has weight exactly 0, and the allowed positions"
         " of its row still sum to one;",
-        "empty": "a row in which *nothing* is allowed has weight 0 everywhere, not"
-        " `nan`, and so has its gradient;",
+        "empty": "in a row in which *nothing* is allowed, all weights are 0, not"
+        " `nan`, and so are the gradients of its scores;",
         "broadcast": "`mask` may have fewer axes than `scores`, or axes of length one:"
         " (B, 1, S) is common;",
-        "unchanged": "the scores that came in are unchanged afterwards.",
+        "unchanged": "your function does not change the scores that it is given.",
         "scores": "scores: (..., T, S), any real numbers.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",
@@ -189,8 +189,8 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "forbidden scores set to minus infinity",
-            "This is right until a whole row is forbidden. Then the softmax divides"
-            " zero by zero.",
+            "This works except in a row in which all positions are forbidden. There"
+            " the softmax divides zero by zero.",
             SCORING + "mask",
             _filled("-torch.inf"),
         ),

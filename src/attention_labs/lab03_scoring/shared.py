@@ -27,8 +27,8 @@ from nbjudge import (
 )
 
 IN_FRONT = (
-    "The axes in front of the last two may be `(B,)` or `(B, H)`, or missing: write"
-    " code that does not care."
+    "The axes in front of the last two may be `(B,)` or `(B, H)`, or missing, and"
+    " your code must work in all three cases."
 )
 COMPARES = "Score every query (..., T, D) against every key (..., S, D): (..., T, S)."
 NO_NOTHING = {"zero": "the text speaks of sentences, queries and keys that are there"}

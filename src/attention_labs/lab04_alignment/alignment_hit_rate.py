@@ -105,16 +105,16 @@ HIT_RATE = Question(
     battery=BATTERY,
     requirements={
         "lengths": EVERYWHERE["lengths"],
-        "share": "Write it: the **hit rate**, the share of target positions whose"
-        " largest weight is on one of their gold positions, over all examples"
-        " together.",
+        "share": "The **hit rate** is the share of target positions whose largest"
+        " weight is on one of their gold positions, over all examples together.",
         "empty": "A position with an empty gold set (a hyphen came from nowhere) does"
         " not count at all.",
         "beyond": "An example may have more rows of weights than gold sets (the row of"
         " the end-of-sequence token is the last): the additional rows do not count.",
         "zeros": "A row in which all weights are zero points nowhere. That is not a"
         " hit.",
-        "unchanged": "The lists that come in are drawn later: leave them as they are.",
+        "unchanged": "The lists that your function is given are drawn later: do not"
+        " change them.",
         "weights": "weights: per example a list of rows, each a list of S numbers.",
         "gold": "gold: per example and target position, the set of source positions"
         " that it came from; at least one set is not empty.",
@@ -185,8 +185,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row of zeros points to the first token",
-            "Of equal numbers, the first is found. But a query that attends to nothing"
-            " hits nothing.",
+            "In a row of zeros, the largest weight is found at position 0. But a"
+            " query that attends to nothing has no hit.",
             MAPS,
             edit(metrics._largest, " if row[largest] > 0 else None", ""),
         ),

@@ -101,11 +101,13 @@ COVERED_STEP = Question(
         "before": "The coverage lowers the scores before the softmax, and the softmax"
         " runs over the positions that the memory's mask allows.",
         "later": "A step's own weights count from the next step on: they are part of"
-        " the coverage that it returns, and not of the one that lowers its scores.",
+        " the coverage that the step returns, but not of the coverage that lowers its"
+        " own scores.",
         "axes": "Scores and weights have an axis for the one target position. The"
         " coverage has no such axis, just as the state (B, D) has none: it is (B, S).",
-        "search": "A search goes on from the same coverage with several tokens, so the"
-        " coverage that comes in stays as it is.",
+        "search": "A search may continue from the same coverage with several"
+        " different tokens, so your function does not change the coverage that it is"
+        " given.",
         "scores": "scores: (B, 1, S), how well each key matches the query.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
         "coverage": "coverage: (B, S), the sum of the weights of all earlier steps;"

@@ -96,11 +96,12 @@ INPUT_FEEDING = Question(
     requirements={
         **EVERYWHERE,
         "memory": MEMORY["memory"],
-        "fed": "The remedy: concatenate the last attentional vector to the next input,",
+        "fed": "The remedy is to concatenate the last attentional vector to the next"
+        " input:",
         "zeros": "Before the first step, the attentional vector consists of zeros. It"
         " has the same width, dtype and device as the state.",
-        "cache": "You decide what the cache is, as long as `step` finds in it what it"
-        " needs: what are the two things?",
+        "cache": "You decide what the cache is, as long as `step` finds in it the two"
+        " things that it needs. Which two are they?",
         "twice": "A search may continue from the same cache with several different"
         " tokens, so `step` does not change the cache that it gets, and keeps nothing"
         " on `self`.",
@@ -110,13 +111,13 @@ INPUT_FEEDING = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the first step, into which zeros are fed",
+            "the first step, which gets zeros as the attentional vector",
             1,
             of_outputs(0, 2, same_numbers),
             ("memory", "zeros", "token"),
         ),
         BATTERY.numbers(
-            "every later step knows the attentional vector before it",
+            "every later step gets the attentional vector of the step before",
             1,
             checks=("fed", "handed", "returns"),
         ),
@@ -146,8 +147,8 @@ INPUT_FEEDING = Question(
         ),
         Mistake(
             "the attentional vector is handed on as the state",
-            "It is part of the next *input*. The recurrent state is passed on as it"
-            " is.",
+            "The attentional vector is part of the next *input*. The recurrent state"
+            " is passed on as it is.",
             FEEDING,
             edit(STEP, HANDED_ON, "attentional[:, 0], attentional"),
         ),

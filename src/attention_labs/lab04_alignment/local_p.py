@@ -97,8 +97,9 @@ LOCAL_P = Question(
         " without the padding. You can count them in `memory.mask`.",
         "window": "The softmax runs over the window only: a window is a mask, and two"
         " masks are combined with `&`.",
-        "Gaussian": "The Gaussian multiplies the weights *after* the softmax. They need"
-        " not sum to one; it is through the Gaussian that $p_t$ gets a gradient.",
+        "Gaussian": "The Gaussian multiplies the weights *after* the softmax. The"
+        " products need not sum to one. Only through the Gaussian does $p_t$ get a"
+        " gradient.",
         "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
         " $u$ is `position_proj`.",
         "all": "The window gets the scores of all T queries.",

@@ -56,8 +56,9 @@ LUONG_STEP = Question(
         **MEMORY,
         "asks": "Update, then ask: the state after the update looks for what the"
         " prediction needs.",
-        "many": "No state depends on a context, so no step has to wait for a context:"
-        " `step` takes T tokens at once, (B, T), and asks T queries at once.",
+        "many": "No state depends on a context, so no step has to wait for one:"
+        " `step` takes T tokens at once, (B, T), and computes the attention of T"
+        " queries at once.",
         "attentional": "$W_c$ is `attentional_proj`.",
         "token": "token: (B, T), ids.",
         "cache": "cache: (B, D), the state before the first of the tokens.",

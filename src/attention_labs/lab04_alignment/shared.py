@@ -44,10 +44,10 @@ LEAVES_OUT = {
     "in front": "the lab's shapes have the axes that they have",
 }
 EVERYWHERE = {
-    "lengths": "Your code works for every length from one on, for large numbers as for"
-    " small ones, in train mode and in eval mode.",
-    "manners": "What comes in stays as it is, and what goes out has its dtype and its"
-    " device.",
+    "lengths": "Your code works for every length from one on, for large and for small"
+    " numbers, in train mode and in eval mode.",
+    "manners": "Your code does not change its inputs, and what it returns has the"
+    " dtype of the inputs and is on their device.",
 }
 MEMORY = {
     "memory": "A memory has the fields `key` (B, S, A), already projected, `value` (B,"

@@ -25,7 +25,7 @@ from nbjudge import (
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """Put the pieces back in a row: (B, H, T, Dh) -> (B, T, D)."""
+    """Concatenate the pieces of every vector again: (B, H, T, Dh) -> (B, T, D)."""
     return x.transpose(1, 2).flatten(2)
 
 
@@ -43,13 +43,16 @@ MERGE_HEADS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "row": "This is the way back: (B, H, T, Dh) becomes (B, T, D), with all pieces"
-        " of a token concatenated.",
-        "returns": "Put the pieces back in a row: (B, H, T, Dh) -> (B, T, D).",
+        "row": "Merging is the inverse of splitting: (B, H, T, Dh) becomes (B, T, D),"
+        " with all pieces of a token concatenated.",
+        "returns": "Concatenate the pieces of every vector again: (B, H, T, Dh) ->"
+        " (B, T, D).",
     },
     properties=(
         BATTERY.numbers(
-            "each token gets its pieces back, in a row", 1, checks=("row", "returns")
+            "the pieces of each token are concatenated again",
+            1,
+            checks=("row", "returns"),
         ),
         BATTERY.rest(1, checks=("lengths", "manners", "returns")),
     ),

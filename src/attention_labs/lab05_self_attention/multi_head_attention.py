@@ -104,12 +104,13 @@ MULTI_HEAD_ATTENTION = Question(
         **EVERYWHERE,
         "projected": "$Q_h$, $K_h$ and $V_h$ are the pieces of the projected queries,"
         " keys and values.",
-        "two": "Queries and keys may come from two sequences, (B, T, D) and (B, S, D);"
-        " then it is cross-attention.",
+        "two": "Queries and keys may come from two different sequences, (B, T, D) and"
+        " (B, S, D); this is called cross-attention.",
         "names": "The three projections are named as in section 1, and $W^O$ is"
         " `output_proj`.",
         "no loop": "Compute all heads at once, without a loop over them.",
-        "scale": "The scale is the root of the width that is multiplied, Dh.",
+        "scale": "Divide the scores by the root of Dh, the width of the vectors that"
+        " are multiplied.",
         "axes": "A mask (B, T, S) or (B, 1, S) needs an axis for the heads; a mask"
         " without an axis for sentences, (T, S), does not.",
         "empty": "A query that may attend to nothing has weights of 0.",
@@ -202,8 +203,7 @@ MULTI_HEAD_ATTENTION = Question(
         ),
         Mistake(
             "output map missing",
-            "After the heads stand side by side again, `output_proj` mixes what they"
-            " found.",
+            "After the contexts of the heads are concatenated, apply `output_proj`.",
             HEADS + "equation",
             edit(ASK, "self.output_proj(context", "(context"),
         ),

@@ -25,7 +25,7 @@ ORDER = "11_self_attention.html#self-attention-order"
 
 
 def packed_rows(sentence: Tensor) -> tuple[Tensor, Tensor]:
-    """Say who may attend to whom in such rows, and where each token stands."""
+    """Compute which token may attend to which, and each token's position."""
     same = sentence[:, :, None] == sentence[:, None, :]
     mask = same & (sentence > 0)[:, None]
     return mask, mask.tril(-1).sum(-1)
@@ -86,15 +86,15 @@ PACKED_ROWS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "own": "A token may attend to all tokens of its own sentence, to earlier ones,"
-        " to later ones and to itself. It may attend to nothing else.",
-        "anew": "Positions count from 0, and they begin anew in each sentence.",
-        "numbers": "Each sentence of a row has a number of its own, which can be any"
-        " number from 1 on. The numbers need not rise from left to right. The tokens of"
-        " a sentence stand side by side.",
-        "padding": "The number 0 means padding, which stands at the end of a row. A row"
-        " may be nothing but padding. Padding attends to nothing, nothing attends to"
-        " it, and its positions are 0.",
+        "own": "A token may attend to all tokens of its own sentence: to earlier"
+        " ones, to later ones and to itself. It may attend to nothing else.",
+        "anew": "Positions count from 0, and they start again from 0 in each sentence.",
+        "numbers": "Each sentence of a row has its own number, which can be any"
+        " number from 1 on. The numbers need not increase from left to right. The"
+        " tokens of a sentence stand side by side.",
+        "padding": "The number 0 means padding, which stands at the end of a row. A"
+        " row may consist of padding only. Padding attends to nothing, nothing"
+        " attends to it, and its positions are 0.",
         "sentence": "sentence: (B, T), of dtype long: the number of each token's"
         " sentence.",
         "returns": "A mask (B, T, T), of dtype bool, True = may attend; and positions"
@@ -102,7 +102,8 @@ PACKED_ROWS = Question(
     },
     properties=(
         BATTERY.numbers(
-            "each token attends to its own sentence; positions begin anew in each",
+            "each token attends to its own sentence; positions start again from 0 in"
+            " each",
             2,
             same_whole_numbers,
             ("own", "anew", "numbers", "padding", "sentence", "returns"),

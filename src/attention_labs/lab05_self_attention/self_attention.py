@@ -85,8 +85,8 @@ SELF_ATTENTION = Question(
         "maps": "For each use there is a learned map:",
         "names": "The maps are `query_proj`, `key_proj` and `value_proj`.",
         "asked": "The mask says which positions each position may attend to: padding"
-        " is forbidden, and where a sequence is written from left to right, later"
-        " positions are forbidden (`causal_mask`).",
+        " is forbidden, and when a model writes from left to right, later positions"
+        " are forbidden, too (`causal_mask`).",
         "empty": "A position that may attend to nothing has weights of 0.",
         "every": "Every position asks all positions of the same sequence.",
         "x": "x: (B, T, D).",
@@ -103,8 +103,8 @@ SELF_ATTENTION = Question(
         ),
         BATTERY.edges(
             1,
-            claim="positions that may ask none; edges: length one, equal and great"
-            " lengths, large numbers, eval mode, a second call, two instances",
+            claim="positions that may attend to nothing; edges: length one, equal and"
+            " great lengths, large numbers, eval mode, a second call, two instances",
             checks=("lengths", "empty", "mask", "returns"),
             also=lambda d: _sequence(
                 d, _padding(d).mT & causal_mask(d.T), some_allowed(d, d.T)

@@ -82,12 +82,12 @@ POSITIONS = Question(
     requirements={
         **EVERYWHERE,
         "clocks": "Imagine D/2 clocks, each slower than the one before. A position is"
-        " a reading of all clocks, and of each clock the vector holds the sine and the"
-        " cosine, side by side:",
+        " a reading of all clocks. For each clock, the position's vector holds the"
+        " sine and the cosine of the angle of its hand, side by side:",
         "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` tokens have come"
         " before and t counts from 0.",
-        "float32": "Count in float32 also if x has another dtype: a half-precision"
-        " number cannot tell 256 from 257.",
+        "float32": "Compute the positions and angles in float32 even if x has another"
+        " dtype: in the dtype bfloat16, 256 and 257 are the same number.",
         "even": "dim: D, width of a position; even.",
         "x": "x: (B, T, D).",
         "before": "past: how many tokens came before.",
@@ -103,7 +103,7 @@ POSITIONS = Question(
             1,
             _but_for_rounding,
             ("lengths", "past", "float32"),
-            "positions far on, also in half precision; edges: length one, no past,"
+            "large positions, also in half precision; edges: length one, no past,"
             " equal and great lengths, eval mode, a second call, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),
@@ -155,7 +155,7 @@ POSITIONS = Question(
         ),
         Mistake(
             "positions returned, not added",
-            "What comes back is the vector with its position added.",
+            "Return the vectors with their positions added to them.",
             ORDER,
             edit(FORWARD, "x + positions", "torch.zeros_like(x) + positions"),
             wrong_output(
@@ -166,8 +166,8 @@ POSITIONS = Question(
         ),
         Mistake(
             "positions counted in half precision",
-            "A half-precision number cannot tell 256 from 257: count in float32, and"
-            " cast the positions last.",
+            "In bfloat16, 256 and 257 are the same number: count in float32, and cast"
+            " the positions last.",
             ORDER,
             sign=lambda request, reply, reference: (
                 request.dtype == torch.bfloat16 and request.inputs[1] is not None
@@ -176,8 +176,8 @@ POSITIONS = Question(
         *ANYWHERE,
         Mistake(
             "right at the first position alone",
-            "At position 0 every sine is 0 and every cosine 1. What grows with the"
-            " position is the angle, by clock.",
+            "At position 0 every sine is 0 and every cosine is 1. At later positions,"
+            " the angle of each clock grows at its own speed.",
             ORDER,
             sign=wrong_output(
                 lambda given, wanted: (

@@ -45,8 +45,8 @@ SPLIT_HEADS = Question(
         **EVERYWHERE,
         "pieces": "(B, T, D) becomes (B, H, T, Dh): the first Dh entries of *each"
         " token's* vector belong to the first head.",
-        "before": "Heads come before positions, so that the last two axes are those"
-        " that `@` multiplies.",
+        "before": "The axis of the heads comes before the axis of the positions,"
+        " because `@` multiplies the last two axes.",
         "returns": "Cut every vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
     },
     properties=(

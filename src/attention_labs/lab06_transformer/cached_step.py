@@ -236,19 +236,20 @@ CACHED_STEP = Question(
         "lengths": LENGTHS,
         "stack": "The last piece is this stack: embed, go through all blocks, norm,"
         " head.",
-        "one and many": "It has to work for one token and for many, at the beginning"
-        " and later: `step` takes T tokens that come after P others.",
+        "one and many": "Your stack has to work for one token and for many, at the"
+        " beginning of a target and later: `step` takes T tokens that come after P"
+        " others.",
         "cache": "These are the **cache**: a tuple with one entry per block, None at"
-        " the start, and then what the block returned. A step computes the new"
-        " positions alone.",
+        " the start, and then what the block returned. A step computes only the new"
+        " positions.",
         "past": "How many tokens came before? You can read it off the keys in the"
         " cache, (B, H, P, Dh).",
         "embedding": "`self.embedding(token, past)` embeds tokens and adds the"
         " positions from `past` on.",
-        "rows": "The new positions are the last T of P + T: which rows of the causal"
-        " mask are theirs? (T, P + T)",
-        "sources": "`memory.layers` has a source for each block, `memory.mask` is the"
-        " source's mask.",
+        "rows": "The new positions are the last T of P + T positions. Which T rows of"
+        " the causal mask belong to them? These rows are (T, P + T).",
+        "sources": "`memory.layers` holds the `KeyValue` of the source for each"
+        " block, and `memory.mask` is the mask of the source.",
         "predicts": "Predict the token after each of T tokens.",
         "token": "token: (B, T), ids.",
         "memory": "memory: has `layers`, a `KeyValue` of the source for each block, and"
@@ -293,14 +294,15 @@ CACHED_STEP = Question(
     mistakes=(
         Mistake(
             "every step stands at position 0",
-            "So many tokens came before: `embedding(token, past)`.",
+            "The new tokens stand after the P tokens of the past: `embedding(token,"
+            " past)`.",
             CACHE,
             edit(STEP, EMBED, "x = self.embedding(token)"),
         ),
         Mistake(
             "the past is ignored",
-            "Each block wants what it returned at the step before: its place in the"
-            " cache.",
+            "Give each block its own entry of the cache, which is what it returned at"
+            " the step before.",
             CACHE,
             (NO_PAST, NO_PAST & LAST_ROWS),
         ),
@@ -319,15 +321,15 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "no causal mask",
-            "Where several tokens go in at once, each may see itself and what came"
-            " before, and no more.",
+            "If several tokens go in at once, each of them may attend to itself and"
+            " to what came before, and to nothing else.",
             MASK,
             edit(STEP, "source, mask,", "source, None,"),
         ),
         Mistake(
             "the first rows of the mask",
-            "The new tokens are the *last* of past + T positions: theirs are the mask's"
-            " last T rows.",
+            "The new tokens are the *last* of past + T positions, so their rows are"
+            " the last T rows of the mask.",
             MASK,
             FIRST_ROWS,
         ),
@@ -346,7 +348,8 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "the last norm left out",
-            "The sum that pre-norm blocks leave is normalised once, before the head.",
+            "The output of the last pre-norm block is a sum that is not normalised."
+            " Apply `self.norm` once, before the head.",
             BLOCK,
             edit(STEP, "self.norm(x)", "x"),
         ),
@@ -373,8 +376,8 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "wrong from the second piece on",
-            "What is new has a past: its positions count on, its mask is wider, and"
-            " each block gets its own past.",
+            "The new tokens have a past: their positions begin at P, their mask has P"
+            " + T columns, and each block gets its own past.",
             CACHE,
             sign=_only_later_pieces,
         ),
@@ -388,7 +391,8 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "right at the last token alone",
-            "The last token may see everything. What may the others see?",
+            "The last token may attend to all tokens. To which tokens may the others"
+            " attend?",
             MASK,
             sign=_right_at(slice(-1, None)),
         ),

@@ -59,8 +59,8 @@ CAUSAL_MASK = Question(
     requirements={
         "sees": "So position t may look at itself and at what came before it, and at"
         " nothing after it.",
-        "True": "A row of the mask belongs to a position that asks, a column to a"
-        " position that is asked, and True means: may attend.",
+        "True": "Each row of the mask belongs to a query's position, and each column"
+        " to a key's position. True means that the query may attend to the key.",
         "allows": "Allow position t to attend to the positions up to and including t.",
         "size": "size: T, in tokens; it may be 0.",
         "device": "device: where the mask is made.",
@@ -77,8 +77,7 @@ CAUSAL_MASK = Question(
         BATTERY.edges(
             1,
             judge=_same_mask,
-            claim="made on the device that is asked for; of one, none and many"
-            " positions",
+            claim="made on the given device; one position, none, many",
             also=lambda d: Request((d.T, "meta"), device="meta"),
             checks=("size", "device", "returns"),
         ),
@@ -112,7 +111,7 @@ CAUSAL_MASK = Question(
         ),
         Mistake(
             "nothing is forbidden",
-            "What comes after a position may not be seen from it.",
+            "A position must not attend to any later position.",
             MASK,
             edit(causal_mask, ".tril()", ""),
         ),

@@ -191,8 +191,9 @@ DECODER_BLOCK = Question(
         "masks": "There are two masks. `mask` says which target positions may be seen,"
         " `source_mask` which source positions.",
         "past": "`past` is what this block returned for the positions before x, if"
-        " there were any. Then x asks the old *and* the new: `past.extend(new)` joins"
-        " two `KeyValue`, the old first.",
+        " there were any. In this case, x attends to the old positions *and* to the"
+        " new ones: `past.extend(new)` concatenates two `KeyValue`, the old one"
+        " first.",
         "weights": "The weights of the cross-attention are returned if `need_weights`"
         " is true; otherwise you may return None in their place.",
         "arguments": "Arguments as above.",
@@ -218,14 +219,16 @@ DECODER_BLOCK = Question(
             requests=_writing,
         ),
         BATTERY.line(
-            "each mask where it belongs; the weights over the source; all gradients",
+            "each mask goes to the right attention; the weights over the source; all"
+            " gradients",
             1,
             _masked,
             same_gradients,
             checks=("masks", "weights", "mask", "source_mask", "need_weights"),
         ),
         BATTERY.line(
-            "what the past left is seen, and handed on with the new",
+            "the keys and values of the past are used, and returned together with the"
+            " new ones",
             1,
             lambda d: [
                 replace(x, gradients=True) for x in (_writing(d, past=True), _later(d))

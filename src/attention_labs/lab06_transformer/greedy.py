@@ -1,4 +1,4 @@
-"""greedy: the likeliest token, and from it the next."""
+"""greedy: the most probable token, which is the input of the next step."""
 
 from dataclasses import replace
 from typing import Any
@@ -191,26 +191,28 @@ GREEDY = Question(
         " returns logits (B, 1, V), weights (not needed here) and the next cache.",
         "encode": "`model.encode(source, lengths)` reads the source once and returns a"
         " memory, `model.start(memory)` returns what the first step needs",
-        "BOS": "The first token that goes in is BOS, which is not part of the output.",
-        "one token": "Some models have one token for BOS and EOS.",
-        "EOS": "A sentence that has produced EOS has ended: from there on its tokens"
-        " are EOS, whatever the model predicts, until the others have ended, too.",
-        "over": "When all have ended, or after `max_length` steps, decoding stops.",
-        "takes": "Take the likeliest token at every step, for a batch of sources at"
-        " once.",
+        "BOS": "The first input is BOS, which is not part of the output.",
+        "one token": "Some models use the same token for BOS and EOS.",
+        "EOS": "A sentence ends when the model has produced EOS for it. From there on"
+        " all its tokens are EOS, whatever the model predicts, until the other"
+        " sentences have ended, too.",
+        "over": "When all sentences have ended, or after `max_length` steps, decoding"
+        " stops.",
+        "takes": "Take the most probable token at every step, for a batch of sources"
+        " at once.",
         "model": "model: has `encode`, `start` and `step`.",
         "source": "source: what `encode` reads; axis 0 is B.",
         "of source": "lengths: tokens in each source.",
         "bos": "bos: id of the token that starts a target.",
         "eos": "eos: id of the token that ends it.",
-        "max_length": "max_length: steps, at least one, after which decoding stops also"
-        " without EOS.",
-        "returns": "(B, T) token ids, T <= `max_length`; after a sentence's EOS come"
-        " EOS.",
+        "max_length": "max_length: steps, at least one, after which decoding stops"
+        " even without EOS.",
+        "returns": "(B, T) token ids, T <= `max_length`; after its first EOS, a"
+        " sentence holds only EOS.",
     },
     properties=(
         BATTERY.numbers(
-            "the likeliest token, and from it the next",
+            "the most probable token, which is the input of the next step",
             2,
             _same_tokens,
             checks=("likeliest", "BOS", "takes", "model", "of source", "bos"),
@@ -219,8 +221,8 @@ GREEDY = Question(
         BATTERY.edges(
             1,
             each_of(_same_tokens, _same_counts),
-            claim="after its EOS only EOS, and an end when all have ended; each token"
-            " fed once, the source read once; edges",
+            claim="only EOS after the first EOS, and a stop when all sentences have"
+            " ended; each token fed once, the source read once; edges",
             also=_ending,
             checks=(
                 *("lengths", "step", "encode", "one token", "EOS", "over", "source"),

@@ -266,14 +266,14 @@ LOOKS_AHEAD = Question(
         " the place of the target's token at some position t, and a logit at a position"
         " before t changes by more than 0.001.",
         "every": "A leak may be very narrow: one position sees one later position, or"
-        " only one token of the vocabulary is seen, or it happens in one sentence of"
-        " the batch alone. So try every position, and at each position every token from"
-        " 0 to V - 1.",
+        " only one token of the vocabulary can be seen, or the leak affects only one"
+        " sentence of the batch. So try every position, and at each position every"
+        " token from 0 to V - 1.",
         "rounding": "Rounding changes logits, too, but by less than 0.00001. No logit"
         " changes by an amount between these two numbers.",
-        "dropout": "In training mode, dropout changes the logits from call to call. So"
-        " put the model in evaluation mode while you look, and leave it in the mode in"
-        " which it came. All of its parts come in the same mode.",
+        "dropout": "In training mode, dropout changes the logits from call to call."
+        " So put the model in evaluation mode for the test, and afterwards back into"
+        " the mode in which you got it. All of its parts are in the same mode.",
         "model": "model: called as above; its mode (training or evaluation) stays.",
         "source": "source: what the model reads; axis 0 is B.",
         "source lengths": "lengths: tokens in each source.",

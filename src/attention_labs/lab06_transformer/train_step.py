@@ -180,7 +180,8 @@ TRAIN_STEP = Question(
         "mean": "The loss is the mean over all tokens that are not padding,",
         "cut": "Then compute the gradient, shorten it to the length `clip_norm` if it"
         " is longer, and make one step of the optimizer.",
-        "left": "Gradients that were left in the parameters before do not count.",
+        "left": "Gradients that the parameters still hold from earlier steps must not"
+        " count.",
         "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and"
         " the target: what the decoder gets) and `target_out` (the target and EOS:"
         " what it should predict).",
@@ -201,7 +202,7 @@ TRAIN_STEP = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "padding is no part of the loss",
+            "padding is not part of the loss",
             1,
             lambda d: _to_train(d, padded=True),
             of_outputs(0, 3, same_numbers),
@@ -217,7 +218,8 @@ TRAIN_STEP = Question(
         BATTERY.edges(
             1,
             of_outputs(0, 3, same_numbers),
-            claim="each step has a gradient of its own, whatever was left over; edges",
+            claim="each step uses only its own gradient, not one left over from"
+            " before; edges",
             also=_rare,
             checks=("lengths", "left"),
         ),
@@ -244,7 +246,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "mean of the sentences' means",
-            PER_TOKEN + " A token of a short sentence counts no more than another.",
+            PER_TOKEN + " A token of a short sentence counts as much as any other"
+            " token.",
             PADDING,
             edit(train_step, LOSS, MEANS),
         ),
@@ -314,8 +317,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "the model is switched to evaluation",
-            "model.eval() switches dropout off, which belongs to training: a step of"
-            " training leaves the mode alone.",
+            "model.eval() switches dropout off, which belongs to training: a training"
+            " step does not change the mode.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(
@@ -356,7 +359,8 @@ TRAIN_STEP = Question(
         ),
         Mistake(
             "something is wrong from the second step on",
-            "The first step is right. What does it leave behind?",
+            "The first step is right. Does it leave gradients behind that change the"
+            " second step?",
             "",
             sign=comparable(
                 lambda request, reply, reference: len(request.inputs[2]) > 1

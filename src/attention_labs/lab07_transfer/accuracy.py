@@ -180,9 +180,10 @@ ACCURACY = Question(
         " and the model is called as `model(source, lengths)` and returns logits (B,"
         " labels) and something that you do not need.",
         "careful": "Measure without dropout and without gradients.",
-        "same": "Every sentence counts the same; the last batch may be a small one.",
+        "same": "Every sentence counts the same; the last batch may be smaller than"
+        " the others.",
         "mode": "Your function may be called in the middle of training: leave the"
-        " model in the mode in which it came.",
+        " model in the mode in which you got it.",
         "parts": "A part of it may be frozen; the model's own `train` takes care of"
         " that.",
         "model": "model: called as model(source, lengths); it is left in the mode in"
@@ -208,8 +209,7 @@ ACCURACY = Question(
             _of_all_sizes,
         ),
         BATTERY.line(
-            "in eval mode, without gradients; the model and the batches are left as"
-            " they came",
+            "in eval mode, without gradients; the model and the batches are unchanged",
             1,
             _in_both_modes,
             each_of(_carefully, left_alone),

@@ -177,8 +177,8 @@ def _either_mode(test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
 
 
 DROPOUT = (
-    "In training mode its dropout disturbs what is to stay as it is: whatever `train`"
-    " is told, it is back in eval mode."
+    "In training mode, dropout would change the states of the frozen body. Put it"
+    " back into eval mode, whatever `mode` is."
 )
 
 BATTERY = Battery(
@@ -201,22 +201,22 @@ FREEZE = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "no gradient": "Its parameters do not ask for a gradient: they are not"
-        " trained, and nothing is sent back through the blocks.",
+        "no gradient": "Its parameters do not require a gradient: they are not"
+        " trained, and no gradient is computed for the blocks.",
         "eval": "It stays in eval mode.",
         "both": "`freeze()` does both, at once.",
         "train": "`train(mode)` does what it does in every module, and then keeps a"
         " frozen body in eval mode; a body that is not frozen follows `mode`.",
-        "alone": "Only `freeze()` freezes: a body whose parameters do not ask for a"
-        " gradient for another reason follows `mode`.",
+        "alone": "Only `freeze()` freezes the body: a body whose parameters do not"
+        " require a gradient for another reason follows `mode`.",
         "from now on": "Keep the body as it is from now on: no gradients, eval mode.",
-        "in use": "Switch to training (True) or use (False); a frozen body is always in"
-        " use.",
+        "in use": "Switch to training mode (True) or eval mode (False); a frozen body"
+        " stays in eval mode.",
         "returns": "The model itself.",
     },
     properties=(
         BATTERY.numbers(
-            "a frozen body asks for no gradient, the head does",
+            "a frozen body requires no gradient, the head does",
             2,
             _asks,
             ("no gradient", "both"),
@@ -270,8 +270,8 @@ FREEZE = Question(
         ),
         Mistake(
             "train calls itself",
-            "A `train` that calls `self.train` never ends: what every module does"
-            " stands in the class above.",
+            "A `train` that calls `self.train` never ends. Call `super().train(...)`"
+            " to do what every module does.",
             sign=error_like("RecursionError|recursion"),
         ),
         Mistake(

@@ -142,8 +142,8 @@ GROW_EMBEDDING = Question(
         " row.",
         "settings": "The new embedding has the same `padding_idx` as the old one (which"
         " may be None), and its weight has the same `requires_grad`.",
-        "apart": "The two share no memory: if one of them is changed later, the other"
-        " does not change.",
+        "apart": "The two embeddings share no memory: if one of them is changed"
+        " later, the other does not change.",
         "embedding": "embedding: an `nn.Embedding` with V rows; it stays as it is.",
         "count": "count: how many rows are new.",
         "returns": "An `nn.Embedding` with V + count rows (its `num_embeddings`), of"
@@ -162,8 +162,9 @@ GROW_EMBEDDING = Question(
             1,
             each_of(_rows, _kinds),
             ("rows", "padding", "settings"),
-            "padding has no share in the mean; padding_idx and requires_grad stay;"
-            " edges: two rows, no new ones and many, large numbers, a second call",
+            "padding does not count in the mean; padding_idx and requires_grad are"
+            " kept; edges: two rows, no new ones and many, large numbers, a second"
+            " call",
             _all_kinds,
         ),
         replace(
@@ -186,7 +187,8 @@ GROW_EMBEDDING = Question(
         ),
         Mistake(
             "the first row is always taken for padding",
-            "Which row is padding is told by `padding_idx`, and it may be None.",
+            "`padding_idx` says which row belongs to the padding. It may be None:"
+            " then no row does.",
             LOADING,
             (
                 change("range(len(old)) if i != padding", "range(1, len(old))"),

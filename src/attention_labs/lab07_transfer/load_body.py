@@ -260,19 +260,20 @@ LOAD_BODY = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "copies": "Copy into the body every tensor that it has under that name, without"
-        " the prefix.",
-        "shares": "Copy: the body must not share memory with the file's tensors.",
+        "copies": "Remove the prefix from the file's names, and copy every tensor"
+        " whose name is then one of the body's names into the body.",
+        "shares": "It has to be a copy: the body must not share memory with the"
+        " file's tensors.",
         "tensors": "The body's tensors are those of `body.state_dict()`: its"
         " parameters, and the buffers that are saved with them.",
-        "dtype": "They keep their dtype and their `requires_grad`, whatever the file's"
-        " tensors have.",
-        "missing": "*Missing*: what the body has and the file does not have, as the"
-        " body calls it.",
-        "unexpected": "*Unexpected*: what the file has and the body does not have,"
-        " including the old head, as the file calls it.",
+        "dtype": "The body's tensors keep their dtype and their `requires_grad`, even"
+        " if those of the file's tensors differ.",
+        "missing": "*Missing*: the names of the tensors that the body has and the"
+        " file does not have, as the body calls them.",
+        "unexpected": "*Unexpected*: the names of the tensors that the file has and"
+        " the body does not have, including the old head's, as the file calls them.",
         "order": "The order does not matter.",
-        "refused": "If a tensor's name fits and its shape does not, raise a"
+        "refused": "If the name of a tensor matches but its shape does not, raise a"
         " `ValueError` with its name in the message, before anything has been copied.",
         "body": "body: a module; its tensors are changed in place.",
         "weights": "weights: a dict from the file's names to tensors; it stays as it"
@@ -303,8 +304,8 @@ LOAD_BODY = Question(
             1,
             each_of(_numbers, _same_names),
             ("missing", "unexpected", "order", "returns", "prefix"),
-            "what the file lacks and what it has too much is told; names that are alike"
-            " but for what they begin with; edges",
+            "the missing and the unexpected names; names that differ only in their"
+            " first letters; edges",
             _look_alikes,
         ),
         replace(
@@ -313,15 +314,15 @@ LOAD_BODY = Question(
                 each_of(_kept, left_alone),
                 ("shares", "dtype", "body", "weights"),
             ),
-            claim="copied into the body's own tensors, which stay what they were; the"
-            " file stays as it is",
+            claim="copied into the body's own tensors, which are not replaced; the"
+            " file's tensors are unchanged",
         ),
     ),
     mistakes=(
         Mistake(
             "letters stripped, not the prefix",
-            "lstrip takes letters, and goes on while it finds one of them; removeprefix"
-            " takes the prefix.",
+            "lstrip removes single letters, as long as it finds one of those given."
+            " removeprefix removes the prefix as a whole.",
             LOADING,
             (
                 edit(load_body, "removeprefix", "lstrip"),
@@ -335,8 +336,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the prefix left on",
-            "The file calls it prefix + name, the body calls it name: take the prefix"
-            " off before you compare.",
+            "The file calls it prefix + name, the body calls it name: remove the"
+            " prefix before you compare.",
             LOADING,
             edit(load_body, "name.removeprefix(prefix)", "name")
             & edit(load_body, " if name.startswith(prefix)", ""),
@@ -357,8 +358,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the prefix is taken out everywhere",
-            "Only what a name begins with is the prefix; the same letters may stand in"
-            " it again.",
+            "The prefix is only at the beginning of a name. The same letters may"
+            " occur again later in the name, and there they stay.",
             LOADING,
             (
                 edit(load_body, "removeprefix(prefix)", 'replace(prefix, "")'),
@@ -388,8 +389,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the old head is not told",
-            "Unexpected is every name of the file that is of no use here, whatever it"
-            " begins with.",
+            "Every name of the file that the body does not have is unexpected, with"
+            " or without the prefix.",
             LOADING,
             (
                 edit(
@@ -404,7 +405,7 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "unexpected names without the prefix",
-            "The unexpected names are told as they are called in the file.",
+            "Return the unexpected names as they are in the file, with their prefix.",
             LOADING,
             edit(
                 load_body,
@@ -414,8 +415,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "pointed to, not copied",
-            "The body needs numbers of its own: otherwise whoever changes the file's"
-            " tensors changes the body.",
+            "The body needs its own copy of the numbers. Otherwise a change of the"
+            " file's tensors also changes the body.",
             LOADING,
             (
                 edit(
@@ -431,8 +432,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the body's tensors are replaced",
-            "The body's own tensors are filled: an optimizer that knows them goes on"
-            " knowing them.",
+            "Write the numbers into the body's own tensors. An optimizer that was"
+            " made with these tensors can then still update them.",
             LOADING,
             edit(
                 load_body,
@@ -459,29 +460,28 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "missing and unexpected exchanged",
-            "Missing is what the body wants and the file lacks.",
+            "Missing are the names that the body has and the file lacks.",
             LOADING,
             edit(load_body, "missing, unexpected", "unexpected, missing"),
         ),
         Mistake(
             "copied with the gradient on",
-            "To fill a parameter is no computation to differentiate: state_dict() has"
-            " the tensors without it, and load_state_dict and torch.no_grad() serve as"
-            " well.",
+            "Copying must not be recorded for a gradient. Use load_state_dict, the"
+            " tensors of state_dict(), or torch.no_grad().",
             FOLDER,
             sign=error_like("leaf Variable"),
         ),
         Mistake(
             "every name has to have a partner",
-            "load_state_dict is strict if it is not told otherwise; here a name without"
-            " a partner is no error.",
+            "By default, load_state_dict is strict and raises an error for names that"
+            " do not match. Here such names are no error: use strict=False.",
             LOADING,
             sign=error_like(r"Missing key|Unexpected key"),
         ),
         Mistake(
             "the wrong error",
-            "The docstring's Raises says which error, and load_state_dict raises"
-            " another one.",
+            "The docstring's Raises says which error, and load_state_dict raises a"
+            " different error.",
             LOADING,
             sign=error_like("size mismatch|must match|doesn't match"),
         ),
@@ -500,8 +500,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "the error names no tensor",
-            "Say in the message which tensor does not fit: its name leads to the part"
-            " that is to blame.",
+            "Say in the message which tensor does not fit, so that the reader can"
+            " find the part with the wrong shape.",
             LOADING,
             edit(
                 load_body,
@@ -514,7 +514,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "another shape is passed over",
-            "A part that stays random is worth a line in red: raise a ValueError.",
+            "If a shape does not fit, part of the body would stay random without"
+            " notice. Raise a ValueError.",
             LOADING,
             edit(load_body, "if own[name].shape != x.shape", "if False")
             & edit(
@@ -528,8 +529,8 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "refused too late",
-            "Look at all shapes before the first copy: a body that is half old and half"
-            " new is worse than either.",
+            "Compare all shapes before you copy the first tensor. Otherwise an error"
+            " leaves a body that is half old and half new.",
             LOADING,
             edit(load_body, "if own[name].shape != x.shape", COPY_FIRST),
             sign=lambda request, reply, reference: _said_no(reference),
@@ -542,8 +543,9 @@ LOAD_BODY = Question(
         ),
         Mistake(
             "frozen on the way",
-            "The numbers are right, but the parameters ask for no gradient any more:"
-            " whether the body is trained is decided later.",
+            "The numbers are right, but the parameters no longer require a gradient."
+            " Leave `requires_grad` as it is: whether the body is trained is decided"
+            " later.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: bool(

@@ -163,7 +163,7 @@ PARAMETER_GROUPS = Question(
         " layers.",
         "groups": "An optimizer of torch takes a list of **groups**, each a dict with"
         ' the keys `"params"` (a list of parameters) and `"lr"`.',
-        "frozen": "Parameters that do not ask for a gradient are in no group.",
+        "frozen": "Parameters that do not require a gradient are in no group.",
         "parts": "`model.head` is the head, `model.body.encoder.layer` the list of the"
         " body's layers, the first one lowest, and `model.body.embeddings` the"
         " embeddings.",
@@ -186,8 +186,8 @@ PARAMETER_GROUPS = Question(
             1,
             each_of(_rates, _lists),
             ("falling", "groups", "frozen", "decay", "returns"),
-            "what is frozen is not handed over, part or single parameter; one layer and"
-            " many; small rates; lists",
+            "no frozen parameter is in a group, whether all of its part is frozen or"
+            " not; one layer and many; small rates; lists",
             _some_frozen,
         ),
         replace(

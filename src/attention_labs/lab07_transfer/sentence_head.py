@@ -106,7 +106,7 @@ MEAN = (
     "The mean is the sum of the states of real tokens, divided by the number of real"
     " tokens of each sentence."
 )
-MAPS = "Pooled, then `inner`, tanh, dropout, `outer`."
+MAPS = "The order is: mean of the states, `inner`, tanh, dropout, `outer`."
 COUNT = "mask.sum(1, keepdim=True).clamp(min=1)"
 POOLED = "(states * mask[..., None]).sum(1) / count"
 
@@ -131,8 +131,8 @@ SENTENCE_HEAD = Question(
     use=_use_head,
     battery=BATTERY,
     requirements={
-        "mean": "So first the states of a sentence are averaged, over its real tokens"
-        " alone; then comes a small network:",
+        "mean": "So first the states of a sentence are averaged over its real tokens"
+        " only; then comes a small network:",
         "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b +"
         r" b_1)\big) + b_2",
         "count": "$n_b$ is the number of real tokens of sentence b.",
@@ -164,7 +164,7 @@ SENTENCE_HEAD = Question(
             checks=("mean", "count", "real", "anywhere", "mask"),
         ),
         BATTERY.line(
-            "dropout between tanh and the last map, in training alone",
+            "dropout between tanh and the last map, only in training mode",
             1,
             _dropped,
             checks=("formula", "dropout"),
@@ -195,8 +195,8 @@ SENTENCE_HEAD = Question(
         Mistake("the sum, not the mean", MEAN, PADDING, edit(Head.forward, COUNT, "1")),
         Mistake(
             "a division by no token at all",
-            "A sentence without a real token has the number 0 below the line: let it be"
-            " at least 1.",
+            "For a sentence without a real token, the denominator is 0. Use a"
+            " denominator of at least 1.",
             PADDING,
             edit(Head.forward, ".clamp(min=1)", ""),
         ),
@@ -224,8 +224,8 @@ SENTENCE_HEAD = Question(
         ),
         Mistake(
             "not a number where there is no token",
-            "What is divided by zero has no gradient, even if it is mended afterwards:"
-            " let the number below the line be at least 1.",
+            "A division by zero has no finite gradient, even if you replace the"
+            " result afterwards. Use a denominator of at least 1.",
             PADDING,
             edit(
                 Head.forward,

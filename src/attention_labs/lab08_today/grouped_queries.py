@@ -191,10 +191,10 @@ GROUPED_QUERIES = Question(
         "names": "Queries, keys and values are projected by `query_proj`, `key_proj`"
         " and `value_proj`, whose outputs hold the heads side by side. The contexts of"
         " all heads are concatenated and go through `output_proj`.",
-        "causal": "A token may attend to itself and to all tokens before it, those of"
-        " the past included. It may attend to nothing after it.",
+        "causal": "A token may attend to itself and to all tokens before it,"
+        " including those of the past. It may attend to nothing after it.",
         "past": "`past` is the cache that was returned for the P tokens before x, and"
-        " `past.extend(new)` appends to it. It stays as it is.",
+        " `past.extend(new)` returns a longer one. Your code does not change `past`.",
         "cache": "The cache holds G heads of keys and values, as the projections make"
         " them: not repeated, and not turned.",
         "positions": "Queries and keys are turned by `self.positions(x, past)` before"
@@ -222,7 +222,7 @@ GROUPED_QUERIES = Question(
             checks=("past", "causal", "positions", "argument"),
         ),
         BATTERY.line(
-            "the cache holds the key heads alone, not repeated and not turned",
+            "the cache holds only the key heads, not repeated and not turned",
             1,
             lambda d: _steps(d, cache=True),
             checks=("cache", "returns"),

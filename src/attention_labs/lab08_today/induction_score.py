@@ -112,9 +112,9 @@ INDUCTION_SCORE = Question(
         **EVERYWHERE,
         "counts": "A position t counts if its token has occurred before it in the same"
         " row. Then s is the latest earlier position with this token.",
-        "mean": "The score of a head is the mean of the weights that the queries t give"
-        " to the keys s + 1. It is taken over the positions that count, of all rows"
-        " together.",
+        "mean": "The score of a head is the mean of the weights that the queries t"
+        " give to the keys s + 1. The mean is taken over the positions that count, in"
+        " all rows together.",
         "none": "If no position counts, all scores are 0.",
         "tokens": "tokens: (B, T), ids.",
         "weights": "weights: (B, H, T, T), queries by keys, of one layer.",
@@ -199,7 +199,8 @@ INDUCTION_SCORE = Question(
         ),
         Mistake(
             "the mean of the rows' means",
-            COUNTED + " A row with many of them says more than one with few.",
+            COUNTED + " So a row with many such positions counts more than a row with"
+            " few.",
             SCORES,
             change(
                 MEAN,

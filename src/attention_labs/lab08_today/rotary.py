@@ -102,8 +102,9 @@ ROTARY = Question(
         " have come before. Without a past, the first position is 0.",
         "in front": "There may be any number of axes before the last two: (T, D),"
         " (B, T, D) and (B, H, T, D) are all possible.",
-        "float32": "Take the angles, their sines and their cosines in float32 also if x"
-        " has another dtype. A half-precision number cannot tell 256 from 257.",
+        "float32": "Compute the angles, their sines and their cosines in float32 even"
+        " if x has another dtype. In the dtype bfloat16, 256 and 257 are the same"
+        " number.",
         "x": "x: (..., T, D), queries or keys.",
         "past": "past: how many tokens have come before.",
         "returns": "The turned vectors (..., T, D), of the dtype of x.",
@@ -119,9 +120,9 @@ ROTARY = Question(
             1,
             _but_for_rounding,
             ("lengths", "in front", "float32", "positions"),
-            "positions far on, also in half precision; edges: length one, no past,"
-            " equal and great lengths, more and fewer axes, large numbers, eval mode, a"
-            " second call, two instances",
+            "large positions, also in half precision; edges: length one, no past,"
+            " equal and great lengths, more and fewer axes, large numbers, eval mode,"
+            " a second call, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
@@ -208,7 +209,7 @@ ROTARY = Question(
         ),
         Mistake(
             "positions counted in half precision",
-            "A half-precision number cannot tell 256 from 257. Take angles, sines and"
+            "In bfloat16, 256 and 257 are the same number. Compute angles, sines and"
             " cosines in float32, and cast them at the end.",
             TURN,
             sign=lambda request, reply, reference: (

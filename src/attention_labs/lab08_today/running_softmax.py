@@ -267,21 +267,21 @@ RUNNING_SOFTMAX = Question(
         **EVERYWHERE,
         "sums": r"m' = \max(m, \max_s e_{ts}), \qquad l' = l\, e^{m - m'} + \sum_s"
         r" e^{e_{ts} - m'}, \qquad o' = o\, e^{m - m'} + \sum_s e^{e_{ts} - m'} v_s",
-        "result": "After the last block the context is o / l. It is what a softmax over"
-        " the keys of all blocks would give.",
+        "result": "After the last block the context is o / l. This is the same"
+        " context that a softmax over the keys of all blocks would give.",
         "scores": r"The scores are $e_{ts} = q_t^\top k_s / \sqrt{D}$, and every query"
         " may attend to every key.",
         "blocks": "`blocks` gives pairs of keys (..., N, D) and values (..., N, Dv)."
         " There is at least one pair. N is at least 1 and may differ from block to"
         " block.",
-        "once": "Each block comes once. When you ask for the next one, the numbers of"
-        " the last one are overwritten.",
+        "once": "You get each block once. When you ask for the next block, the"
+        " numbers of the last one are overwritten.",
         "small": "No tensor that you make may have more than twice as many numbers as"
         " the largest of these: the queries, the contexts, the keys of a block, its"
         " values, and the scores of all queries for one block.",
         "held": "What you hold from one block to the next does not grow with the number"
         " of blocks.",
-        "no loop": "Look at all queries and at a whole block at once, without a loop"
+        "no loop": "Compute all queries and a whole block at once, without a loop"
         " over single queries or keys.",
         "in front": "There may be any number of axes before the last two, the same for"
         " queries, keys and values.",

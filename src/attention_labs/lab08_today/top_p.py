@@ -125,15 +125,15 @@ TOP_P = Question(
         **EVERYWHERE,
         "softmax": "The probabilities are the softmax of the logits over the last"
         " axis.",
-        "in front": "There may be any number of axes before it, also none, and each row"
-        " of V logits has a set of its own.",
-        "smallest": "Take the tokens from the most probable one on, until their"
-        " probabilities sum to at least p. These tokens stay.",
+        "in front": "There may be any number of axes before it, or none, and each row"
+        " of V logits has its own nucleus.",
+        "smallest": "Take the tokens in order, beginning with the most probable one,"
+        " until their probabilities sum to at least p. These tokens stay.",
         "logits": r"The logits of the tokens that stay do not change. All others become"
         r" $-\infty$.",
         "one": "At least one token stays: the most probable one.",
-        "ties": "Of tokens that are equally probable, no more stay than are needed. It"
-        " does not matter which.",
+        "ties": "If several tokens are equally probable, keep only as many of them as"
+        " are needed. It does not matter which of them you keep.",
         "removed": r"A logit may be $-\infty$ already. Its token does not stay.",
         "argument": "logits: (..., V).",
         "p": "p: at least 0.00001, and below 1.",
