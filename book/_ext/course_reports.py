@@ -61,7 +61,8 @@ def grid(cells):
         plain = not unit or unit == "share" or unit in column
         return html.escape(column if plain else f"{column} ({unit})")
 
-    if max(map(len, columns)) > 40 or len(columns) > 12:  # sentences, or too many
+    longest = max(len(str(row["value"])) for row in cells.values())
+    if max(longest, *map(len, columns)) > 40 or len(columns) > 12:  # words, or too many
         return html_table(
             ["", *map(html.escape, lines)],
             [[heading(c), *(cell(line, c) for line in lines)] for c in columns],
