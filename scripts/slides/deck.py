@@ -90,14 +90,14 @@ def slides_of(
         ]
         said.update(lines)
         yield shown
-    in_labs = {
-        f"In the lab: <code>{question.name}</code>": [
-            line
-            for line in map(notes.line, filter(lambda m: m.section, question.mistakes))
-            if line not in said
+    in_labs = {}
+    for question in notes.questions_after(meeting, meetings):
+        lines = [
+            notes.line(mistake) for mistake in question.mistakes if mistake.section
         ]
-        for question in notes.questions_after(meeting, meetings)
-    }
+        heading = f"In the lab: <code>{question.name}</code>"
+        in_labs[heading] = [line for line in lines if line not in said]
+        said.update(lines)
     entries = notes.guide_mistakes(guide, meeting.chapters)
     yield Shown(
         "afterwards",
