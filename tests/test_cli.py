@@ -231,6 +231,8 @@ def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
         "its steps is 5, not 6; the learning rate falls to zero at the last step"
         in shell(*again, "6", "--resume")[1]
     )
+    silent = [word for word in again if word not in ("--validate-every", "2")]
+    assert "its validate_every is 2, not None" in shell(*silent, "5", "--resume")[1]
     assert (trained / "checkpoint.pt").read_bytes() == before
     assert not shell(*again, "5", "--resume")[1]
 

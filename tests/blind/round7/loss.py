@@ -143,18 +143,6 @@ def loss(task, model, batch, label_smoothing=0.0):
 
 
 @wrong(
-    "multiplies the padding away: if the logits on padding are inf or NaN, 0 * NaN makes the whole sum NaN",
-    "Padding is not, and a position at which `target_out` is `PAD` is padding.",
-    "padding multiplied by zero: NaN gets through",
-)
-def loss(task, model, batch, label_smoothing=0.0):
-    logits, _ = model(batch.source, batch.lengths, batch.target_in)
-    each = F.cross_entropy(logits.transpose(1, 2), batch.target_out, reduction="none")
-    token = batch.target_out != PAD
-    return (each * token.to(each.dtype)).sum(), token.sum()
-
-
-@wrong(
     "forbids PAD as an answer by -inf before the softmax: the probability of PAD is missing from the denominator, and each loss is too low",
     "P(\\cdot \\mid y_{<t}, x) = \\mathrm{softmax}(\\mathrm{logits}_t).",
     "PAD is left out of the softmax",
