@@ -4,7 +4,6 @@
 """
 
 import re
-import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -207,6 +206,8 @@ def test_a_lab_of_two_meetings_is_divided():
         (("formula: eq-one", "formula: slide-ask"), "slide-ask is no formula"),
         (("vote: slide-vote", "vote: slide-ask"), "slide-ask is no vote"),
         (("formula: eq-one", "picture: eq-one"), "is not one of question, drawing"),
+        (("formula: eq-one", "eq-one"), "eq-one is not one of question, drawing"),
+        (("  slides:", "  parts:"), "meeting 1 needs chapters and slides"),
         (("[chapter]", "[other]"), "is about other, in the guide about chapter"),
         (("take-away: chapter", "take-away: other"), "other is not in 03_chapter.md"),
         (("- chapters", "- chapters: []\n  slides: []\n- chapters"), "has 2 meetings"),
@@ -223,8 +224,6 @@ def test_what_cannot_be_shown_is_one_line(site, change, said):
 def figure(tmp_path, monkeypatch):
     """A figure of a page: bars and a line with labels, and a map, with titles."""
     monkeypatch.syspath_prepend(str(BOOK / "_ext"))
-    for name in ("course_figures",):
-        sys.modules.pop(name, None)
     import course_figures
 
     with plt.rc_context({"svg.fonttype": "none"}):

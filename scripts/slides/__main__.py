@@ -32,10 +32,13 @@ def main(arguments: list[str]) -> int:
             " Chromium; on Debian and Ubuntu: apt-get install chromium"
         )
     found = []
-    with look.chromium(browser) as opened:
-        for path in decks:
-            found += look.overflows(opened, path)
-            found += look.print_deck(opened, path, path.with_suffix(".pdf"))
+    try:
+        with look.chromium(browser) as opened:
+            for path in decks:
+                found += look.overflows(opened, path)
+                found += look.print_deck(opened, path, path.with_suffix(".pdf"))
+    except plan.SlidesError as error:
+        return fail(str(error))
     for line in found:
         print(f"error: {line}", file=sys.stderr)
     if not found:

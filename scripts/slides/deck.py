@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 from bs4 import Tag
 
+from nbjudge import Mistake
 from scripts.slides import notes, parts
 from scripts.slides.plan import Meeting, Slide, SlidesError
 
@@ -89,14 +90,14 @@ def slides_of(
         ]
         said.update(lines)
         yield shown
-    in_labs = {
-        f"In the lab: <code>{question.name}</code>": [
-            line
-            for line in map(notes.line, filter(lambda m: m.section, question.mistakes))
-            if line not in said
+    in_labs = {}
+    for question in notes.questions_after(meeting, meetings):
+        lines = [
+            notes.line(mistake) for mistake in question.mistakes if mistake.section
         ]
-        for question in notes.questions_after(meeting, meetings)
-    }
+        heading = f"In the lab: <code>{question.name}</code>"
+        in_labs[heading] = [line for line in lines if line not in said]
+        said.update(lines)
     entries = notes.guide_mistakes(guide, meeting.chapters)
     yield Shown(
         "afterwards",
@@ -116,17 +117,19 @@ def _text(element: Tag) -> str:
     return " ".join(cleaned)
 
 
-def _slide(slide: Slide, number: int, pages: Sequence[parts.Page]) -> tuple:
+def _slide(
+    slide: Slide, number: int, pages: Sequence[parts.Page]
+) -> tuple[Shown, list[Mistake]]:
     """Make a slide; return it with the mistakes that its sections treat."""
     if slide.kind == "take-away":
         return _take_away(slide, number, pages), []
     found = []
     for mark in slide.marks:
-        places = [(page, page.find(mark)) for page in pages]
-        places = [(page, element) for page, element in places if element is not None]
-        if not places:
+        places = ((page, page.find(mark)) for page in pages)
+        place = next((place for place in places if place[1] is not None), None)
+        if place is None:
             raise parts.missing(number, mark, pages)
-        found += places
+        found.append(place)
     page, first = found[0]
     body, answers = [], []
     for place, element in found:
@@ -143,18 +146,17 @@ def _slide(slide: Slide, number: int, pages: Sequence[parts.Page]) -> tuple:
         heading = "Vote" if slide.kind == "vote" else "Exercise"
     tall = len(found) == 1 and parts.is_tall(first)
     shown = Shown(slide.kind, page.title, heading, body, tall, answers)
-    about = [p for place, element in found for p in place.about(element)]
-    shown.notes["In the chapter"] = [_text_of(p, page) for p in about]
+    shown.notes["In the chapter"] = [
+        parts.clean(p, place.name).decode_contents()
+        for place, element in found
+        for p in place.about(element)
+    ]
     shown.notes["What students get wrong"] = [
         f"<b>{answer.text}</b> {answer.comment}"
         for answer in answers
         if not answer.right
     ]
     return shown, notes.named_here(page.name, page.labels(first))
-
-
-def _text_of(paragraph: Tag, page: parts.Page) -> str:
-    return parts.clean(paragraph, page.name).decode_contents()
 
 
 def _take_away(slide: Slide, number: int, pages: Sequence[parts.Page]) -> Shown:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pikepdf
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from scripts.slides.plan import SlidesError
+
 SCREEN = {"width": 1920, "height": 1080}
 SMALLEST_TEXT = 14  # pixels of such a screen
 SECONDS = 60
@@ -28,7 +30,7 @@ def show(browser: Browser, deck: Path, query: str = "") -> Page:
     """Open a deck and wait until its slides stand.
 
     Raises:
-        RuntimeError: a formula of the deck is wrong, or a file is missing.
+        SlidesError: a formula of the deck is wrong, or a file is missing.
     """
     context = browser.new_context(viewport=SCREEN, offline=True)
     tab = context.new_page()
@@ -37,10 +39,10 @@ def show(browser: Browser, deck: Path, query: str = "") -> Page:
     tab.on("requestfailed", lambda request: missing.append(request.url))
     tab.goto(f"{deck.resolve().as_uri()}{query}")
     if missing:
-        raise RuntimeError(f"{deck.name} lacks {missing[0]}")
+        raise SlidesError(f"{deck.name} lacks {missing[0]}")
     tab.wait_for_function("window.Reveal?.isReady()")
     if wrong := tab.locator("mjx-merror").count():
-        raise RuntimeError(f"{wrong} formulas of {deck.name} are wrong")
+        raise SlidesError(f"{wrong} formulas of {deck.name} are wrong")
     return tab
 
 

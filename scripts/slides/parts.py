@@ -12,11 +12,13 @@ from scripts.slides.plan import SlidesError
 
 RESPONDS = "div.live, div.touch"
 RIGHT = "Right."
-# Of a drawing by Matplotlib, what is there before anything has been measured.
+# In a drawing by Matplotlib: what is there before anything has been measured, what is a
+# bar or a part of the frame, and the second coordinates of a path.
 FRAME = re.compile(r"-(matplotlib\.axis|legend)_\d+$")
-FIGURE = re.compile(r"(^|#)(?=figure\d+-)")
 PATCH = re.compile(r"-patch_\d+$")
 HEIGHTS = re.compile(r"[ML] \S+ (\S+)")
+# Where a name begins that a build has given to a part of a figure.
+FIGURE = re.compile(r"(^|#)(?=figure\d+-)")
 # Of a text, all before its last sentence; of HTML, questions that follow each other.
 SENTENCE = re.compile(r".*[.?!]\s+(?=[A-Z])", re.DOTALL)
 ASKED = re.compile(r"(^|[.?!:]\)?\s+)((?:[A-Z][^.?!:]*\?(?:\s+|$))+)")
@@ -184,9 +186,9 @@ def hide_data(figure: Tag) -> None:
     """
     figure.figcaption["class"] = "fragment"
     figure.figcaption["data-fragment-index"] = "0"
+    framed = figure.find(id=FRAME) is not None
     axes = figure.select('g[id*="-axes_"]')
     hidden = [group for frame in axes for group in _data(frame)]
-    framed = figure.find(id=FRAME) is not None
     for element in hidden if framed else figure("svg"):
         element["class"] = [*element.get("class", []), "fragment"]
         element["data-fragment-index"] = "0"
@@ -217,6 +219,9 @@ def _data(axes: Tag) -> Iterator[Tag]:
     last what is written: the title stands above the background.
     """
     background, *groups = axes.find_all("g", recursive=False)
+    if axes.find("g", id=FRAME, recursive=False) is None:
+        yield axes
+        return
     top = min(float(y) for y in HEIGHTS.findall(background.path["d"]))
     below = True
     for group in groups:

@@ -70,8 +70,13 @@ def read_slides(path: Path) -> list[tuple[tuple[str, ...], tuple[Slide, ...]]]:
     meetings = []
     for number, meeting in enumerate(yaml.safe_load(path.read_text("utf-8")), 1):
         slides = []
+        if not isinstance(meeting, dict) or set(meeting) != {"chapters", "slides"}:
+            raise SlidesError(
+                f"{path.name}, meeting {number} needs chapters and slides"
+            )
         for slide in meeting["slides"]:
-            if len(slide) != 1 or not set(slide) <= set(KINDS):
+            known = isinstance(slide, dict) and set(slide) <= set(KINDS)
+            if not known or len(slide) != 1:
                 raise SlidesError(
                     f"{path.name}, meeting {number}: {slide} is not one of"
                     f" {', '.join(KINDS)} with its part"
