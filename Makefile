@@ -16,11 +16,13 @@ $(foreach name,SITE REPOSITORY,$(if $(filter-out https://%,$($(name))),$(error $
 BIN := $(CURDIR)/.venv/bin
 # What finds barriers on a page: `make site-check` uses it, and the tests where it is.
 AXE := _build/site-check/node_modules/axe-core/axe.min.js
+# What shows the slides of `make slides`.
+REVEAL := _build/reveal/node_modules/reveal.js
 # One thread is fastest for models of this size, and keeps runs comparable.
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book pdf site labs lab hub student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks scale-check ladder norms seeds spread today induction closings multi30k site-check test class clean environment
+.PHONY: help course book pdf site slides labs lab hub student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks scale-check ladder norms seeds spread today induction closings multi30k site-check test class clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +47,14 @@ pdf: environment  ## print the whole book into one file in _build/downloads (nee
 site: environment  ## build all that a web server serves into _build/html: the book, its notebooks and its PDF
 	@$(MAKE) --no-print-directory pdf
 	@$(MAKE) --no-print-directory book
+
+slides: environment $(REVEAL)/dist/reveal.js  ## make a deck and its PDF for each meeting into _build/slides (fetches reveal.js; needs Chromium)
+	@$(MAKE) --no-print-directory book
+	@$(BIN)/python -m scripts.slides _build/html $(REVEAL) _build/slides
+
+$(REVEAL)/dist/reveal.js:
+	@command -v npm >/dev/null || { echo "error: npm is not installed; on Debian and Ubuntu: apt-get install npm"; exit 1; }
+	@npm install --silent --no-save --prefix _build/reveal reveal.js@5.2.1
 
 labs: environment  ## make the students' notebooks in labs/ from solutions/
 	@$(BIN)/python -m scripts.release

@@ -4,7 +4,7 @@ import time
 
 import pytest
 import torch
-from measure import bench, peers
+from measure import bench, operators, peers
 
 # The issue's table: what is compared with what.
 HELD = (
@@ -19,11 +19,27 @@ HELD = (
 )
 
 
+def counted(commit=None):
+    """Stand in for counts, of a clone that has no history."""
+    if commit:
+        raise OSError(f"there is no commit {commit} here")
+    training = {"all": 9, operators.READ: 0.5, "nonzero": 0, operators.COPY: 4}
+    return {"training": training, "decoding": training}
+
+
+def started(words):
+    """Stand in for the time that starting takes."""
+    modules = " ".join(words)
+    return 3.0 if "writing" in modules else 2.25 if "import" in modules else 0.25
+
+
 @pytest.fixture(scope="module")
 def rows():
     """The quick run, where no peer has been fetched."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(peers, "FOLDER", peers.FOLDER / "nothing here")
+        patch.setattr(operators, "counted", counted)
+        patch.setattr(bench, "seconds_of_process", started)
         return {row.what: row for row in bench.measure(bench.QUICK)}
 
 
@@ -42,9 +58,42 @@ def test_a_peer_that_cannot_be_had_is_a_row_that_does_not_hold(rows):
 
 def test_what_needs_no_peer_is_measured(rows):
     for what, row in rows.items():
-        if not any(name in what for name in ("joeynmt", "d2l", "x-transformers")):
+        absent = ("joeynmt", "d2l", "x-transformers", operators.BEFORE)
+        if not any(name in what for name in absent):
             assert row.value is not None, row
-            assert row.unit in ("x", "of the time", "tensors", "MiB", "ms")
+            assert row.unit in ("", "s", "x", "of the time", "tensors", "MiB", "ms")
+
+
+def test_commands_are_held_to_what_starting_may_take(rows):
+    at = {what: row for what, row in rows.items() if what.startswith("start / ")}
+    assert at["start / --help"].value == at["start / ls"].value == 0.25
+    beyond = {what: row for what, row in at.items() if "without" in what}
+    assert {row.what.split()[2]: (row.value, row.holds) for row in beyond.values()} == {
+        "translate,": (0.0, True),
+        "write,": (0.75, False),
+        "evaluate,": (0.0, True),
+    }
+
+
+def test_a_process_takes_the_time_that_it_computes():
+    idle, busy = (
+        bench.seconds_of_process(["-c", f"sum(range({n}))"]) for n in (1, 10**7)
+    )
+    assert 0 < idle < busy
+
+
+def test_operators_are_held_to_what_a_gpu_may_be_asked(rows):
+    made = {what: row for what, row in rows.items() if what.startswith("operators")}
+    before = [row for what, row in made.items() if operators.BEFORE in what]
+    assert len(made) == 2 * len(before) == 14
+    for row in before:
+        assert (row.value, row.holds) == (None, False) and "no commit" in row.note
+    start = "operators / training, per step"
+    assert made[f"{start} / operators, now"].holds is None
+    assert made[f"{start} / values read, now"].holds is False
+    assert made[f"{start} / copies to the device, now"].holds is True
+    decoding = made["operators / decoding, per step / values read, now"]
+    assert (decoding.value, decoding.holds) == (0.5, False)
 
 
 def test_long_attention_without_weights_keeps_no_score():

@@ -15,11 +15,13 @@ import nbformat
 import pytest
 import yaml
 from addresses import of_projects, without_addresses
-from browser import needs_chromium
+from browser import CHROMIUM, needs_chromium
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
 from measure import site_check
 from solution_text import flat, secret_lines
+
+from scripts.slides import deck, look, plan
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
@@ -44,6 +46,7 @@ SOURCES = [
     for name in toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text()))
 ]
 EXECUTED = [path for path in SOURCES if CELL.search(path.read_text())]
+REVEAL = ROOT / "_build" / "reveal" / "node_modules" / "reveal.js"
 CHAPTERS = [path for path in SOURCES if re.match(r"\d\d_", path.name)]
 
 
@@ -452,3 +455,30 @@ def test_an_invisible_focus_is_seen_by_the_check(tmp_path):
     assert seen.scrolling == [("div.", False)]
     assert [t for t in seen.trouble if "gone.js" in t]
     assert seen.overflow == 0
+
+
+@needs_chromium
+@pytest.mark.skipif(
+    not REVEAL.exists(), reason="reveal.js is not there; `make slides` fetches it"
+)
+def test_a_deck_fits_its_slides_and_its_pages(site, tmp_path):
+    """`make slides` looks at all twelve; here all are made, and one is looked at."""
+    meetings = plan.meetings(
+        ROOT / "book" / "slides.yml", SITE / "book" / "instructor_guide.html"
+    )
+    deck.copy_files(SITE, REVEAL, tmp_path)
+    decks = [deck.write(meeting, meetings, SITE, tmp_path) for meeting in meetings]
+    assert len(decks) == 12
+    heads = decks[7]
+    text = heads.read_text()
+    notes = BeautifulSoup(text, "lxml").select("aside.notes")
+    assert sum("What students get wrong" in note.get_text() for note in notes) > 3
+    with look.chromium(CHROMIUM) as browser:
+        assert not look.overflows(browser, heads)
+        assert not look.print_deck(browser, heads, tmp_path / "heads.pdf")
+        long = '<div class="shown"><p>' + 300 * "too many words " + "</p>"
+        heads.write_text(text.replace('<div class="shown">', long, 1))
+        assert "slide 2" in "".join(look.overflows(browser, heads))
+        assert "page 2" in "".join(
+            look.print_deck(browser, heads, tmp_path / "heads.pdf")
+        )

@@ -231,6 +231,8 @@ def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
         "its steps is 5, not 6; the learning rate falls to zero at the last step"
         in shell(*again, "6", "--resume")[1]
     )
+    silent = [word for word in again if word not in ("--validate-every", "2")]
+    assert "its validate_every is 2, not None" in shell(*silent, "5", "--resume")[1]
     assert (trained / "checkpoint.pt").read_bytes() == before
     assert not shell(*again, "5", "--resume")[1]
 
@@ -308,11 +310,11 @@ def only_line(failed):
         ),
         (
             ["--task", "dates", "--model", "luong", "--steps", "0"],
-            "steps is at least 1, got 0",
+            ": --steps is at least 1, got 0",
         ),
         (
             ["--task", "dates", "--model", "luong", "--clip", "-1"],
-            "clip_norm is above 0, got -1.0",
+            ": --clip is above 0, got -1.0",
         ),
         (
             ["--task", "reversal", "--model", "transformer", "--heads", "3"],
@@ -418,7 +420,7 @@ def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch
         "--out",
         tmp_path,
     ]
-    assert "1 GPUs are needed, one for each process; 0 here" in only_line(
+    assert "1 GPU is needed, one for each process; 0 here" in only_line(
         shell(*words)[1]
     )
 

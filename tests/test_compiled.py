@@ -110,6 +110,21 @@ def test_batches_of_many_sizes_need_few_graphs():
     assert graphs(search) <= 3
 
 
+def test_what_a_step_writes_to_stays_where_it_is():
+    """CUDA graphs are given up where anything else is written to."""
+    written = []
+
+    def backend(graph, inputs):
+        nodes = [n for n in graph.graph.nodes if n.target == "index_copy_"]
+        written.extend(n.args[0].meta["tensor_dict"] for n in nodes)
+        return graph.forward
+
+    compiled = Compiled(built("transformer"), backend=backend)
+    greedy(compiled, SOURCE, LENGTHS, BOS, NEVER, 100)
+    assert len(written) == 4  # keys and values of a layer, in two windows
+    assert all(tensor["_dynamo_static_input_type"] for tensor in written)
+
+
 def test_windows_are_few():
     for room in range(32, 3000):
         sizes = windows(room)

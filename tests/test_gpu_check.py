@@ -108,9 +108,56 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(rows, kept, monkeypatch, ca
     )
     again = gpu_check.run(PLACE, kept)
 
-    assert measured == ["parity, llama"]
+    # what failed is tried once more, after what is new
+    peer = [
+        f"{kind}, x-transformers, {how}"
+        for how in ("eager", "compiled")
+        for kind in ("decoding", "training")
+    ]
+    assert measured == ["parity, llama", *peer]
     assert len(again) == len(rows) and Row("parity, llama", 1, "") in again
     assert "parity, llama" in capsys.readouterr().out
+    gpu_check.run(PLACE, kept)
+    assert len(measured) == 5
+
+
+def test_a_part_that_stops_the_process_is_said_and_tried_last(
+    tmp_path, monkeypatch, capsys
+):
+    tried = []
+
+    def measure(name, part, place):
+        tried.append(name)
+        if tried == ["a"]:
+            raise SystemExit
+        return [Row(name, 1, "")]
+
+    monkeypatch.setattr(gpu_check, "parts", lambda: [(name, None) for name in "abc"])
+    monkeypatch.setattr(gpu_check, "measure", measure)
+    with pytest.raises(SystemExit):
+        gpu_check.run(PLACE, tmp_path)
+    found = gpu_check.run(PLACE, tmp_path, minutes=-1)
+    notes = {row.what: row.note for row in found if row.target == "runs"}
+    assert notes == {
+        "a": "the run was stopped in this part",
+        **dict.fromkeys("bc", "not measured yet"),
+    }
+    assert "3 parts are left: run again" in capsys.readouterr().out
+    found = gpu_check.run(PLACE, tmp_path)
+    assert tried == ["a", "b", "c", "a"]
+    assert not [row for row in found if row.target == "runs"]
+
+
+def test_a_gpu_that_is_lost_ends_the_run(tmp_path, monkeypatch, capsys):
+    def broken(place):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(gpu_check, "parts", lambda: [("a", broken), ("b", broken)])
+    monkeypatch.setattr(gpu_check, "_wait", broken)
+    found = {row.what: row.note for row in gpu_check.run(PLACE, tmp_path)}
+    assert "an illegal memory access" in found["a"]
+    assert found["b"] == "not measured yet"
+    assert "run again to go on" in capsys.readouterr().out
 
 
 def test_other_sizes_are_measured_anew():
@@ -180,7 +227,17 @@ def test_the_book_shows_what_has_been_measured(rows, tmp_path, monkeypatch):
 def test_the_report_goes_to_the_book(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_check, "missing", lambda: None)
     monkeypatch.setattr(gpu_check, "STORED", tmp_path)
-    monkeypatch.setattr(gpu_check, "run", lambda place: [row("speed", 2.0, "x", 1)])
+    made = [row("speed", 2.0, "x", 1)]
+    monkeypatch.setattr(gpu_check, "run", lambda place, minutes: made)
     gpu_check.main([])
     written = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
     assert written["name"] == "gpu" and written["rows"][0]["holds"]
+
+
+def test_a_peer_that_is_told_of_its_mask_computes_the_same():
+    peer = peers.TorchTransformer(17, 8, 2, 16, 1, dropout=0.0).eval()
+    given = torch.randint(4, 17, (2, 5)), torch.zeros(2, 5, dtype=torch.bool)
+    target = torch.randint(4, 17, (2, 4))
+    found = peer(*given, target)
+    peer.told_causal = True
+    torch.testing.assert_close(peer(*given, target), found)

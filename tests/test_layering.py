@@ -29,7 +29,7 @@ BELOW = {
     "cache": ["seq2seq"],
     "decoding": ["cache"],
     "compiled": ["cache", "transformer"],
-    "pretrained": ["models", "decoding"],
+    "pretrained": ["models", "decoding", "compiled"],
     "tasks": ["masks", "decoding", "metrics"],
     "training": ["tasks"],
     "registry": ["models", "tasks"],

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from browser import needs_chromium, pages
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from attention_course import live, models
-from attention_course.attention import attend
+from attention_course.attention import MultiHeadAttention, attend
 from attention_course.decoding import greedy
 from attention_course.scores import (
     AdditiveScore,
@@ -23,6 +25,7 @@ from attention_course.tasks.dates import dates
 from attention_course.tasks.numerals import numerals
 from attention_course.tasks.writing import WritingTask, writing
 from attention_course.training import TrainConfig, train
+from attention_course.transformer import FeedForward
 
 SCRIPTS = Path(__file__).parents[1] / "book" / "live"
 EXAMPLES = ["mercredi 27 juillet 1988", "9. maj 2031"]
@@ -389,6 +392,16 @@ def test_the_figure_answers_what_a_reader_types(page):
         assert styles == {"--weight: 0.000"}
         assert opened.evaluate("document.activeElement.ariaPressed") == "true"
 
+        # by mouse: another date, and a character of it
+        opened.locator(".live-examples button").nth(1).click()
+        assert field.input_value() == EXAMPLES[1]
+        opened.locator("thead button").nth(2).click()
+        assert opened.locator("thead button[aria-pressed=true]").count() == 1
+        styles = opened.locator("tbody td:nth-of-type(3)").all()
+        assert {cell.get_attribute("style") for cell in styles} == {"--weight: 0.000"}
+        opened.get_by_text("Allow all characters again").click()
+        assert opened.locator("thead button[aria-pressed=true]").count() == 0
+
         for text, expected in (
             ("", "Type something"),
             ("x" * 1000, "and this is 1000"),
@@ -406,7 +419,7 @@ def test_without_scripts_the_figure_says_what_is_missing(page):
     with pages(java_script_enabled=False) as browser:
         opened = browser.new_page()
         opened.goto(page)
-        assert "needs JavaScript" in opened.locator("div.live").inner_text()
+        assert "if JavaScript is on" in opened.locator("div.live").inner_text()
 
 
 @pytest.mark.plain
@@ -451,7 +464,72 @@ NUMBERS = {
         "longest": 9,
     },
     "running": {"scores": [1.0, 3.0, -2.0, 5.0], "values": [1.0, 2.0, 3.0, 4.0]},
+    "mask": {"tokens": list("abcde")},
+    "order": {
+        "words": list("xyz"),
+        "vectors": [[1.0, 0.5], [-1.0, 2.0], [0.3, -0.7]],
+        "positions": [[0.0, 1.0], [0.8, 0.5], [0.9, -0.4]],
+        "query": [[-2.0, 0.3], [-1.0, -1.0]],
+        "key": [[1.0, 0.2], [0.4, 1.0]],
+        "value": [[3.0, 1.0], [0.5, -1.0]],
+    },
+    "by_hand": {
+        "words": list("abc"),
+        "answers": ["negative", "positive"],
+        "models": {
+            "plain": {
+                "weights": [0.5, 0.3, 0.2],
+                "values": [[1.0], [-2.0], [0.5]],
+                "bias": [0.0],
+                "out": [1.0],
+                "out_bias": 0.25,
+                "tanh": False,
+            },
+            "deep": {
+                "weights": [0.1, 0.2, 0.7],
+                "values": [[1.0, -1.0], [-2.0, 0.4], [0.5, 3.0]],
+                "bias": [0.1, -0.2],
+                "out": [1.5, -0.5],
+                "out_bias": -0.1,
+                "tanh": True,
+            },
+        },
+    },
+    "frames": {
+        "step": "step",
+        "start": 2,
+        "frames": {
+            "one": [
+                {"name": "a", "labels": ["p"], "weights": [1.0], "says": "first"},
+                {"name": "b", "labels": list("pq"), "weights": [0.5, 0.5], "says": "&"},
+                {"name": "c", "labels": list("pq"), "weights": [0.0, 1.0], "says": "!"},
+            ],
+            "two": [
+                {"name": "d", "labels": list("pq"), "weights": [0, 1], "says": "last"}
+            ],
+        },
+    },
+    "split": {"words": 3, "width": 4, "heads": 2},
+    "beam": {"tree": {"a": {"x": 0.4, "y": 0.6}, "b": {"x": 0.9, "y": 0.1}}},
+    "cost": {},
 }
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_without_scripts_a_figure_to_touch_is_a_table(tmp_path):
+    figures = [live.sliders(kind, kind, "", **NUMBERS[kind]) for kind in NUMBERS]
+    path = tmp_path / "still.html"
+    path.write_text('<meta charset="utf-8">' + "".join(figures), encoding="utf-8")
+    with pages(java_script_enabled=False) as browser:
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        shown = page.locator("div.touch").all_inner_texts()
+        assert all("On the book's page" in text for text in shown)
+        cells = page.locator('[data-kind="window"] td').all_inner_texts()
+        assert cells[:4] == ["a", "0.5", "b", "2.0"]
+        rows = page.locator('[data-kind="frames"] tr').all_inner_texts()
+        assert rows[1].split("\t") == ["one", "b", "&"]
 
 
 @pytest.fixture(scope="module")
@@ -462,8 +540,11 @@ def sliders(tmp_path_factory):
         for kind, numbers in NUMBERS.items()
     ]
     path = tmp_path_factory.mktemp("touch") / "touch.html"
-    script = f'<script src="{(SCRIPTS / "touch.js").as_uri()}"></script>'
-    head = f'<!doctype html><meta charset="utf-8"><title>touch</title>{script}'
+    names = [SCRIPTS / "touch.js", *sorted(SCRIPTS.glob("kinds/*.js"))]
+    scripts = "".join(f'<script src="{path.as_uri()}"></script>' for path in names)
+    style = SCRIPTS.parent / "assets" / "course.css"
+    scripts += f'<link rel="stylesheet" href="{style.as_uri()}">'
+    head = f'<!doctype html><meta charset="utf-8"><title>touch</title>{scripts}'
     path.write_text(head + "".join(figures), encoding="utf-8")
     with pages() as browser:
         page = browser.new_page()
@@ -476,8 +557,8 @@ def sliders(tmp_path_factory):
 
 def rows_of(page, kind, values, choice=None):
     return page.evaluate(
-        "([kind, numbers, values, choice]) =>"
-        " touch.kinds[kind].rows(numbers, values, choice)",
+        "([kind, numbers, values, choice]) => touch.kinds[kind].rows("
+        "numbers, {...values, on: new Set(values.on)}, choice)",
         [kind, NUMBERS[kind], values, choice],
     )
 
@@ -559,16 +640,213 @@ def test_sliders_of_rotary_positions_and_of_the_running_softmax(sliders):
 
 @pytest.mark.plain
 @needs_chromium
+def test_a_mask_reaches_as_far_as_its_powers(sliders):
+    choice, near = "itself and the position before", torch.ones(5, 5).tril().triu(-1)
+    painted = near.clone()
+    painted[0, 3], painted[3, 2] = 1, 0  # one allowed, one forbidden
+    for on, sees in (([], near), (["0 3", "3 2"], painted)):
+        for layers in (1, 2, 4):
+            values = {"layers": layers, "on": on}
+            found = rows_of(sliders, "mask", values, choice)
+            expected = torch.linalg.matrix_power(sees, layers) > 0
+            assert found["reached"] == expected.tolist()
+            assert ("later input" in found["says"]) == (
+                "No output" in found["says"] or bool(on)
+            )
+    causal = "itself and all before (causal mask)"
+    found = rows_of(sliders, "mask", {"layers": 1}, causal)
+    assert found["reached"] == torch.ones(5, 5).tril().bool().tolist()
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_words_in_another_order_are_attended_to_as_in_the_package(sliders):
+    given = NUMBERS["order"]
+    x, positions, *maps = (
+        torch.tensor(given[name])
+        for name in ("vectors", "positions", "query", "key", "value")
+    )
+    for choice, added in (("without positions", 0), ("with positions", positions)):
+        moved = (x[[2, 0, 1]] + added)[None]  # the fifth order of three
+        query, key, value = (moved @ matrix.T for matrix in maps)
+        outputs, _ = attend(ScaledDotScore()(query, key), value)
+        found = rows_of(sliders, "order", {"order": 5}, choice)
+        close([found["outputs"][i] for i in (2, 0, 1)], outputs[0])
+        same = all(change < 1e-9 for change in found["numbers"])
+        assert same == (choice == "without positions")
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_weights_by_hand_give_the_answer_of_the_model(sliders):
+    for name, given in NUMBERS["by_hand"]["models"].items():
+        values = torch.tensor(given["values"], dtype=torch.float64)
+        weights = torch.tensor(given["weights"], dtype=torch.float64)
+        weights = 0.25 * weights + 0.75 * torch.tensor([0, 1, 0])
+        sums = weights @ values + torch.tensor(given["bias"])
+        sums = sums.tanh() if given["tanh"] else sums
+        lead = sums @ torch.tensor(given["out"]).double() + given["out_bias"]
+        found = rows_of(sliders, "by_hand", {"word": 2, "share": 0.75}, name)
+        close(found["weights"], weights)
+        close(found["probability"], lead.sigmoid())
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_heads_are_split_as_torch_splits_them(sliders):
+    x = torch.tensor([[[t + d / 10 for d in range(4)] for t in range(3)]])
+    split = {
+        "transpose": x.unflatten(-1, (2, -1)).transpose(1, 2),
+        "view": x.view(1, 2, 3, -1),
+    }
+    choices = sliders.evaluate("touch.kinds.split.choices")
+    for name, expected in split.items():
+        choice = next(choice for choice in choices if choice.startswith(name))
+        rows = rows_of(sliders, "split", {"word": 2}, choice)["grid"]["cells"]
+        texts = [[float(cell["text"]) for cell in row] for row in rows]
+        close(texts, torch.cat(list(expected[0]), dim=-1))
+        # shaded is what comes from token 1
+        assert [[cell["weight"] > 0 for cell in row] for row in rows] == [
+            [int(x) == 1 for x in row] for row in texts
+        ]
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_a_larger_beam_finds_what_greedy_decoding_misses(sliders):
+    for values, found in (
+        ({"size": 1, "p": 0.55}, "a y"),  # .33, and b x has .405
+        ({"size": 2, "p": 0.55}, "b x"),
+        ({"size": 1, "p": 0.65}, "a y"),
+        ({"size": 2, "p": 0.65}, "a y"),  # .39 against .315
+    ):
+        assert rows_of(sliders, "beam", values)["found"] == found
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_costs_are_those_that_pytorch_counts(sliders):
+    B, T, D, H = 2, 32, 64, 4
+    x = torch.randn(B, T, D)
+    attention, feed_forward = MultiHeadAttention(D, H), FeedForward(D, 4 * D)
+    gru = nn.GRU(D, D, batch_first=True)
+    counted = []
+    for layer in (lambda: attention(x, x, x, None, True), lambda: feed_forward(x)):
+        with FlopCounterMode(display=False) as counter:
+            weights = layer()
+        counted.append(counter.get_total_flops() / 2)  # an addition each
+        if isinstance(weights, tuple):
+            stored = weights[1].numel() * 4 / 2**20
+    values = {"t": 5, "d": 6, "h": 2, "b": 1, "layers": 3}
+    found = rows_of(sliders, "cost", values)
+    maps, pairs, forward, recurrent = found["numbers"]
+    assert [maps + pairs, forward] == counted
+    matrices = [p for p in gru.parameters() if p.dim() == 2]
+    assert recurrent == B * T * sum(p.numel() for p in matrices)
+    assert found["weights_mib"] == stored
+    assert found["cache_mib"] == 3 * 2 * x.numel() * 4 / 2**20
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_frames_show_what_the_page_has_computed(sliders):
+    place = sliders.locator('[data-kind="frames"]')
+    slider, select = place.locator("input"), place.locator("select")
+    assert place.locator("output").inner_text() == "b"
+    assert place.locator("p[role=status]").inner_text() == "&"
+    slider.press("End")
+    assert place.locator("p[role=status]").inner_text() == "!"
+    select.select_option("two")  # which has one frame only
+    assert place.locator("p[role=status]").inner_text() == "last"
+    assert slider.input_value() == "1" == slider.get_attribute("max")
+    select.select_option("one")
+    assert place.locator("p[role=status]").inner_text() == "first"
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_a_mask_is_painted_by_keyboard_and_by_mouse(sliders):
+    place = sliders.locator('[data-kind="mask"]')
+    said = place.locator("p[role=status]")
+    place.locator("select").select_option("itself alone")
+    place.locator("input").press("Home")
+    assert "depends on 1 of 5 inputs. No output" in said.inner_text()
+    assert place.locator('button[tabindex="0"]').count() == 1  # one stop for Tab
+    place.locator("button").last.focus()  # e to d
+    sliders.keyboard.press("Enter")
+    assert "depends on 2 of 5 inputs. No output" in said.inner_text()
+    sliders.keyboard.press("ArrowLeft")
+    sliders.keyboard.press("Space")  # e to c
+    assert "depends on 3 of 5 inputs. No output" in said.inner_text()
+    place.get_by_role("button", name="a may attend to b").click()
+    assert "The output at “a” depends on a later input" in said.inner_text()
+    place.get_by_role("button", name="a may attend to b").click()
+    assert "No output" in said.inner_text()
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_points_are_dragged_and_moved_by_arrow_keys(sliders):
+    place = sliders.locator('[data-kind="scores"]')
+    query = place.locator("svg g").last
+    query.scroll_into_view_if_needed()
+    frame = place.locator("svg").bounding_box()
+    unit = frame["width"] / 17
+    at = query.locator("circle").bounding_box()
+    sliders.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+    sliders.mouse.down()
+    sliders.mouse.move(
+        frame["x"] + (8.5 + 3) * unit, frame["y"] + (8.5 - 4) * unit, steps=5
+    )
+    sliders.mouse.up()
+    said = place.locator("p[role=status]")
+    assert said.inner_text() == "The query is (3.00, 4.00)."
+    assert [o.inner_text() for o in place.locator("output").all()] == ["53", "5.0"]
+    query.press("ArrowLeft")
+    query.press("ArrowDown")
+    assert said.inner_text() == "The query is (2.50, 3.50)."
+    first = place.locator("svg g").first
+    first.press("ArrowUp")
+    assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 0.5)")
+    for _ in range(30):  # it stays within the plane
+        first.press("ArrowUp")
+    assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 8)")
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_every_slider_is_pulled_by_mouse(sliders):
+    for select in sliders.locator("select").all():
+        select.select_option(index=0)
+    for slider in sliders.locator("input[type=range]").all():
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        y = box["y"] + box["height"] / 2
+        values = []
+        for share in (0.05, 0.95):
+            sliders.mouse.move(box["x"] + box["width"] / 2, y)
+            sliders.mouse.down()
+            sliders.mouse.move(box["x"] + share * box["width"], y, steps=3)
+            sliders.mouse.up()
+            values.append(float(slider.input_value()))
+        assert values[0] < values[1], slider.get_attribute("id")
+
+
+@pytest.mark.plain
+@needs_chromium
 def test_every_slider_moves_by_keyboard_and_says_its_value(sliders):
     for place in sliders.locator("div.touch").all():
-        assert place.locator("tbody tr").count() >= 2
+        assert place.locator("tbody tr").count() >= 1
         for slider in place.locator("input[type=range]").all():
-            before = slider.input_value()
+            output = slider.locator("xpath=following-sibling::output")
+            before, said = slider.input_value(), output.inner_text()
             slider.press("ArrowRight")
             if slider.input_value() == before:  # it stood at its end
                 slider.press("ArrowLeft")
-            output = slider.locator("xpath=following-sibling::output")
-            assert output.inner_text() == slider.input_value() != before
+            if slider.get_attribute("max") == "1":
+                continue  # frames that are one
+            assert slider.input_value() != before and output.inner_text() != said
+            assert output.inner_text() == slider.get_attribute("aria-valuetext")
         for select in place.locator("select").all():
             select.select_option(index=1)
         assert "NaN" not in place.inner_text()

@@ -463,4 +463,4 @@ def test_prompts_that_the_model_cannot_read_are_refused(folder):
 def test_a_gpu_that_is_not_there_is_told_in_a_line(shell, folder, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     _, failed = shell("--checkpoint", folder, "--device", "cuda", PROMPT)
-    assert "1 GPUs are needed" in failed
+    assert "1 GPU is needed" in failed

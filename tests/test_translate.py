@@ -1,8 +1,10 @@
 """What translate reads and writes: lines, files, JSON and pages of maps."""
 
+import functools
 import html.parser
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +14,10 @@ import torch
 from PIL import Image
 
 from attention_course import cli
+from attention_course.compiled import Compiled
+from attention_course.pretrained import writer
 from attention_course.registry import MODELS, SIZES, TASKS, Source, make_model
+from attention_course.runs import loading
 from attention_course.runs.about import About
 from attention_course.runs.loading import load_model
 from attention_course.runs.sources import Reader, arriving, read_frames, read_image
@@ -26,6 +31,7 @@ from attention_course.tasks.sentiment import sentiment
 from attention_course.tasks.tagging import tagging
 from attention_course.tasks.writing import writing
 from attention_course.training import Checkpoints, TrainConfig, train
+from attention_course.transformer import TransformerLM
 
 SMALL = {"dim": 8, "hidden_dim": 12, "layers": 2, "heads": 2, "dropout": 0.0}
 TRANSFORMER = Path(__file__).parent / "runs" / "format2"  # one layer, two heads
@@ -403,6 +409,91 @@ def test_a_language_model_goes_on_with_a_prompt(shell, made):
     assert out.startswith("Attention is")
     assert shell(*words, "--temperature", "2", "Attention is")[0] != out
     assert shell(*words, "")[2] == 0
+
+
+# Steps that are compiled
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """Compile by tracing alone, which needs no compiler; return the counted graphs."""
+    traces = functools.partial(Compiled, backend="aot_eager")
+    monkeypatch.setattr(loading, "Compiled", traces)
+    monkeypatch.setattr(writer, "Compiled", traces)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    return torch._dynamo.utils.counters["stats"]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_compiled_steps_answer_the_same(shell, made, traced, precision):
+    words = ["translate", "--run", TRANSFORMER, "--json", "--precision", precision]
+    given = b"abc\nbd\n\nacdb\n"
+    expected, _, _ = shell(*words, stdin=given)
+    assert not traced["unique_graphs"]
+    out, told, code = shell(*words, "--compile", stdin=given)
+
+    assert (told, code) == ("", 0) and traced["unique_graphs"] >= 1
+    for line, wanted in zip(out.splitlines(), expected.splitlines(), strict=True):
+        said, wanted = json.loads(line), json.loads(wanted)
+        assert said.pop("score") == pytest.approx(wanted.pop("score"), abs=0.05)
+        assert said == wanted
+
+
+@pytest.mark.plain
+def test_compiled_steps_write_and_are_scored_the_same(shell, made, traced):
+    folder, _ = made("writing", "gpt", 5)
+    words = ["write", "--run", folder, "--max-tokens", "6", "Attention is"]
+    expected, _, _ = shell(*words)
+    assert shell(*words, "--compile") == (expected, "", 0)
+    assert traced.pop("unique_graphs") >= 1
+
+    run = shutil.copytree(TRANSFORMER, folder.parent / "scored")
+    words = ["evaluate", "--run", run]
+    expected, _, _ = shell(*words)
+    assert shell(*words, "--compile") == (expected, "", 0)
+    assert traced["unique_graphs"] >= 1
+
+
+@pytest.mark.plain
+def test_a_prompt_is_gone_on_with_in_half_precision(shell, made, monkeypatch):
+    dtypes = set()
+
+    def spy(model, token, *rest):
+        logits, *more = of_model(model, token, *rest)
+        dtypes.add(logits.dtype)
+        return logits, *more
+
+    of_model = TransformerLM.step
+    monkeypatch.setattr(TransformerLM, "step", spy)
+    folder, _ = made("writing", "gpt", 5)
+    words = ["write", "--run", folder, "--max-tokens", "2", "Attention is"]
+    assert shell(*words)[2] == 0 and dtypes == {torch.float32}
+    assert shell(*words, "--precision", "bf16-mixed")[2] == 0
+    assert dtypes == {torch.float32, torch.bfloat16}
+
+
+@pytest.mark.plain
+def test_what_cannot_be_compiled_is_refused_in_a_line(shell, made, monkeypatch):
+    for task, model, told in (
+        ("reversal", "bahdanau", "has a BahdanauDecoder: decode without compiling"),
+        ("tagging", "encoder", "--compile does nothing for the task tagging"),
+        ("captions", "captioner", "--compile does nothing for the task captions"),
+    ):
+        folder, _ = made(task, model, 20)
+        _, said, code = shell("translate", "--run", folder, "--compile", "abc")
+        assert code and told in said and "\n" not in said
+
+    def no_compiler(graph, inputs):
+        raise RuntimeError("no working compiler found")
+
+    broken = functools.partial(Compiled, backend=no_compiler)
+    monkeypatch.setattr(loading, "Compiled", broken)
+    torch._dynamo.reset()
+    _, said, code = shell("translate", "--run", TRANSFORMER, "--compile", "abc")
+    assert code and "\n" not in said
+    assert "no working compiler found" in said and "leave out compile" in said
 
 
 @pytest.mark.plain

@@ -297,6 +297,28 @@ def test_an_answer_that_does_not_run_through_is_flagged(grader, tmp_path, own):
 
 
 @pytest.mark.parametrize(
+    "below, flags",
+    [
+        ("del DotScore", ["DotScore: a cell below its answer changes or deletes it"]),
+        ("DotScore = 1", ["DotScore: a cell below its answer changes or deletes it"]),
+        ("score = DotScore()", []),
+    ],
+)
+def test_a_name_that_is_changed_below_its_check_is_flagged(tmp_path, below, flags):
+    notebook = copy.deepcopy(SOLVED)
+    at = submissions.at(notebook, "check_dot")
+    notebook["cells"].insert(at + 1, submissions.code(below))
+    submissions.hand_in(tmp_path, notebook)
+    assert take_in(tmp_path, LAB, RELEASED["cells"]).flags == flags
+
+
+def test_a_name_that_no_cell_defines_is_flagged(tmp_path):
+    submissions.hand_in(tmp_path, submissions.with_dot(SOLVED, "%run mine.py"))
+    (flag,) = take_in(tmp_path, LAB, RELEASED["cells"]).flags
+    assert flag == "DotScore: no cell defines it; perhaps a magic would have"
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "import c.d as a, b\ndef f(x): return x + g\nprint(await h, f'{g=!r}')",

@@ -13,6 +13,7 @@ NEEDED = {
     '<div class="touch"': ("touch",),
     '<details class="sd-sphinx-override sd-dropdown sd-card sd-mb-3 quiz"': ("quiz",),
 }
+KIND = re.compile(r'<div class="touch" data-kind="(\w+)"')
 WEIGHTS = re.compile(
     r'(<div class="(?:live|writer)" data-model="(\w+)".*?)'
     r'<script type="application/json">(.*?)</script>',
@@ -42,6 +43,7 @@ def give_scripts(app, exception):
         names = [n for part, needed in NEEDED.items() if part in before for n in needed]
         if not names:
             continue
+        names += [f"kinds/{kind}" for kind in KIND.findall(before)]
         after = WEIGHTS.sub(move, before)
         shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
         place = os.path.relpath(folder, path.parent)

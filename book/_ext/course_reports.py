@@ -50,7 +50,9 @@ def grid(cells):
         shown = figure(row)
         low, high = (cells.get((line, column + end)) for end in (LOWEST, HIGHEST))
         if low and high and low["value"] is not None:
-            shown += f" ({figure(low)}–{figure(high)})"
+            shown += f' <span class="range">({figure(low)}–{figure(high)})</span>'
+        if row and isinstance(row["value"], str):
+            shown = f'<span class="words">{shown}</span>'
         return shown
 
     def heading(column):

@@ -5,6 +5,8 @@ cache is a position longer at every step, which would be a graph for every step.
 tests/test_compiled.py holds both equal, token by token, and counts the graphs.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -22,12 +24,12 @@ SHORTEST = 32
 GRAPHS = 64
 
 
-class Compiled:
+class Compiled(nn.Module):
     """A Transformer, or a language model, whose steps after the first are compiled.
 
-    It is searched like the model itself: `greedy(Compiled(model), ...)`. Its buffers
-    are made once per shape and used again, so one search at a time. On CUDA a step is
-    one CUDA graph.
+    It takes the model's place: `greedy(Compiled(model), ...)`. Its buffers are made
+    once per shape and used again, so one search at a time. On CUDA a step is one CUDA
+    graph. Teacher forcing is the model's own.
 
     Args:
         model: switch it to `eval()` first.
@@ -39,6 +41,7 @@ class Compiled:
     """
 
     def __init__(self, model: nn.Module, backend: str = "inductor"):
+        super().__init__()
         stack = model.decoder if isinstance(model, EncoderDecoder) else model
         if not isinstance(stack, TransformerDecoder | TransformerLM):
             raise ValueError(
@@ -53,6 +56,10 @@ class Compiled:
         self._compiled = torch.compile(
             _logits, fullgraph=True, backend=backend, mode=mode
         )
+
+    def forward(self, *given: Any, **asked: Any) -> Any:
+        """Do what the model does, without compiling."""
+        return self._model(*given, **asked)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source once. See `EncoderDecoder.encode`."""
@@ -85,8 +92,6 @@ class Compiled:
                     KeyValue(torch.empty(shape, **like), torch.empty(shape, **like))
                     for _ in cache
                 )
-            for buffer in (part for room in self._rooms[kind] for part in room):
-                torch._dynamo.mark_static_address(buffer)
         for buffer in (part for room in self._rooms[kind] for part in room):
             # What is not written yet is read, too: with weights of zero, but zero times
             # what an earlier search left there is not always zero.
@@ -117,11 +122,32 @@ class Compiled:
         ]
         for part in (part for layer in looked_at for part in layer):
             torch._dynamo.mark_static(part, 2)
+            # CUDA graphs write only to what says that it stays where it is.
+            torch._dynamo.mark_static_address(part)
         place = torch.full((1,), filled, device=token.device)
         with torch._dynamo.config.patch(recompile_limit=GRAPHS):
             logits = self._compiled(self._stack, token, memory, looked_at, place)
         grown = tuple(Growing.filled(layer.room, filled + 1) for layer in cache)
         return logits, None, grown
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Say in a line what keeps a machine from compiling.
+
+    Raises:
+        ValueError: something could not be compiled.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
+            raise
+        reason = error.inner_exception
+        first, *_ = str(reason).strip().splitlines() or [type(reason).__name__]
+        raise ValueError(
+            f"nothing can be compiled here ({first}): leave out compile"
+        ) from error
 
 
 def windows(room: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Figures that respond: a trained model, its weights in eight bits; and sliders.
+"""Figures that respond: a trained model, its weights in eight bits; numbers to touch.
 
 The book's scripts run them in a browser (`book/live/`).
 """
@@ -7,6 +7,7 @@ import html
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal, cast
 
 import torch
@@ -20,6 +21,7 @@ from attention_course.tasks.sequences import SequenceTask
 from attention_course.transformer import TransformerDecoder, TransformerLM
 
 LARGEST = 127  # of 8 bits
+RESPONDS = "On the book's page this figure responds to you, if JavaScript is on."
 
 
 def pack(
@@ -166,27 +168,52 @@ def again(name: str, label: str, examples: Sequence[str], kind: str = "live") ->
     return (
         f'<div class="{kind}" data-model="{html.escape(name)}"'
         f' data-label="{html.escape(label)}" data-example="{html.escape(examples[0])}"'
-        f' data-examples="{listed}"><p>This figure responds to what you type. It'
-        " needs JavaScript, which is switched off here.</p></div>"
+        f' data-examples="{listed}"><p>{RESPONDS}</p></div>'
     )
 
 
 def sliders(kind: str, title: str, choice: str = "", **numbers: Any) -> str:
-    """Write a figure with sliders.
+    """Write a figure to touch: sliders, cells to switch, points to drag.
 
     Args:
-        kind: which one, of the kinds in `book/live/touch.js`.
+        kind: which one, of those in `book/live/kinds/`.
         title: what to do, in words.
         choice: label of what can be chosen, for a kind with choices.
         **numbers: what it computes with, numbers, texts and lists of them.
 
     Returns:
-        HTML.
+        HTML. Without its script the figure is a table of the numbers.
     """
     written = html.escape(json.dumps(numbers))
     return (
         f'<div class="touch" data-kind="{html.escape(kind)}"'
         f' data-title="{html.escape(title)}" data-choice="{html.escape(choice)}"'
-        f' data-numbers="{written}"><p>This figure has sliders. It needs JavaScript,'
-        " which is switched off here.</p></div>"
+        f' data-numbers="{written}"><p>{html.escape(title)}. {RESPONDS}</p>'
+        f"{_still(numbers)}</div>"
     )
+
+
+def _still(numbers: Mapping[str, Any]) -> str:
+    """Write lists as the columns of a table, and frames as the rows of one."""
+    if "frames" in numbers:
+        header = ["", "", ""]
+        rows = [
+            [choice, frame["name"], frame["says"]]
+            for choice, frames in numbers["frames"].items()
+            for frame in frames
+        ]
+    else:
+        columns = {
+            name: value for name, value in numbers.items() if isinstance(value, list)
+        }
+        header = list(columns)
+        rows = [list(row) for row in zip_longest(*columns.values(), fillvalue="")]
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(x))}</td>" for x in row) + "</tr>"
+        for row in rows
+    )
+    top = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
+    return f"<table>{top}<tbody>{body}</tbody></table>"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from nbjudge.question import Changed, Door, Question, Reply, Request
 
@@ -244,6 +244,9 @@ class _FactoriesElsewhere(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        if any(isinstance(x, Tensor) and x.is_meta for x in tree_leaves(args)):
+            # Both were made or fetched to the CPU, so they may meet there.
+            args = tree_map(lambda x: x.to("meta") if self.has_fetched(x) else x, args)
         made = func(*args, **(kwargs or {}))
         fetched = func is Tensor.cpu or (func is Tensor.to and "cpu" in args[1:])
         from_fetched = func is not Tensor.to and any(map(self.has_fetched, args))

@@ -10,7 +10,10 @@ book/reports/bench.json.
 
 import argparse
 import logging
+import resource
 import statistics
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,7 +21,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from measure import peers, report
+from measure import operators, peers, report
 from measure.report import Row, row
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
@@ -114,8 +117,12 @@ class Contest:
         at_least: float | None = None,
         note: str = "",
         ours: str = "ours",
+        floor: str = "floor",
     ) -> Row:
-        """Say how many times as long the peer takes."""
+        """Say how many times as long the peer takes, and how many times at most.
+
+        No call can take less time than the products of matrices in it, its floor.
+        """
         for name in (ours, peer):
             if name in self.missing:
                 reason = "; ".join(filter(None, [self.missing[name], note]))
@@ -123,6 +130,9 @@ class Contest:
         times = (
             f"{1e3 * self.seconds[peer]:.4g} against {1e3 * self.seconds[ours]:.4g} ms"
         )
+        if floor in self.seconds:
+            most = self.seconds[peer] / self.seconds[floor]
+            times += f"; with nothing but its matrix products {most:.2f}"
         return row(
             what,
             self.seconds[peer] / self.seconds[ours],
@@ -131,13 +141,16 @@ class Contest:
             note="; ".join(filter(None, [times, note])),
         )
 
-    def share(self, what: str, part: str, note: str) -> Row:
+    def share(
+        self, what: str, part: str, note: str, at_least: float | None = None
+    ) -> Row:
         """Say how much of our time a part of the work takes by itself."""
         times = f"{1e3 * self.seconds[part]:.4g} of {1e3 * self.seconds['ours']:.4g} ms"
         return row(
             what,
             self.seconds[part] / self.seconds["ours"],
             "of the time",
+            at_least,
             note=f"{times}; {note}",
         )
 
@@ -269,7 +282,7 @@ def transformer_training(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
         contest.ratio(
             f"{what}, vs nn.Transformer, equal dropout",
             "equal",
-            1.15,
+            {"small": 1.15, "medium": 1.12}.get(name),
             "both drop where the paper does",
         ),
         contest.ratio(f"{what}, vs joeynmt", "joeynmt", note=inside),
@@ -314,26 +327,23 @@ def transformer_decoding(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
         floor=lambda: Products(ours),
     )
     contest.run(plan.rounds)
-    what, at_least = (
-        f"Transformer greedy decoding, {name}",
-        {
-            "small": 6,
-            "medium": 10,
-        }.get(name),
-    )
+    what = f"Transformer greedy decoding, {name}"
     return [
         contest.ratio(
-            f"{what}, vs nn.Transformer",
-            "torch",
-            at_least,
-            "which recomputes the prefix",
+            f"{what}, vs nn.Transformer", "torch", note="which recomputes the prefix"
         ),
         contest.ratio(
             f"{what}, vs x-transformers",
             "x_transformers",
-            note="which has a cache as well",
+            1.6,
+            "which has a cache as well",
         ),
-        contest.share(f"{what}, its matrix products alone", "floor", "the floor"),
+        contest.share(
+            f"{what}, its matrix products alone",
+            "floor",
+            "the floor",
+            {"small": 0.65, "medium": 0.75}.get(name),
+        ),
     ]
 
 
@@ -352,19 +362,12 @@ def beam(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
             peer, batch.source, batch.lengths, steps, beam_size=5
         )
 
+    def ours() -> object:
+        given = model, batch.source, batch.lengths, peers.BOS, peers.EOS, steps
+        return beam_search(*given, beam_size=5)
+
     contest = Contest(
-        ours=lambda: (
-            lambda: beam_search(
-                model,
-                batch.source,
-                batch.lengths,
-                peers.BOS,
-                peers.EOS,
-                steps,
-                beam_size=5,
-            )
-        ),
-        joeynmt=joeynmts,
+        ours=lambda: ours, joeynmt=joeynmts, floor=lambda: Products(ours)
     ).run(plan.rounds)
     return [
         contest.ratio(
@@ -395,12 +398,12 @@ def d2l_encoder(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
         peer = peers.d2l_encoder(sizes.vocab_size, *widths, DROPOUT)
         return lambda: peer(batch.source, batch.lengths).sum().backward()
 
-    contest = Contest(
-        ours=lambda: (
-            lambda: encoder(batch.source, batch.lengths).states.sum().backward()
-        ),
-        d2l=d2ls,
-    ).run(plan.rounds)
+    def ours() -> object:
+        return encoder(batch.source, batch.lengths).states.sum().backward()
+
+    contest = Contest(ours=lambda: ours, d2l=d2ls, floor=lambda: Products(ours)).run(
+        plan.rounds
+    )
     what = f"Transformer encoder, forwards and backwards, {name}, vs d2l"
     return [
         contest.ratio(what, "d2l", note="post-norm; d2l also drops attention weights")
@@ -448,10 +451,17 @@ def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
             batch,
         )
 
+    steps = {
+        "bahdanau": ours_training(bahdanau, batch),
+        "fed": ours_training(fed, batch),
+        "luong": ours_training(luong, batch),
+    }
     trained = Contest(
-        bahdanau=lambda: ours_training(bahdanau, batch),
-        fed=lambda: ours_training(fed, batch),
-        luong=lambda: ours_training(luong, batch),
+        **{name: lambda step=step: step for name, step in steps.items()},
+        **{
+            f"floor_{name}": lambda step=step: Products(step)
+            for name, step in steps.items()
+        },
         joeynmts_bahdanau=lambda: joeynmts_training("bahdanau", feeding=True),
         joeynmts_luong=lambda: joeynmts_training("luong", feeding=False),
     ).run(plan.rounds)
@@ -469,7 +479,9 @@ def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
         )
 
     decoded = Contest(
-        bahdanau=lambda: ours_greedy(bahdanau), joeynmt=joeynmts_greedy
+        bahdanau=lambda: ours_greedy(bahdanau),
+        joeynmt=joeynmts_greedy,
+        floor=lambda: Products(ours_greedy(bahdanau)),
     ).run(plan.rounds)
     equal_head = (
         "equal head; its additive decoder asks after the update and feeds back a vector"
@@ -481,9 +493,10 @@ def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
         trained.ratio(
             "Bahdanau training step, vs joeynmt",
             "joeynmts_bahdanau",
-            1.0,
+            1.2,
             equal_head,
             "bahdanau",
+            "floor_bahdanau",
         ),
         trained.ratio(
             "joeynmt's additive decoder, training step",
@@ -491,18 +504,20 @@ def recurrent(sizes: Sizes, plan: Plan) -> list[Row]:
             None,
             same,
             "fed",
+            "floor_fed",
         ),
         trained.ratio(
             "Luong training step, all steps in one pass, vs joeynmt",
             "joeynmts_luong",
-            1.4,
+            1.6,
             once,
             "luong",
+            "floor_luong",
         ),
         decoded.ratio(
             "Bahdanau greedy decoding, vs joeynmt",
             "joeynmt",
-            2.0,
+            2.5,
             equal_head,
             "bahdanau",
         ),
@@ -546,7 +561,10 @@ def additive(sizes: Sizes, plan: Plan) -> list[Row]:
         return each_step
 
     contest = Contest(
-        ours=lambda: projected_once, concat=lambda: concatenated, d2l=d2ls
+        ours=lambda: projected_once,
+        concat=lambda: concatenated,
+        d2l=d2ls,
+        floor=lambda: Products(projected_once),
     ).run(plan.rounds)
     what = "Additive attention alone, keys projected once"
     return [
@@ -685,8 +703,86 @@ def growth(plan: Plan) -> list[Row]:
     return rows
 
 
+# What a step should have at most, with a GPU: four tensors are a batch.
+MOST = {operators.READ: 0, "nonzero": 0, operators.COPY: 4}
+MOST_DECODING = {operators.READ: 1 / operators.LOOK_EVERY, "nonzero": 0}
+KINDS = {
+    "all": "operators",
+    operators.READ: "values read",
+    "nonzero": "sizes that depend on values",
+    operators.COPY: "copies to the device",
+}
+
+
+def operators_per_step() -> list[Row]:
+    """Count operators, before the course was made ready for a GPU and now."""
+    then, note = None, "small models; the host asks as seldom as it asks a GPU"
+    try:
+        then = operators.counted(operators.BEFORE)
+    except OSError as error:
+        note = f"{error}; {note}"
+    rows = []
+    for what, now in operators.counted().items():
+        most = MOST_DECODING if "decoding" in what else MOST
+        for kind in ("all", *most):
+            name = f"operators / {what}, per step / {KINDS[kind]}"
+            at = f"{name}, at {operators.BEFORE}"
+            if then:
+                rows.append(row(at, then[what][kind], "", note=note))
+            else:
+                rows.append(Row(at, None, "", holds=False, note=note))
+            rows.append(row(f"{name}, now", now[kind], "", None, most.get(kind), note))
+    return rows
+
+
+# What a command imports before it reads a model.
+IMPORTS = {
+    "translate": "decoding loading sources",
+    "write": "loading writing",
+    "evaluate": "evaluation loading",
+}
+
+
+def starts(rounds: int) -> list[Row]:
+    """Measure the processor time that a command takes before its work begins."""
+    shell = ["-m", "attention_course.cli"]
+    calls = {
+        "import torch": ["-c", "import torch"],
+        "--help": [*shell, "--help"],
+        "train, a wrong option": [*shell, "train", "--dim", "wide"],
+        "ls": [*shell, "ls", str(report.ROOT / "tests" / "runs")],
+    }
+    for command, names in IMPORTS.items():
+        modules = ", ".join(f"attention_course.runs.{name}" for name in names.split())
+        calls[command] = ["-c", f"import attention_course.cli, {modules}"]
+    seen: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, words in calls.items():
+            seen[name].append(seconds_of_process(words))
+    found = {name: statistics.median(seconds) for name, seconds in seen.items()}
+    torchs = found["import torch"]
+    rows = []
+    for name, seconds in found.items():
+        note = f"median of {rounds}"
+        rows.append(row(f"start / {name}", seconds, "s", note=note))
+        if name in IMPORTS:
+            what = f"start / {name}, without the import of torch"
+            rows.append(row(what, seconds - torchs, "s", None, 0.5, note))
+    return rows
+
+
+def seconds_of_process(words: list[str]) -> float:
+    """Measure the processor time of a run of Python."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *words], capture_output=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def measure(plan: Plan) -> Iterator[Row]:
     """Measure everything."""
+    yield from starts(min(plan.rounds, 5))
+    yield from operators_per_step()
     torch.manual_seed(0)
     for name, sizes in plan.transformers.items():
         yield from transformer_decoding(name, sizes, plan)

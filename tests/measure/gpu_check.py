@@ -6,14 +6,17 @@ It needs CUDA and torch 2.10 or newer, and no installation:
     PYTHONPATH=src:tests python -m measure.gpu_check
 
 What else it needs is Python alone: on a machine without it, take along what `--fetch`
-puts into _build/bench. Each part is kept as soon as it is measured, under the code, the
-device and torch's version, so that a run that was stopped goes on where it was. The
-report goes to book/reports/gpu.json, and chapter 15 shows it.
+puts into _build/bench; x-transformers also needs NumPy. Each part is kept as soon as it
+is measured, under the code, the device and torch's version, so that a run that was
+stopped goes on where it was, and tries last what failed. `--minutes 20` ends it in time.
+The report goes to book/reports/gpu.json, also that of a part of the run, and chapter 15
+shows it.
 """
 
 import argparse
 import hashlib
 import json
+import math
 import platform
 import statistics
 import subprocess
@@ -266,7 +269,7 @@ def waits_of(call: Callable[[], object], place: Place) -> int | None:
 
 
 def kernels_of(call: Callable[[], object], place: Place) -> int | None:
-    """Count the kernels that a call starts; None without CUDA."""
+    """Count the kernels that a call starts; None where the profiler sees none."""
     if not place.cuda:
         return None
     with torch.profiler.profile(
@@ -274,10 +277,11 @@ def kernels_of(call: Callable[[], object], place: Place) -> int | None:
     ) as profile:
         call()
         torch.cuda.synchronize()
-    return sum(
+    seen = sum(
         event.device_type == torch.autograd.DeviceType.CUDA
         for event in profile.events()
     )
+    return seen or None
 
 
 def peak(place: Place) -> float:
@@ -288,8 +292,13 @@ def peak(place: Place) -> float:
     return 2 * size**3 / seconds_of(lambda: a @ b, place)
 
 
-def operations_of(call: Callable[[], object]) -> int:
-    """Count the multiplications and additions of a call's products."""
+def operations_of(call: Callable[[], object], model: nn.Module) -> int | None:
+    """Count the multiplications and additions of a call's products.
+
+    None of a recurrent model, since those inside cuDNN are not seen.
+    """
+    if any(isinstance(part, nn.RNNBase | nn.RNNCellBase) for part in model.modules()):
+        return None
     with FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()
@@ -307,6 +316,7 @@ def figures(
     seconds = seconds_of(call, place)
     kernels, waits = kernels_of(call, place), waits_of(call, place)
     absent = "" if place.cuda else "only CUDA tells"
+    unseen = "" if kernels or not place.cuda else "the profiler sees no kernel here"
     share = operations and operations / seconds / peak(place)
     note = f"{1e3 * seconds:.4g} ms, median of {e.rounds} after 3 to warm up"
     return [
@@ -316,13 +326,13 @@ def figures(
             f"{what} / share of one large product's speed",
             share,
             "share",
-            note="" if operations else "operations are counted in eager mode alone",
+            note="" if operations else "only products of eager mode can be counted",
         ),
         row(
             f"{what} / kernels per step",
             None if kernels is None else kernels / steps,
             "",
-            note=absent,
+            note=absent or unseen,
         ),
         row(
             f"{what} / waits per step",
@@ -362,6 +372,7 @@ def trained(name: str, place: Place) -> tuple[nn.Module, Callable[..., Tensor], 
 
     if name == "nn.Transformer":
         model = peers.TorchTransformer(e.vocab_size, *widths, 0.1)
+        model.told_causal = True  # to look, it would wait
         model = model.drop_like_the_paper().to(place.device)
         padding = torch.zeros_like(source, dtype=torch.bool)
         return (
@@ -387,7 +398,9 @@ def training(name: str, compiled: bool, place: Place) -> list[Row]:
     """Measure a training step."""
     torch.manual_seed(0)
     model, loss, given = trained(name, place)
-    operations = None if compiled else operations_of(lambda: loss(*given).backward())
+    operations = None
+    if not compiled:
+        operations = operations_of(lambda: loss(*given).backward(), model)
     if compiled:
         loss = torch.compile(loss, backend=place.effort.backend)
     step = training_step(model, lambda: loss(*given))
@@ -407,14 +420,15 @@ def decoding(name: str, how: str, place: Place) -> list[Row]:
     widths = (e.dim, e.heads, e.hidden_dim, e.layers)
     call: Callable[[], object]
     if name == "nn.Transformer":
-        peer = peers.TorchTransformer(e.vocab_size, *widths, 0.0).to(place.device)
-        peer.eval()
+        model = peer = peers.TorchTransformer(e.vocab_size, *widths, 0.0)
+        peer.told_causal = True  # to look, it would wait
+        peer.to(place.device).eval()
         if how == "compiled":
             peer.decode = torch.compile(peer.decode, backend=e.backend, dynamic=True)
         padding = torch.zeros_like(source, dtype=torch.bool)
         call = lambda: peer.greedy(source, padding, e.length)  # noqa: E731
     elif name == "x-transformers":
-        other = peers.x_transformer(
+        model = other = peers.x_transformer(
             e.vocab_size, e.dim, e.heads, e.layers, e.length, 0.0
         )
         other.to(place.device).eval()
@@ -433,8 +447,15 @@ def decoding(name: str, how: str, place: Place) -> list[Row]:
             call = lambda: beam_search(model, *asked, beam_size=4)  # noqa: E731
         else:
             call = lambda: greedy(model, *asked)  # noqa: E731
-    operations = None if how == "compiled" else operations_of(call)
-    return figures(f"decoding / {name}, {how}", call, place, e.length, operations)
+    operations = None if how == "compiled" else operations_of(call, model)
+    what = f"decoding / {name}, {how}"
+    rows = figures(what, call, place, e.length, operations)
+    if isinstance(model, Compiled):
+        skipped = torch._dynamo.utils.counters["inductor"]["cudagraph_skips"]
+        given_up = skipped if place.cuda else None
+        note = "" if place.cuda else "only CUDA tells"
+        rows.append(row(f"{what} / CUDA graphs given up", given_up, "", None, 0, note))
+    return rows
 
 
 RECURRENT = ("bahdanau", "luong", "luong-fed", "gnmt")
@@ -543,38 +564,82 @@ def code_key(place: Place) -> str:
 
 def measure(name: str, part: Part, place: Place) -> list[Row]:
     """Measure a part; whatever goes wrong in it, a row says so."""
-    if place.cuda:
-        torch.cuda.empty_cache()
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     try:
+        if place.cuda:
+            torch.cuda.empty_cache()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other people's
             return part(place)
     except Exception as error:  # also a peer that is not there
-        first = (str(error).splitlines() or [""])[0]
-        note = f"does not run: {type(error).__name__}: {first}"
-        return [Row(name, None, "", "runs", False, note)]
+        first = (str(error).strip().splitlines() or [""])[0]
+        return [failure(name, f"does not run: {type(error).__name__}: {first}")]
 
 
-def run(place: Place, kept: Path = KEPT) -> list[Row]:
-    """Measure what has not been measured yet, and keep each part as it is done."""
+def failure(name: str, note: str) -> Row:
+    """Say of a part that it was not measured."""
+    return Row(name, None, "", "runs", False, note)
+
+
+def run(place: Place, kept: Path = KEPT, minutes: float = math.inf) -> list[Row]:
+    """Measure what has not been measured yet, and keep each part as it is done.
+
+    Args:
+        place: where, and how much.
+        kept: the folder for what is kept.
+        minutes: after which no further part is begun.
+
+    Returns:
+        The rows of all parts; one for each part that is still to be measured.
+    """
     folder = kept / code_key(place)
     folder.mkdir(parents=True, exist_ok=True)
+    wanted = dict(parts())
+    files = {name: folder / f"{name.replace(' ', '_')}.json" for name in wanted}
+    found = {name: read(path) for name, path in files.items() if path.exists()}
+    # What failed may fail again, and take the process with it.
+    failed = [name for name, rows in found.items() if rows[0].target == "runs"]
+    due = [name for name in wanted if name not in found] + failed
+    begin = time.monotonic()
+    for i, name in enumerate(due, start=1):
+        if time.monotonic() - begin > 60 * minutes:
+            print(f"{len(due) - i + 1} parts are left: run again to go on", flush=True)
+            break
+        keep(files[name], [failure(name, "the run was stopped in this part")])
+        started = time.monotonic()
+        found[name] = measure(name, wanted[name], place)
+        keep(files[name], found[name])
+        seconds = time.monotonic() - started
+        print(f"{i:3} of {len(due)}: {name}, {seconds:.1f} s", flush=True)
+        if is_lost(place):
+            print("the GPU does not answer any more: run again to go on", flush=True)
+            break
     rows = about(place)
-    wanted = list(parts())
-    for i, (name, part) in enumerate(wanted, start=1):
-        path = folder / f"{name.replace(' ', '_')}.json"
-        if not path.exists():
-            begin = time.perf_counter()
-            found = [row._asdict() for row in measure(name, part, place)]
-            # Under its own name only when it is whole.
-            unfinished = path.with_suffix(".part")
-            unfinished.write_text(json.dumps(found), encoding="utf-8")
-            unfinished.replace(path)
-            seconds = time.perf_counter() - begin
-            print(f"{i:3} of {len(wanted)}: {name}, {seconds:.1f} s", flush=True)
-        rows += [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+    for name in wanted:
+        rows += found.get(name) or [failure(name, "not measured yet")]
     return rows + goals(rows)
+
+
+def read(path: Path) -> list[Row]:
+    """Read what was kept of a part."""
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def keep(path: Path, rows: list[Row]) -> None:
+    """Write what was measured, under its own name only when it is whole."""
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps([row._asdict() for row in rows]), encoding="utf-8")
+    unfinished.replace(path)
+
+
+def is_lost(place: Place) -> bool:
+    """Return whether an error has ended all work on the GPU, as far as this process."""
+    try:
+        _wait(place)
+    except RuntimeError:  # whatever is asked of it now
+        return True
+    return False
 
 
 def missing() -> str | None:
@@ -601,14 +666,21 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help="fetch what a bare machine needs into _build/bench, and measure nothing",
     )
-    if parser.parse_args(arguments).fetch:
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="begin no further part after so many minutes; the next run goes on",
+    )
+    asked = parser.parse_args(arguments)
+    if asked.fetch:
         peers.install()
         return
     if lacking := missing():
         sys.exit(f"error: {lacking}")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     begin = time.perf_counter()
-    rows = run(Place(torch.device("cuda"), Effort()))
+    rows = run(Place(torch.device("cuda"), Effort()), minutes=asked.minutes)
     report.write("gpu", rows, time.perf_counter() - begin, STORED)
 
 

@@ -30,7 +30,7 @@ PINNED = {
     "d2l": ["d2l==1.0.3"],
     "x_transformers": (
         ["x-transformers==2.31.10", "einops==0.8.2", "einx==0.4.3", "frozendict==2.5.1"]
-        + ["loguru==0.7.3", "torch-einops-utils==0.2.0"]
+        + ["loguru==0.7.3", "packaging==26.3", "torch-einops-utils==0.2.0"]
     ),
 }
 # What joeynmt and d2l import for logs, subwords, pictures and tables: nothing that is
@@ -83,6 +83,9 @@ class TorchTransformer(nn.Module):
     """nn.Transformer between the course's embeddings and an output map; pre-norm, as
     the course's."""
 
+    # Whether it is told that its mask is causal; None: it finds out by looking at it.
+    told_causal: bool | None = None
+
     def __init__(
         self,
         vocab_size: int,
@@ -132,6 +135,7 @@ class TorchTransformer(nn.Module):
             states,
             future,
             memory_key_padding_mask=padding,
+            tgt_is_causal=self.told_causal,
         )
 
     def _embed(self, table: nn.Embedding, token: Tensor) -> Tensor:

@@ -39,9 +39,10 @@ SEARCHES = (
 FIND_VIOLATIONS = """tags => axe.run(document, {
     runOnly: {type: 'tag', values: tags}, resultTypes: ['violations'], preload: false,
 }).then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.target.join(' '))]))"""
-# What MathJax writes for screen readers is clipped on purpose.
+# What MathJax writes for screen readers, and the middle of its long arrows, is clipped on
+# purpose.
 FIND_SCROLLING = """() => [...document.querySelectorAll('.bd-article *')].filter(e =>
-    !e.closest('mjx-assistive-mml, svg, textarea, input') && e.checkVisibility()
+    !e.closest('mjx-assistive-mml, mjx-ext, svg, textarea, input') && e.checkVisibility()
     && e.clientWidth && e.scrollWidth > e.clientWidth + 1
     && getComputedStyle(e).overflowX !== 'visible'
 ).map(e => [`${e.localName}.${e.className}`, e.tabIndex >= 0])"""
@@ -227,6 +228,16 @@ def weights(site: Path, seen: dict[str, Seen]) -> list[report.Row]:
         if any("mathjax" in path.parts for path in page.loaded)
         and 'class="math' not in (site / f"{name}.html").read_text(encoding="utf-8")
     ]
+    scripts = {
+        name: sum(
+            path.stat().st_size
+            for path in page.loaded
+            if path.is_relative_to(site / "_static" / "live")
+            and "models" not in path.parts
+        )
+        for name, page in seen.items()
+    }
+    liveliest = max(scripts, key=lambda name: scripts[name])
     files = [path for path in site.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files if not is_download(path, site))
     return [
@@ -236,6 +247,13 @@ def weights(site: Path, seen: dict[str, Seen]) -> list[report.Row]:
             "kB",
             at_most=600,
             note=heaviest,
+        ),
+        report.row(
+            "scripts of what responds, heaviest page",
+            scripts[liveliest] / KB,
+            "kB",
+            at_most=30,
+            note=liveliest,
         ),
         report.row(
             "pages that load MathJax without a formula",

@@ -82,6 +82,14 @@ PrecisionName = Annotated[
         " precision."
     ),
 ]
+Compile = Annotated[
+    bool,
+    typer.Option(
+        "--compile",
+        help="Compile a Transformer's steps of decoding, which takes a minute at first;"
+        " on a CPU it needs a C++ compiler.",
+    ),
+]
 DeviceName = Annotated[
     Device, typer.Option(help="Where to compute; auto: on a GPU if there is one.")
 ]

@@ -24,6 +24,9 @@ from attention_course.runs.about import About, refuse_other
 from attention_course.training.config import TrainConfig
 from attention_course.training.interrupts import Stopped
 
+# Options that are not called like the field of `TrainConfig`.
+OPTIONS = {"warmup_steps": "warmup", "clip_norm": "clip"}
+
 
 class By(StrEnum):
     """What to choose the best weights by."""
@@ -165,18 +168,23 @@ def train_command(
     if validate_every is None:
         given = dict(validate_by=validate_by, patience=patience)
         registry.refuse(given, "without --validate-every")
-    config = TrainConfig(
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        warmup_steps=warmup,
-        clip_norm=clip,
-        label_smoothing=label_smoothing,
-        teacher_forcing=teacher_forcing,
-        validate_every=validate_every,
-        patience=patience,
-        seed=seed,
-    )
+    try:
+        config = TrainConfig(
+            steps=steps,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            warmup_steps=warmup,
+            clip_norm=clip,
+            label_smoothing=label_smoothing,
+            teacher_forcing=teacher_forcing,
+            validate_every=validate_every,
+            patience=patience,
+            seed=seed,
+        )
+    except ValueError as error:
+        field, _, what = str(error).partition(" ")
+        option = OPTIONS.get(field, field.replace("_", "-"))
+        raise ValueError(f"--{option} {what}") from None
     refuse_other(out, resume)
     from attention_course.runs.training import train_run
 

@@ -12,6 +12,7 @@ import typer
 from attention_course import registry
 from attention_course.cli.options import (
     BeamSize,
+    Compile,
     DataFolder,
     Device,
     DeviceName,
@@ -78,6 +79,7 @@ def translate_command(
     ] = False,
     device: DeviceName = Device.auto,
     precision: PrecisionName = Precision.single,
+    compile: Compile = False,
 ) -> None:
     """Decode sources with a trained model."""
     decoding = decoding_of(beam_size, length_penalty)
@@ -85,11 +87,13 @@ def translate_command(
     if attention:
         make_way(attention)
     from attention_course.runs.decoding import answer_lines
-    from attention_course.runs.loading import autocast, load_model
+    from attention_course.runs.loading import computing, load_model, with_steps_compiled
     from attention_course.runs.sources import Reader, arriving
 
     about, task, model, _ = load_model(run, device.value)
     refuse_for(about.kind, about.task, about.model, decoding, attention)
+    if compile:
+        model = with_steps_compiled(model, about)
     weighed = (as_json or attention is not None) and about.kind not in UNWEIGHED
     warn = lambda told: typer.echo(told, err=True)  # noqa: E731
     form = registry.SOURCES.get(about.kind, registry.Source.TEXT)
@@ -97,7 +101,7 @@ def translate_command(
     mapped: list[Any] = []
     for given in [source] if source else arriving(standard_input()):
         lines = [reader.read(line) for line in given]
-        with autocast(model, precision.value):
+        with computing(model, precision.value):
             answers = answer_lines(task, model, lines, decoding, weighed)
         for answer in answers:
             said = answer.as_dict(weighed) if as_json else None
@@ -153,6 +157,8 @@ def write_command(
     ] = None,
     seed: Annotated[int | None, setting("Of the chance.", 0)] = None,
     device: DeviceName = Device.auto,
+    precision: PrecisionName = Precision.single,
+    compile: Compile = False,
 ) -> None:
     """Go on with a prompt."""
     chance = dict(top_k=top_k, seed=seed)
@@ -162,16 +168,22 @@ def write_command(
         raise ValueError("name one model to write with, by --run or by --checkpoint")
     if run:
         check_run(run)
+    from attention_course.runs.loading import choose_device, computing
+
+    if run:
         from attention_course.runs.writing import run_writer
 
         writer = run_writer(run, device.value)
     else:
         assert checkpoint is not None
         from attention_course.pretrained import read_writer
-        from attention_course.runs.loading import choose_device
 
         writer = read_writer(checkpoint, choose_device(device.value))
-    typer.echo(writer.write(prompt, max_tokens, temperature, top_k, seed or 0))
+    if compile:
+        writer = writer.compiled()
+    with computing(writer.model, precision.value):
+        text = writer.write(prompt, max_tokens, temperature, top_k, seed or 0)
+    typer.echo(text)
 
 
 @app.command(
@@ -202,6 +214,7 @@ def evaluate_command(
     data: DataFolder = None,
     device: DeviceName = Device.auto,
     precision: PrecisionName = Precision.single,
+    compile: Compile = False,
 ) -> None:
     """Score a trained model on held-out examples."""
     decoding = decoding_of(beam_size, length_penalty)
@@ -209,12 +222,14 @@ def evaluate_command(
     if out:
         make_way(out)
     from attention_course.runs.evaluation import evaluate_run, note_scores
-    from attention_course.runs.loading import autocast, load
+    from attention_course.runs.loading import computing, load, with_steps_compiled
 
     about, task, model, step = load(run, data, device.value)
     if about.kind is registry.Kind.TEXT:
         registry.refuse({"out": out}, f"for the task {about.task}")
-    with autocast(model, precision.value):
+    if compile:
+        model = with_steps_compiled(model, about)
+    with computing(model, precision.value):
         scores, texts = evaluate_run(task, model, split.value, decoding)
     if out:
         out.write_text("".join(f"{text}\n" for text in texts), "utf-8")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from tokenizers import Tokenizer
 
+from attention_course.compiled import Compiled
 from attention_course.decoding import greedy, sample
 from attention_course.pretrained.config import Config, whole
 from attention_course.pretrained.families import find_family, load
@@ -21,18 +22,24 @@ class Writer(NamedTuple):
     """A language model that knows its vocabulary.
 
     Attributes:
-        model: in eval mode.
+        model: in eval mode, or one with compiled steps.
+        size: how many tokens the model has.
         tokenizer: makes ids of texts and texts of ids.
         max_length: the longest text that the model was made for, in tokens.
         begin: the token that an empty prompt begins with, if there is one.
         ends: the tokens that end a text.
     """
 
-    model: TransformerLM
+    model: TransformerLM | Compiled
+    size: int
     tokenizer: Tokenizer
     max_length: int
     begin: int | None
     ends: tuple[int, ...]
+
+    def compiled(self) -> "Writer":
+        """Compile the steps in which it writes."""
+        return self._replace(model=Compiled(self.model))
 
     def write(
         self,
@@ -65,11 +72,11 @@ class Writer(NamedTuple):
                 f"a prompt of {len(ids)} tokens and {max_tokens} more are too long for"
                 f" a model of {self.max_length}"
             )
-        device = self.model.head.weight.device
+        device = next(self.model.parameters()).device
         asked: dict[str, Any] = {
             "model": self.model,
             "source": torch.tensor([rest], dtype=torch.long, device=device),
-            "lengths": torch.tensor([len(rest)]),
+            "lengths": torch.tensor([len(rest)], device=device),
             "bos": first,
             "eos": self.ends[0] if self.ends else -1,
             "max_length": max_tokens,
@@ -88,15 +95,15 @@ class Writer(NamedTuple):
         return self.tokenizer.decode(ids)
 
     def _read(self, prompt: str) -> list[int]:
-        ids, known = self.tokenizer.encode(prompt).ids, self.model.head.out_features
+        ids = self.tokenizer.encode(prompt).ids
         if not ids:
             if self.begin is None:
                 raise ValueError("there is nothing to go on with: the prompt is empty")
             ids = [self.begin]
-        if max(ids) >= known:
+        if max(ids) >= self.size:
             raise ValueError(
-                f"the prompt has token {max(ids)}, but the model has {known} tokens:"
-                " the tokenizer is another model's"
+                f"the prompt has token {max(ids)}, but the model has {self.size}"
+                " tokens: the tokenizer is another model's"
             )
         return ids
 
@@ -133,7 +140,8 @@ def read_writer(folder: Path, device: torch.device | str = "cpu") -> Writer:
         where = "" if str(folder) in str(error) else f"{folder}: "
         raise ValueError(f"{where}{error}") from error
     begin = begins[0] if begins else None
-    return Writer(model.to(device), tokenizer, max_length, begin, ends)
+    size = model.head.out_features
+    return Writer(model.to(device), size, tokenizer, max_length, begin, ends)
 
 
 def _tokens(config: Config, name: str) -> tuple[int, ...]:

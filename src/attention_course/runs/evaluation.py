@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -90,8 +90,7 @@ def sequence_scores(
         texts |= {"chrF": chrf, "chrF, lower case": chrf_lower}
         scores = texts | scores
     if any(any(example.gold) for example in examples):
-        assert isinstance(model, EncoderDecoder)
-        evaluation = evaluate(model, task, examples)
+        evaluation = evaluate(cast(EncoderDecoder, model), task, examples)
         if evaluation.hit_rate is not None and evaluation.alignment_error is not None:
             scores["alignment hit rate"] = evaluation.hit_rate
             scores["alignment error rate"] = evaluation.alignment_error

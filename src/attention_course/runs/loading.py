@@ -1,8 +1,8 @@
 """Make the model of a run again, from its folder alone."""
 
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from attention_course import registry
+from attention_course.compiled import Compiled, compiling
 from attention_course.runs.about import About, about_of
 from attention_course.tasks.kept import keep_task, make_again
 from attention_course.training.folder import CHECKPOINT, read
@@ -95,7 +96,7 @@ def choose_device(device: str) -> torch.device:
     """Return the device of a name.
 
     Args:
-        device: "cpu", "cuda", or "auto": the accelerator, if there is one.
+        device: "cpu", "cuda", or "auto": CUDA if there is a GPU, as in training.
 
     Returns:
         The device.
@@ -106,21 +107,36 @@ def choose_device(device: str) -> torch.device:
     if device == "cuda":
         check_gpus()
     if device == "auto":
-        found = torch.accelerator.current_accelerator(check_available=True)
-        return found or torch.device("cpu")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
 
 
-def autocast(model: nn.Module, precision: str) -> AbstractContextManager[Any]:
+def with_steps_compiled(model: nn.Module, about: About) -> Compiled:
+    """Compile the steps in which a run's model writes.
+
+    Raises:
+        ValueError: it does not write step by step, or is no Transformer.
+    """
+    if about.kind is not registry.Kind.SEQUENCES:
+        registry.refuse({"compile": True}, f"for the task {about.task}")
+    return Compiled(model)
+
+
+@contextmanager
+def computing(model: nn.Module, precision: str) -> Iterator[None]:
     """Compute in a precision, as Fabric does in training.
 
     Args:
         model: where it is, the precision is changed.
         precision: "32-true" or "bf16-mixed".
+
+    Raises:
+        ValueError: something was to be compiled, and cannot be on this machine.
     """
-    if precision == "32-true":
-        return nullcontext()
-    return torch.autocast(next(model.parameters()).device.type, torch.bfloat16)
+    half = precision == "bf16-mixed"
+    device = next(model.parameters()).device.type
+    with torch.autocast(device, torch.bfloat16, enabled=half), compiling():
+        yield
 
 
 def check_gpus() -> int:
@@ -131,9 +147,9 @@ def check_gpus() -> int:
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if torch.cuda.device_count() < here:
+        needed = "1 GPU is" if here == 1 else f"{here} GPUs are"
         raise ValueError(
-            f"{here} GPUs are needed, one for each process, and"
-            f" {torch.cuda.device_count()} are here"
+            f"{needed} needed, one for each process; {torch.cuda.device_count()} here"
         )
     return here
 

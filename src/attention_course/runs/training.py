@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 from matplotlib.figure import Figure
 
 from attention_course import registry
+from attention_course.compiled import compiling
 from attention_course.plotting import training_curve
 from attention_course.runs.about import About
 from attention_course.runs.loading import parameters
@@ -89,7 +90,10 @@ def train_run(
         validate = None if by_score else lambda model: -validation_loss(model, task)
         measured = task.metric if by_score else "loss"
         try:
-            history = train(model, task, config, fabric, validate, checkpoints, compile)
+            with compiling():
+                history = train(
+                    model, task, config, fabric, validate, checkpoints, compile
+                )
         except Stopped as stop:
             draw_history(folder, stop.history, about.unit, measured)
             raise

@@ -34,4 +34,5 @@ def run_writer(folder: Path, device: str = "auto") -> Writer:
     task.tokenizer.post_processor = TemplateProcessing(
         single=f"{begin} $A", special_tokens=[(begin, BOS)]
     )
-    return Writer(model, task.tokenizer, WINDOW, None, (EOS,))
+    size = task.target_size
+    return Writer(model, size, task.tokenizer, WINDOW, None, (EOS,))

@@ -207,7 +207,8 @@ class WritingTask:
             self.tokenizer.encode(source, add_special_tokens=False).ids
             for source in sources
         ]
-        return pad(rows).to(device), torch.tensor([len(row) for row in rows])
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        return pad(rows).to(device), lengths
 
     def collate(
         self, examples: Sequence[Window], device: torch.device | str = "cpu"

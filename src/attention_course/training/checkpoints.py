@@ -207,7 +207,7 @@ class Checkpoints:
             return
         state = read(self.folder)
         now = {**self.about, **settings}
-        for name, then in (state["about"] | state["settings"]).items():
+        for name, then in (state["settings"] | state["about"]).items():
             if now.get(name) != then:
                 raise ValueError(
                     f"{self.path} is of another run: its {name} is {then!r}, not"

@@ -49,9 +49,8 @@ def launch(
         )
     gpus = torch.cuda.device_count()
     if device == "cuda" and gpus < devices:
-        raise ValueError(
-            f"{devices} GPUs are needed, one for each process; {gpus} here"
-        )
+        needed = "1 GPU is" if devices == 1 else f"{devices} GPUs are"
+        raise ValueError(f"{needed} needed, one for each process; {gpus} here")
     if device == "auto":
         device = "cuda" if gpus else "cpu"
     fabric = Fabric(

@@ -52,7 +52,12 @@ def _answers(
     references = [tuple(draw_words(d, n)) for n in lengths]
     kept = torch.randperm(d.N, generator=d).tolist()[:right]
     predictions = [r if n in kept else change(r) for n, r in enumerate(references)]
-    return predictions, references
+    return [_made_anew(row) for row in predictions], references
+
+
+def _made_anew(row: Words) -> Words:
+    """Make other strings of the same letters: a model's tokens are not the text's."""
+    return tuple("".join([*word]) for word in row)
 
 
 def _one_wrong(row: Words) -> Words:

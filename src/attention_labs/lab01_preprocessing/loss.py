@@ -164,8 +164,8 @@ LOSS = Question(
         " not, and a position at which `target_out` is `PAD` is padding.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
         " logits and something else, which you do not need here.",
-        "any": "Logits may be large, and come in any floating-point dtype; the sum has"
-        " the same one. The batch stays as it is.",
+        "any": "Logits are finite, but may be large, and come in any floating-point"
+        " dtype; the sum has the same one. The batch stays as it is.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
         " and the number of tokens, an int or a tensor without axes.",
     },

@@ -71,8 +71,7 @@ AT_END = Question(
         "picks": "For each sentence it picks the vector at position `lengths[b] - 1`.",
         "padding": "The padding may hold anything, even NaN, and none of it may get"
         " into the result.",
-        "devices": "The lengths are on the CPU, as always in this course; the vectors"
-        " may be on a GPU.",
+        "devices": "The lengths are on the CPU; the vectors may be on a GPU.",
         "x": "x: (B, S, D), a padded batch of vectors.",
         "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
         "returns": "(B, D): x[b, lengths[b] - 1].",

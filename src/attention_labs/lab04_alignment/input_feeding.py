@@ -33,6 +33,7 @@ from nbjudge import (
 )
 
 FEEDING = "07_luong.html#luong-feeding"
+_KEPT = "a step has kept something on self"
 
 
 def _feeding(
@@ -56,6 +57,7 @@ def _use_feeding(
     Before each token, another one may be tried after the same cache, as a search does.
     """
     memory = Memory(key, value, mask, first)
+    before = _kept(decoder)
     cache, logits, weights = decoder.start(memory), [], []
     for t, token in enumerate(tokens.split(1, dim=1)):
         if others is not None:
@@ -63,7 +65,17 @@ def _use_feeding(
         step_logits, step_weights, cache = decoder.step(token, memory, cache)
         logits.append(step_logits)
         weights.append(step_weights)
+    if others is not None and _kept(decoder) != before:
+        raise ValueError(_KEPT)
     return logits[0], weights[0], torch.cat(logits, dim=1), torch.cat(weights, dim=1)
+
+
+def _kept(decoder: Any) -> dict[str, int]:
+    """Note what stands on `self`: of a list or a dict how long it is."""
+    return {
+        name: len(kept) if isinstance(kept, list | dict) else id(kept)
+        for name, kept in vars(decoder).items()
+    }
 
 
 def _searched(d: Draw) -> list[Request]:
@@ -167,7 +179,9 @@ INPUT_FEEDING = Question(
             "Both things that the next step needs are in a new cache, and nothing is on"
             " self: then two tokens can be tried after the same cache.",
             FEEDING,
-            sign=lambda request, reply, reference: len(request.inputs) > 5,
+            sign=lambda request, reply, reference: (
+                len(request.inputs) > 5 or _KEPT in reply.error
+            ),
         ),
         *ANYWHERE,
         Mistake(

@@ -32,7 +32,7 @@ def merge_heads(x: Tensor) -> Tensor:
 BATTERY = Battery(
     FUNCTION,
     lambda d: Request((normal(d, d.B, d.H, d.T, d.W),)),
-    {"B": B, "T": T, "H": Axis("heads"), "W": Axis("width of a head")},
+    {"B": B, "T": T, "H": Axis("heads", long=12), "W": Axis("width of a head")},
     leaves_out=LEAVES_OUT,
 )
 

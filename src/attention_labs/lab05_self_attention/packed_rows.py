@@ -53,7 +53,8 @@ def _rare_rows(d: Draw) -> list[Request]:
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    others = 0 * rows, 0 * rows + 1, torch.where(rows > 0, rows + 2**40, 0)
+    huge = (torch.where(rows > 0, rows + far, 0) for far in (2**40, 2**32, 2**62))
+    others = 0 * rows, 0 * rows + 1, *huge
     return [*(_rows(d, *way) for way in ways), *(Request((x,)) for x in others)]
 
 

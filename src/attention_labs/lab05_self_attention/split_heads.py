@@ -32,7 +32,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 BATTERY = Battery(
     FUNCTION,
     lambda d: Request((normal(d, d.B, d.T, d.H * d.W), d.H)),
-    {"B": B, "T": T, "H": Axis("heads"), "W": Axis("width of a head")},
+    {"B": B, "T": T, "H": Axis("heads", long=12), "W": Axis("width of a head")},
     leaves_out=LEAVES_OUT,
 )
 

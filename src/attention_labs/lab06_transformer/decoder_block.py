@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attention_course.attention import KeyValue
@@ -111,8 +112,10 @@ def _rare(d: Draw) -> list[Request]:
     post_norm = replace(_writing(d, pre_norm=False), gradients=True)
     as_long = _writing(BATTERY.sized(d, **{**d.sizes, "T": d.P}))
     beginning = replace(as_long, init=None, parameters={})
+    nothing = torch.zeros(d.T, d.S, dtype=torch.bool)
     return [
         post_norm,
+        _writing(d, causal_mask(d.T), nothing),
         replace(_later(d), before=(beginning,), about="after another beginning"),
         *with_dropout(d, _writing(d)),
         replace(_later(d), training=False),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attention_course.masks import causal_mask
@@ -65,8 +66,10 @@ def _masked(d: Draw) -> list[Request]:
 
 
 def _rare(d: Draw) -> list[Request]:
+    """Ask also for positions that may look at nothing: they still think."""
     post_norm = replace(_reading(d, None, pre_norm=False), gradients=True)
-    return [post_norm, *with_dropout(d, _reading(d))]
+    nothing = _reading(d, torch.zeros(d.T, d.T, dtype=torch.bool))
+    return [post_norm, nothing, *with_dropout(d, _reading(d))]
 
 
 BATTERY = Battery(

@@ -172,6 +172,12 @@ def _one_sentence(d: Draw, row: int) -> Request:
     return replace(leaky, inputs=inputs)
 
 
+def _far(request: Request) -> Request:
+    """Make the part of the logits large that the source alone says."""
+    table, *others = request.inputs
+    return replace(request, inputs=(1e4 * table.abs() + 1e5, *others))
+
+
 def _rare(d: Draw) -> list[Request]:
     leaks = [_suspect(d, about, ahead) for about, ahead in AHEAD.items()]
     dropping = partial(_suspect, d, dropout=0.5, training=True)
@@ -183,6 +189,7 @@ def _rare(d: Draw) -> list[Request]:
         _one_sentence(d, 0),
         _one_sentence(d, d.B - 1),
         _suspect(d, "a small leak", NEXT, 2e-3),
+        _far(_suspect(d, "a small leak among large logits", NEXT, 5e-3)),
         _suspect(d, "rounding errors, and no leak", EVERYWHERE, 5e-6),
         dropping("dropout, and no leak"),
         dropping("dropout, and a leak", NEXT),
@@ -266,7 +273,7 @@ LOOKS_AHEAD = Question(
         " changes by an amount between these two numbers.",
         "dropout": "In training mode, dropout changes the logits from call to call. So"
         " put the model in evaluation mode while you look, and leave it in the mode in"
-        " which it came.",
+        " which it came. All of its parts come in the same mode.",
         "model": "model: called as above; its mode (training or evaluation) stays.",
         "source": "source: what the model reads; axis 0 is B.",
         "source lengths": "lengths: tokens in each source.",

@@ -36,7 +36,9 @@ SIZES = {
 SENTENCES, SOURCE = Axis("sentences"), Axis("source positions", long=300)
 TARGET = Axis("target positions", long=300)
 NO_NOTHING = {"zero": "the lab says that no length is 0"}
-LENGTHS = "P may be 0, every other length is at least 1."
+LENGTHS = (
+    "P may be 0, and so may the T of a causal mask; every other length is at least 1."
+)
 
 
 class EncoderBlock(CourseEncoderBlock):

@@ -54,9 +54,19 @@ class GroupedQueryAttention(CourseGroupedQueryAttention):
         return output, weights, seen
 
 
+class _Places(RotaryPositions):
+    """Positions that are no distances: a vector shrinks with its place in the row."""
+
+    def forward(self, x: Tensor, past: int = 0) -> Tensor:
+        """Scale (..., T, Dh), of which the first vector stands at `past`."""
+        places = torch.arange(x.size(-2), device=x.device) + past
+        return x / (1 + places[:, None].to(x.dtype) % 256)
+
+
 def _make(thing: Any, dim: int, heads: int, key_heads: int, base: float | None) -> Any:
-    positions = None if base is None else RotaryPositions(dim // heads, base)
-    return thing(dim, heads, key_heads, positions)
+    """Construct an answer: without positions, with those of a base, or with places."""
+    turned = RotaryPositions(dim // heads, base) if base else _Places(dim // heads)
+    return thing(dim, heads, key_heads, None if base is None else turned)
 
 
 def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
@@ -101,7 +111,8 @@ def _asked(
     x = normal(d, d.B, sum(pieces), dim)
     about = (
         f"{heads} heads, {d.G} heads of keys,"
-        f" {'no' if base is None else 'rotary'} positions, tokens by step:"
+        f" {'no' if base is None else 'rotary' if base else 'other'} positions, tokens"
+        " by step:"
         f" {', '.join(map(str, pieces))}"
     )
     inputs, init = (x, pieces, cache), (dim, heads, d.G, base)
@@ -115,7 +126,7 @@ def _whole(d: Draw) -> list[Request]:
 def _steps(d: Draw, cache: bool = False) -> list[Request]:
     """Draw sequences of several steps, of which some have one token and some many."""
     ways = [d.T, 1, 1], [1, d.T, 2], [2, d.T]
-    bases = None, 1e4, 100.0
+    bases = None, 1e4, 0
     return [_asked(d, pieces, base, cache) for pieces, base in zip(ways, bases)]
 
 

@@ -15,7 +15,8 @@ The rules, in one place:
   not run.
 - A cell that the source marks as show ("show": true in its metadata) does not run,
   unless an answer needs something that it defines.
-- Whatever was odd is written down as a flag.
+- Whatever was odd is written down as a flag. So is a checked name that no cell defines,
+  or that a cell below its answer changes: all cells run before the first check.
 """
 
 import base64

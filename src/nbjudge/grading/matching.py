@@ -154,6 +154,8 @@ def restore(
             run = cell["cell_type"] == "code" and not is_graded(cell)
             restored.insert(_place(restored, i), (i, {**cell, "run": run}))
     made = [cell for _, cell in restored]
+    released = {cell["source"].strip() for cell in source}
+    flags += _elsewhere(made, released)
     wanted = needed(made)
     for at, cell in enumerate(made):
         cell["needed"] = at in wanted
@@ -238,6 +240,33 @@ def _oddities(source: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
 def _other_kind(cell: dict[str, Any], source: dict[str, Any]) -> list[str]:
     kind = cell["cell_type"]
     return [f"was a {kind} cell"] * (kind != source["cell_type"])
+
+
+def _elsewhere(made: list[dict[str, Any]], released: set[str]) -> list[str]:
+    """Say which checked names come from no cell, or are changed below their answer.
+
+    All cells run before the first check: what is deleted or tried out below a check
+    that the student saw hold may cost its points.
+
+    Args:
+        made: the cells of the submission, restored.
+        released: what stands in the lab's own cells.
+    """
+    code = [cell for cell in made if cell["cell_type"] == "code"]
+    names = {name for c in code if is_graded(c) for name in names_of(c["source"])[1]}
+    odd = []
+    for name in sorted(names - {"check"}):
+        places = [at for at, c in enumerate(code) if name in names_of(c["source"])[0]]
+        answers = [at for at in places if is_answer(code[at])]
+        if not places:
+            odd.append(f"{name}: no cell defines it; perhaps a magic would have")
+        elif any(
+            at > answers[-1] and code[at]["source"].strip() not in released
+            for at in places
+            if answers
+        ):
+            odd.append(f"{name}: a cell below its answer changes or deletes it")
+    return odd
 
 
 def _place(restored: list[Placed], i: int) -> int:
