@@ -126,7 +126,7 @@ def _whole(d: Draw) -> list[Request]:
 def _steps(d: Draw, cache: bool = False) -> list[Request]:
     """Draw sequences of several steps, of which some have one token and some many."""
     ways = [d.T, 1, 1], [1, d.T, 2], [2, d.T]
-    bases = None, 1e4, 0
+    bases = None, 1e4, 0.0
     return [_asked(d, pieces, base, cache) for pieces, base in zip(ways, bases)]
 
 
