@@ -80,7 +80,11 @@ BATTERY = Battery(
         **{name: WIDTHS[name] for name in ("D", "E")},
         "A": Axis("hidden width", fixed=True),
     },
-    leaves_out=LEAVES_OUT,
+    leaves_out={
+        **LEAVES_OUT,
+        "bfloat16": "rounding decides which positions lie in the window",
+        "long in bfloat16": "rounding decides which positions lie in the window",
+    },
 )
 FORWARD = LocalP.forward
 EXPONENT = "-((distance / (self.half_width / 2)) ** 2) / 2"
