@@ -134,13 +134,13 @@ def used(tree, names):
 def sections():
     """Map each label to the full names of what its section shows or uses.
 
-    The exercises belong to no section.
+    The exercises belong to no section, and a mark for slides begins none.
     """
     found = {}
     for path in BOOK.glob("*.md"):
         text = path.read_text().partition("\n## Exercises\n")[0]
         names = imported([ast.parse(code(cell)) for cell in CELL.findall(text)])
-        _, *parts = re.split(r"^\(([\w-]+)\)=$", text, flags=re.MULTILINE)
+        _, *parts = re.split(r"^\((?!slide-)([\w-]+)\)=$", text, flags=re.MULTILINE)
         for label, body in zip(parts[::2], parts[1::2]):
             shown = {
                 f"{module.replace('/', '.')}.{name}"
