@@ -189,7 +189,7 @@ def _rare(d: Draw) -> list[Request]:
         _one_sentence(d, 0),
         _one_sentence(d, d.B - 1),
         _suspect(d, "a small leak", NEXT, 2e-3),
-        _far(_suspect(d, "a small leak among large logits", NEXT, 5e-3)),
+        _far(_suspect(d, "a small leak among large logits", NEXT, 2e-3)),
         _suspect(d, "rounding errors, and no leak", EVERYWHERE, 5e-6),
         dropping("dropout, and no leak"),
         dropping("dropout, and a leak", NEXT),
