@@ -53,8 +53,7 @@ def _rare_rows(d: Draw) -> list[Request]:
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    huge = (torch.where(rows > 0, rows + far, 0) for far in (2**40, 2**32, 2**62))
-    others = 0 * rows, 0 * rows + 1, *huge
+    others = 0 * rows, 0 * rows + 1, torch.where(rows > 0, rows + 2**40, 0)
     return [*(_rows(d, *way) for way in ways), *(Request((x,)) for x in others)]
 
 

@@ -1,6 +1,5 @@
 """greedy: the most probable token, which is the input of the next step."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -48,7 +47,7 @@ class _Script(nn.Module):
 
     def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
         self.encoded += 1
-        return self.table[source.long()].flatten(1, -2).sum(1) / lengths[:, None]
+        return self.table[source].flatten(1, -2).sum(1) / lengths[:, None]
 
     def start(self, memory: Tensor) -> Any:
         return torch.zeros_like(memory), 0
@@ -105,14 +104,7 @@ def _ending(d: Draw) -> list[Request]:
     """Ask for sentences that end before the others, with the last step or at once."""
     asked = [_to_write(d, longest) for longest in (d.N // 2, d.N, 0)]
     rare = _to_write(d, d.N, same=True), _to_write(d, d.N, axes=(2,))
-    return [*asked, *rare, _of_fractions(_to_write(d, d.N))]
-
-
-def _of_fractions(request: Request) -> Request:
-    """Let the source be no ids, but numbers with a fraction, as frames are."""
-    inputs = [*request.inputs]
-    inputs[2] = inputs[2] + 0.5
-    return replace(request, inputs=tuple(inputs))
+    return [*asked, *rare]
 
 
 BATTERY = Battery(
