@@ -4,6 +4,7 @@ Axes exchanged, a scale, NaN, an error's text; and what an answer gets wrong onl
 the battery varies one thing.
 """
 
+from collections.abc import Callable
 from itertools import permutations
 
 from torch import Tensor
@@ -70,6 +71,67 @@ def _other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
     )
 
 
+def _mended(
+    mend: Callable[[Tensor, Tensor], Tensor | None],
+) -> Callable[[Request, Reply, Reply], Reply]:
+    """Mend the outputs that are not the reference's, by mend(given, wanted).
+
+    Their gradients follow from them.
+    """
+
+    def undone(request: Request, reply: Reply, reference: Reply) -> Reply:
+        outputs = []
+        for given, wanted in zip(reply.outputs, reference.outputs):
+            same = given.shape == wanted.shape
+            if not (same and (given.is_meta or close(given, wanted))):
+                mended = mend(given, wanted)
+                given = given if mended is None else mended
+            outputs.append(given)
+        return reply._replace(outputs=tuple(outputs), gradients=reference.gradients)
+
+    return undone
+
+
+def _as_wanted(given: Tensor, wanted: Tensor) -> Tensor | None:
+    """Take axes of length one away, or put them in."""
+    return given.reshape(wanted.shape) if _one_axis_off(given, wanted) else None
+
+
+def _turned_back(given: Tensor, wanted: Tensor) -> Tensor | None:
+    """Exchange axes until the numbers are at their places."""
+    if given.dim() != wanted.dim():
+        return None
+    turned = map(given.permute, permutations(range(given.dim())))
+    return next((x for x in turned if x.is_meta or close(x, wanted)), None)
+
+
+def _scaled_back(given: Tensor, wanted: Tensor) -> Tensor | None:
+    factor = scaled_by(given, wanted)
+    return None if factor is None else given / factor
+
+
+def _in_its_dtype(request: Request, reply: Reply, reference: Reply) -> Reply:
+    return reply._replace(
+        outputs=tuple(
+            given.to(request.dtype) if wanted.is_floating_point() else given
+            for given, wanted in zip(reply.outputs, reference.outputs)
+        )
+    )
+
+
+def _in_order(request: Request, reply: Reply, reference: Reply) -> Reply:
+    if len(reply.outputs) == len(reference.outputs):
+        for order in permutations(reply.outputs):
+            if all(map(close, order, reference.outputs)):
+                return reply._replace(outputs=order)
+    return reply
+
+
+def _with_gradients(request: Request, reply: Reply, reference: Reply) -> Reply:
+    cut = _cut_off(request, reply, reference)
+    return reply._replace(gradients=reference.gradients) if cut else reply
+
+
 # The order counts: the first that applies is the one that is told.
 ANYWHERE = (
     Mistake(
@@ -106,6 +168,7 @@ ANYWHERE = (
                 "in-place operation|inplace operation|modified inplace|written-to"
             ),
         ),
+        undone=lambda request, reply, reference: reply._replace(changed=False),
     ),
     Mistake(
         "an argument that may be None is used as if it were not",
@@ -142,6 +205,7 @@ ANYWHERE = (
             ),
             _other_dtype,
         ),
+        undone=_in_its_dtype,
     ),
     Mistake(
         "a name that does not exist",
@@ -184,24 +248,28 @@ ANYWHERE = (
         "the outputs in another order",
         "The docstring's Returns says which comes first.",
         sign=_other_order,
+        undone=_in_order,
     ),
     Mistake(
         "the gradient is cut off",
         "The numbers are right, but nothing can be learned through them: detach, .data,"
         " no_grad and torch.tensor(x) take a tensor out of the graph.",
         sign=_cut_off,
+        undone=_with_gradients,
     ),
     Mistake(
         "an axis of length one too many or too few",
         "keepdim, squeeze and unsqueeze keep, remove and insert such axes. Compare"
         " the shapes.",
         sign=wrong_output(_one_axis_off),
+        undone=_mended(_as_wanted),
     ),
     Mistake(
         "axes exchanged",
         "The numbers are at the wrong places: compare the order of the axes with the"
         " docstring's.",
         sign=wrong_output(_exchanged),
+        undone=_mended(_turned_back),
     ),
     Mistake(
         "a softmax too many",
@@ -216,12 +284,14 @@ ANYWHERE = (
         "sign turned around",
         "Every number is the negative of what it should be.",
         sign=wrong_output(lambda given, wanted: close(-given, wanted)),
+        undone=_mended(lambda given, wanted: -given),
     ),
     Mistake(
         "off by one constant factor",
         "Every number is the same multiple of what it should be: a scale is missing"
         " or wrong, or it is applied twice.",
         sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
+        undone=_mended(_scaled_back),
     ),
     Mistake(
         "not a number",
