@@ -274,6 +274,13 @@ def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
     )
     for request in battery._made(d):
         twice = (*calls, replace(request, init=None, parameters={}))
+        note = "the tensors of an earlier call, which now hold other numbers"
+        refilled = tuple(replace(x, init=None) for x in alike)
+        yield _noted(request, note, before=refilled, refilled=True)
+        if request.parameters:
+            note = "after a call with the same inputs and other parameters"
+            others = tuple(replace(x, inputs=request.inputs) for x in refilled)
+            yield _noted(request, note, before=others, refilled=True)
         yield _noted(request, "after calls with other inputs", before=calls)
         yield _noted(request, "after a call with shorter inputs", before=shorter)
         yield _noted(request, "after a call with the same inputs", before=twice)

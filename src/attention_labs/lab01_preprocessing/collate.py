@@ -223,6 +223,19 @@ COLLATE = Question(
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target, EOS]"),
             _targets_alone(
                 lambda given, said, batch: (
+                    given.size(-1) > batch.target_in.size(-1)
+                    and _times(given, EOS) > _times(batch.target_in, EOS)
+                    and _times(said, BOS) > _times(batch.target_out, BOS)
+                )
+            ),
+        ),
+        Mistake(
+            "EOS in target_in, or BOS in target_out",
+            "Both have one token more than the target: target_in begins with BOS, and"
+            " target_out ends with EOS.",
+            FORCING,
+            sign=_targets_alone(
+                lambda given, said, batch: (
                     _times(given, EOS) > _times(batch.target_in, EOS)
                     or _times(said, BOS) > _times(batch.target_out, BOS)
                 )

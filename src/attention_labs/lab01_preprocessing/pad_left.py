@@ -130,6 +130,12 @@ PAD_LEFT = Question(
     ),
     mistakes=(
         Mistake(
+            "positions as if padding stood behind",
+            "The padding comes first, and the first token after it has position 0.",
+            PADDING,
+            NUMBERED_IN_FRONT,
+        ),
+        Mistake(
             "filled up behind",
             "Here each row ends in the last column, so padding comes before its first"
             " id.",
@@ -155,12 +161,6 @@ PAD_LEFT = Question(
                 edit(pad_left, NUMBERED, "[*range(longest)]"),
                 edit(pad_left, "[*range(len(row))]", "[*range(longest)][-len(row) :]"),
             ),
-        ),
-        Mistake(
-            "positions as if padding stood behind",
-            "The padding comes first, and the first token after it has position 0.",
-            PADDING,
-            NUMBERED_IN_FRONT,
         ),
         Mistake(
             "positions count from 1",

@@ -214,9 +214,12 @@ STACKED_ENCODER = Question(
             ENCODER,
             edit(FORWARD, "at_end(turned, lengths)", "turned[:, 0]"),
             sign=comparable(
-                lambda request, reply, reference: close(
-                    reply.outputs[FINAL],
-                    at_end(reply.outputs[STATES], request.inputs[1]),
+                lambda request, reply, reference: (
+                    close(reply.outputs[STATES], reference.outputs[STATES])
+                    and close(
+                        reply.outputs[FINAL],
+                        at_end(reply.outputs[STATES], request.inputs[1]),
+                    )
                 )
             ),
         ),

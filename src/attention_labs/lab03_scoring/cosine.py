@@ -7,7 +7,7 @@ from attention_course.scores import CosineScore, DotScore
 from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
 from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, edit
+from nbjudge import Mistake, Request, edit
 from nbjudge.edits import Edit
 
 SECTION = SCORING + "cosine"
@@ -19,6 +19,14 @@ COMPARED = "super().forward(_direction(query), projected)"
 def _directions_by(how: str) -> Edit:
     """Make a mistake in how both a query and a key lose their length."""
     return edit(scores._direction, DIRECTION, how)
+
+
+def _with_zeros(request: Request) -> Request:
+    """Make the first query and the last key vectors of zeros."""
+    query, key = (x.clone() for x in request.inputs)
+    query[..., 0, :], key[..., -1, :] = 0.0, 0.0
+    about = "the first query and the last key are vectors of zeros"
+    return replace(request, inputs=(query, key), about=about)
 
 
 COSINE = score_question(
@@ -145,4 +153,5 @@ COSINE = score_question(
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),
+    also=_with_zeros,
 )

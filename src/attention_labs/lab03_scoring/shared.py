@@ -1,11 +1,13 @@
 """What the questions of this lab share, and what is asked of every score."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from attention_course.scores import Score
 from attention_labs.pages import SCORING
 from nbjudge import (
     ANYWHERE,
@@ -75,13 +77,17 @@ def weight_where_forbidden(mask: int) -> Sign:
 
 
 def keys_as_they_came(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether `project_keys` has handed the keys on as they are."""
-    return len(reply.outputs) == 2 and close(reply.outputs[1], request.inputs[1])
+    """Whether the scores are right, but `project_keys` returns the keys as they are."""
+    return (
+        len(reply.outputs) == 2
+        and close(reply.outputs[0], reference.outputs[0])
+        and close(reply.outputs[1], request.inputs[1])
+    )
 
 
 def score_question(
     name: str,
-    reference: type[nn.Module],
+    reference: type[Score],
     init: Callable[[Draw], tuple[Any, ...]],
     points: tuple[int, int, int],
     mistakes: tuple[Mistake, ...],
@@ -89,6 +95,7 @@ def score_question(
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
     large: tuple[float, ...] = Battery.large,
+    also: Callable[[Request], Request] | None = None,
 ) -> Question:
     """Declare a score: all have the same properties, and invite some mistakes alike.
 
@@ -103,6 +110,7 @@ def score_question(
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
         large: see `Battery`.
+        also: makes a rare request of an ordinary one.
     """
     section = mistakes[-1].section
 
@@ -112,8 +120,17 @@ def score_question(
         weights = parameters(d, lambda: reference(*init(d)))
         return Request(inputs, init(d), weights)
 
-    def use(score: Any, query: Tensor, key: Tensor) -> Any:
-        projected = score.project_keys(key)
+    def rare(d: Draw) -> list[Request]:
+        asked = [] if also is None else [also(request(d))]
+        if reference.project_keys is Score.project_keys:
+            as_they_are = request(d)
+            inputs = (*as_they_are.inputs, True)
+            about = "forward gets the keys themselves"
+            asked.append(replace(as_they_are, inputs=inputs, about=about))
+        return asked
+
+    def use(score: Any, query: Tensor, key: Tensor, direct: bool = False) -> Any:
+        projected = key if direct else score.project_keys(key)
         score.project_keys(key.flip(-2))  # the next source, before the first is asked
         scores = score(query, projected)
         return (scores, projected) if projects else scores
@@ -145,7 +162,7 @@ def score_question(
             battery.numbers(
                 "the scores and their gradients", points[0], checks=tuple(requirements)
             ),
-            battery.edges(points[1], checks=("in front", *requirements)),
+            battery.edges(points[1], checks=("in front", *requirements), also=rare),
             battery.manners(points[2]),
         ),
         mistakes=(

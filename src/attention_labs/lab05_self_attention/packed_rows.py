@@ -21,6 +21,7 @@ from nbjudge import (
     wrong_in,
 )
 
+DIVISIBLE = 60 * 1021 * 1024
 ORDER = "11_self_attention.html#self-attention-order"
 
 
@@ -53,7 +54,10 @@ def _rare_rows(d: Draw) -> list[Request]:
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    others = 0 * rows, 0 * rows + 1, torch.where(rows > 0, rows + 2**40, 0)
+    huge = torch.where(rows > 0, rows + 2**40, 0)
+    # their differences have many divisors: a table of some size mixes them up
+    apart = torch.where(rows > 0, (rows - 1) * DIVISIBLE + 1, 0)
+    others = 0 * rows, 0 * rows + 1, huge, apart
     return [*(_rows(d, *way) for way in ways), *(Request((x,)) for x in others)]
 
 

@@ -107,7 +107,10 @@ SELF_ATTENTION = Question(
             " great lengths, large numbers, eval mode, a second call, two instances",
             checks=("lengths", "empty", "mask", "returns"),
             also=lambda d: _sequence(
-                d, _padding(d).mT & causal_mask(d.T), some_allowed(d, d.T)
+                d,
+                _padding(d).mT & causal_mask(d.T),
+                some_allowed(d, d.T),
+                torch.zeros(d.T, d.T, dtype=torch.bool),
             ),
         ),
         BATTERY.manners(1, checks=("manners",)),

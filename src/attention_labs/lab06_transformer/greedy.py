@@ -1,5 +1,6 @@
 """greedy: the most probable token, which is the input of the next step."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -76,9 +77,17 @@ def _use_greedy(
     bos: int,
     eos: int,
     max_length: int,
+    before: Tensor | None = None,
 ) -> Any:
-    """Decode, and count: a source that was read, and tokens that were stepped over."""
+    """Decode, and count: a source that was read, and tokens that were stepped over.
+
+    If another table is given, the model has it first, and writes with it, too.
+    """
     model = _Script(table, mix, ends, eos)
+    if before is not None:
+        model.table = before
+        greedy(model, source, lengths, bos, eos, max_length)
+        model.table, model.encoded, model.stepped = table, 0, 0
     decoded = greedy(model, source, lengths, bos, eos, max_length)
     if decoded is None:
         return None
@@ -104,7 +113,13 @@ def _ending(d: Draw) -> list[Request]:
     """Ask for sentences that end before the others, with the last step or at once."""
     asked = [_to_write(d, longest) for longest in (d.N // 2, d.N, 0)]
     rare = _to_write(d, d.N, same=True), _to_write(d, d.N, axes=(2,))
-    return [*asked, *rare]
+    plain = _to_write(d)
+    trained = replace(
+        plain,
+        inputs=(*plain.inputs, normal(d, d.V, d.V)),
+        about="a model that wrote before it was trained",
+    )
+    return [*asked, *rare, trained]
 
 
 BATTERY = Battery(

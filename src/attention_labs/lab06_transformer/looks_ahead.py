@@ -172,6 +172,16 @@ def _one_sentence(d: Draw, row: int) -> Request:
     return replace(leaky, inputs=inputs)
 
 
+def _one_of_each(d: Draw) -> Request:
+    """Draw a leak for one token in one sentence."""
+    leaky = _one_token(d, d.number(0, d.V - 1), 1)
+    table, ahead, every, _, *others = leaky.inputs
+    alone = _one_sentence(d, d.number(0, d.B - 1))
+    inputs = (table, ahead, every, alone.inputs[3], *others[:2], *alone.inputs[6:8])
+    about = "only one token is seen too early, in one sentence alone"
+    return replace(leaky, inputs=(*inputs, others[-1]), about=about)
+
+
 def _far(request: Request) -> Request:
     """Make the part of the logits large that the source alone says."""
     table, *others = request.inputs
@@ -188,6 +198,7 @@ def _rare(d: Draw) -> list[Request]:
         _one_token(d, d.number(0, d.V - 1), 0),
         _one_sentence(d, 0),
         _one_sentence(d, d.B - 1),
+        *(_one_of_each(d) for _ in range(4)),
         _suspect(d, "a small leak", NEXT, 2e-3),
         _far(_suspect(d, "a small leak among large logits", NEXT, 2e-3)),
         _suspect(d, "rounding errors, and no leak", EVERYWHERE, 5e-6),
@@ -337,6 +348,11 @@ LOOKS_AHEAD = Question(
                 change(TRIED, "changed[:, t] = (target[:, t] + 1) % before.size(-1)"),
                 change("range(before.size(-1))", "[0]"),
             ),
+        ),
+        Mistake(
+            "some tokens were not tried at some positions",
+            EVERY,
+            DECODER,
             sign=_too_few_tried,
         ),
         Mistake(

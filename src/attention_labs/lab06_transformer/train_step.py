@@ -80,7 +80,8 @@ def _use_train_step(
     be: losses with a gradient, and modes that were changed.
     """
     model = _Little(table, reader)
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    groups = [{"params": [x]} for x in model.parameters()]
+    optimizer = torch.optim.SGD(groups, lr=rate)
     model.table.grad, model.reader.grad = left.clone(), left.clone()
     losses, odd_modes = [], 0
     batches = map(Batch, source, lengths, target_in, target_out)

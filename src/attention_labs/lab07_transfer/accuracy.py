@@ -13,6 +13,7 @@ from nbjudge import (
     PLAIN,
     Axis,
     Battery,
+    Changed,
     Draw,
     Finding,
     Mistake,
@@ -73,17 +74,31 @@ class _Judged(nn.Module):
 
 
 def _use_accuracy(
-    measure: Any, table: Tensor, batches: list[list[Tensor]], trains: bool
+    measure: Any,
+    table: Tensor,
+    batches: list[list[Tensor]],
+    trains: bool,
+    before: Tensor | None = None,
 ) -> Any:
-    """Return what was measured, and how the model was called and left."""
-    model = _Judged(table).train(trains)
+    """Return what was measured, and how the model was called and left.
+
+    If another table is given, the model has it first, and is measured then, too.
+    """
+    model = _Judged(table if before is None else before).train(trains)
+    given = [LabelBatch(*batch) for batch in batches]
+    handed = [*given]
     with torch.enable_grad():
-        share = measure(model, [LabelBatch(*batch) for batch in batches])
+        if before is not None:
+            measure(model, given)
+            model.table.data.copy_(table)
+        share = measure(model, given)
         left = [x.training for x in (model, model.inside, model.frozen)]
         how = (*model.called, *left, torch.is_grad_enabled())
     if share is None:
         return None
-    return tuple(torch.as_tensor(x, dtype=torch.float64) for x in (share, how))
+    outputs = tuple(torch.as_tensor(x, dtype=torch.float64) for x in (share, how))
+    same = len(given) == len(handed) and all(x is y for x, y in zip(given, handed))
+    return outputs if same else Changed(outputs)
 
 
 def _to_measure(d: Draw, *sizes: int, chance: float = 0.5) -> Request:
@@ -107,7 +122,14 @@ def _alike(d: Draw) -> Request:
 
 def _of_all_sizes(d: Draw) -> list[Request]:
     """Draw large and small batches, all of them right, and almost all of them wrong."""
+    again = _to_measure(d, d.B, d.number(2, 30), chance=0.0)
+    before = -again.inputs[0]
     return [
+        replace(
+            again,
+            inputs=(*again.inputs, before),
+            about="a model that was measured before it was trained",
+        ),
         _to_measure(d, d.B, 1),
         _to_measure(d, *(d.number(1, 30) for _ in range(d.N)), 1),
         _to_measure(d, 2, *(d.number(1, 30) for _ in range(d.N))),

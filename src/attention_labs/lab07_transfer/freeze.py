@@ -70,11 +70,19 @@ MODES = {
     "train(mode=False)": lambda model: model.train(mode=False),
     "eval()": lambda model: model.eval(),
 }
-FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
-CALLS = MODES | {
-    FREEZE_IT: lambda model: (model.freeze(), model)[1],
-    BY_HAND: lambda model: (model.body.requires_grad_(False), model)[1],
+AWAKE = {
+    "body.train(), train()": lambda model: (model.body.train(), model.train())[1],
+    "body.train(), eval()": lambda model: (model.body.train(), model.eval())[1],
 }
+FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
+CALLS = (
+    MODES
+    | AWAKE
+    | {
+        FREEZE_IT: lambda model: (model.freeze(), model)[1],
+        BY_HAND: lambda model: (model.body.requires_grad_(False), model)[1],
+    }
+)
 
 
 def _use_freeze(model: Any, calls: Sequence[str]) -> Any:
@@ -116,8 +124,9 @@ def _frozen(d: Draw) -> Request:
 
 
 def _not_frozen(d: Draw) -> list[Request]:
-    """Freeze never, without freeze(), and twice."""
+    """Freeze never, without freeze(), and twice; wake the body up, frozen or not."""
     return [
+        _calling(d, *AWAKE, FREEZE_IT, *AWAKE, *_any_modes(d)),
         _calling(d, *_any_modes(d)),
         _calling(d, BY_HAND, *_any_modes(d)),
         _calling(d, FREEZE_IT, *_any_modes(d), FREEZE_IT, *_any_modes(d)),

@@ -78,6 +78,8 @@ def _use_groups(
     rates = [
         (id(p), float(x["lr"])) for x in optimizer.param_groups for p in x["params"]
     ]
+    if {key for key, _ in rates} - {id(p) for p in model.parameters()}:
+        raise ValueError("a group holds parameters of another model")
     handed = [[lr for key, lr in rates if key == id(p)] for p in model.parameters()]
     told = (map(len, handed), (lrs[0] if lrs else 1.0 for lrs in handed), (listed,))
     counts, found, lists = (torch.tensor([*x], dtype=torch.float64) for x in told)

@@ -78,14 +78,15 @@ def _all_real(d: Draw) -> Request:
 
 
 def _without_tokens(d: Draw) -> list[Request]:
-    """Let one sentence, or all of them, be without a token."""
+    """Let one sentence, or all of them, be without a token; or some states be 0."""
     request = _sentences(d)
     states, mask = request.inputs
     one = mask & (torch.arange(d.B)[:, None] != d.number(0, d.B - 1))
+    some = torch.arange(d.S) % 2 == d.number(0, 1)
     return [
         replace(request, inputs=(states, x), gradients=True)
         for x in (one, torch.zeros_like(mask))
-    ]
+    ] + [replace(request, inputs=(states * some[..., None], mask))]
 
 
 def _dropped(d: Draw) -> list[Request]:

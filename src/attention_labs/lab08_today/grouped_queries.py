@@ -79,9 +79,11 @@ def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
     outputs: list[Tensor] = []
     weights: list[Tensor] = []
     changed = False
-    for piece in x.split(pieces, dim=1):
+    for number, piece in enumerate(x.split(pieces, dim=1)):
         before = None if seen is None else KeyValue(*(part.clone() for part in seen))
-        if seen is not None:  # another way on from the same past, as a beam tries it
+        if (
+            seen is not None and number > 1
+        ):  # another way on from the same past, as a beam tries it
             attention(piece.flip(-1), seen)
         said = attention(*([piece] if seen is None else [piece, seen]))
         if said is None:
@@ -91,6 +93,8 @@ def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
         ] != [False, False, True]:
             raise TypeError(OTHERS)
         output, looked, now = said
+        # another text of the same length, before this one goes on
+        attention(*([piece.flip(-1)] if seen is None else [piece.flip(-1), seen]))
         if before is not None and not x.is_meta:
             changed = changed or not all(map(torch.equal, before, seen or ()))
         outputs.append(output)

@@ -44,7 +44,7 @@ def _far(d: Draw) -> Request:
 
 def _very_far(d: Draw) -> Request:
     """Turn one pair of entries far from the start; its angle is the position."""
-    past = d.number(20_000, 200_000)
+    past = d.number(140_000, 200_000)
     x = normal(d, *d.leading, d.T, 2)
     return Request((x, past), (2, 1e4), about=f"past: {past}, one pair of entries")
 

@@ -80,7 +80,7 @@ def _rare(d: Draw) -> list[Request]:
         Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
         *(
             Request((torch.zeros(n, dtype=plain.dtype), 0.5), about=f"{n} equal logits")
-            for n in (2, 4)
+            for n in (2, 4, 1024)
         ),
     ]
 

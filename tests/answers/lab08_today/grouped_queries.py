@@ -252,7 +252,7 @@ wrong_edits(
     ),
     past_is_a_batch=(
         edit(PLACE, "k.size(2) - q.size(2)", "k.size(0) - q.size(0)"),
-        SECOND,
+        "every step begins at position 0",
     ),
     keys_from_where_queries_are=(
         edit(PLACE, "self.positions(k)", "self.positions(k, k.size(2) - q.size(2))"),
