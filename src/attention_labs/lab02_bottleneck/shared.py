@@ -12,6 +12,7 @@ from attention_course.masks import padding_mask
 from attention_course.rnn import FinalStateDecoder
 from attention_course.seq2seq import Encoded, Memory
 from attention_labs.pages import FORCING, MASK, PADDING
+from attention_labs.rules import EVERYWHERE
 from nbjudge import (
     ANYWHERE,
     MODULE,
@@ -52,10 +53,7 @@ ONE_BATCH = {"in front": "a batch has one axis"}
 LENGTHS_ON_THE_CPU = {
     "elsewhere": "lengths are on the CPU, where tensors are made without device="
 }
-MANNERS = (
-    "Do not change the inputs that your code is given. What you return has the dtype"
-    " of the vectors or parameters that it is made from, and is on their device."
-)
+MANNERS = EVERYWHERE["manners"]
 WIDER = "A batch may be padded to more positions than its longest sentence has tokens."
 
 ENCODER = "02_encoder_decoder.html#encoder-decoder-encoder"

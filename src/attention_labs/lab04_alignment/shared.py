@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Memory
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import (
     MODULE,
     Axis,
@@ -42,12 +43,6 @@ WIDTHS = {
 LEAVES_OUT = {
     "zero": "a batch has a sentence, and a sentence a token",
     "in front": "the lab's shapes have the axes that they have",
-}
-EVERYWHERE = {
-    "lengths": "Your code works for every length from one on, for large and for small"
-    " numbers, in train mode and in eval mode.",
-    "manners": "Your code does not change its inputs, and what it returns has the"
-    " dtype of the inputs and is on their device.",
 }
 MEMORY = {
     "memory": "A memory has the fields `key` (B, S, A), already projected, `value` (B,"
