@@ -140,18 +140,19 @@ COLLATE = Question(
     stand_ins={"pad": core.pad},
     battery=BATTERY,
     requirements={
-        "sources": "Sources get neither `BOS` nor `EOS`.",
-        "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
-        " while the ids go to `device`.",
-        "tokens": "Every token of a source or target counts, also a token that the"
-        " vocabulary does not know, and one of the four special tokens, even `<pad>`."
-        " A target may be empty, but a source never is.",
-        "batch": "Return a batch: `Batch(source, lengths, target_in, target_out)`, in"
-        " this order.",
-        "rows": "Each row comes from one `Example`, which has the fields `source` and"
-        " `target` (tuples of tokens), and is filled up with `PAD` at its end.",
-        "examples": "examples: a list, which stays as it is; each has `source` and"
-        " `target`, tuples of tokens.",
+        "sources": "Add neither `BOS` nor `EOS` to a source.",
+        "lengths": "The lengths are the numbers of tokens in the sources. Leave them"
+        " on the CPU, and move the ids to `device`.",
+        "tokens": "Count every token, even one that the vocabulary does not know and"
+        " even a special token such as `<pad>`. A target may be empty, but a source"
+        " never is.",
+        "batch": "Return `Batch(source, lengths, target_in, target_out)`, with the"
+        " fields in this order.",
+        "rows": "Make each row from one `Example`, and append `PAD` to the shorter"
+        " rows.",
+        "examples": "examples: a list; each has `source` and `target`, tuples of"
+        " tokens.",
+        "unchanged": "Do not change the inputs.",
         "device": "device: where the ids go.",
         "returns": "A `Batch` of source (B, S), lengths (B,), target_in (B, T) and"
         " target_out (B, T).",
@@ -175,7 +176,7 @@ COLLATE = Question(
             same_whole_numbers,
             checks=("lengths", "tokens", "batch", "returns"),
             claim="edges: tokens that are special or unknown, an empty target, one"
-            " example, the same one twice, many; a second call",
+            " example, the same one twice, many; repeated calls",
             also=_rare,
         ),
         BATTERY.line(
@@ -183,7 +184,7 @@ COLLATE = Question(
             1,
             lambda d: _examples(d, device=("meta",)),
             each_of(_in_place, left_alone),
-            checks=("lengths", "device", "examples"),
+            checks=("lengths", "device", "examples", "unchanged"),
             throughout=left_alone,
         ),
     ),
@@ -230,7 +231,7 @@ COLLATE = Question(
         ),
         Mistake(
             "the beginning is missing",
-            "The first token has to be predicted, too, from BOS.",
+            "The first token has to be predicted as well, from BOS.",
             FORCING,
             sign=_targets_alone(
                 lambda given, said, batch: _token_missing(given, batch.target_in, BOS)
@@ -277,8 +278,8 @@ COLLATE = Question(
         ),
         Mistake(
             "the lengths are read off the ids",
-            "A token may have the id of PAD and still counts. Count the tokens before"
-            " they are padded.",
+            "A token may have the id of PAD, and it still counts. Count the tokens"
+            " before you pad the rows.",
             PADDING,
             edit(
                 SequenceTask.collate,

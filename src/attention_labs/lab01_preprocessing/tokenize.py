@@ -106,14 +106,13 @@ TOKENIZE = Question(
     use=_use_tokenize,
     battery=BATTERY,
     requirements={
-        "words": "a word is a run of letters and digits, and letters may have accents;",
-        "signs": "every other character that is not white space is a sign and a token"
-        ' of its own, a hyphen as well as a comma: "ninety-nine" is three tokens (no'
-        " text contains an underscore);",
-        "case": "upper and lower case make no difference: all letters are turned into"
-        " lower case, as `str.lower` does it;",
-        "space": "white space separates tokens and is not a token itself.",
-        "returns": "Split a text into words and signs, in lower case: a tuple of"
+        "words": "A word is a run of letters and digits. Letters may have accents.",
+        "signs": "Every other character is a token of its own, unless it is white"
+        ' space. So "ninety-nine" has three tokens. (No text contains an underscore.)',
+        "case": "Turn all letters into lower case, as `str.lower` does.",
+        "space": "White space separates tokens and is not a token itself. A text may"
+        " contain no tokens.",
+        "returns": "Split a text into words and symbols, in lower case: a tuple of"
         " strings.",
     },
     properties=(
@@ -125,7 +124,7 @@ TOKENIZE = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "signs are tokens of their own",
+            "symbols are tokens of their own",
             1,
             _in_signs,
             same_tokens,
@@ -135,8 +134,8 @@ TOKENIZE = Question(
             1,
             each_of(same_tokens, same_kind),
             checks=("words", "signs", "case", "space", "returns"),
-            claim="edges: capital letters, accents, digits and any white space; one"
-            " word, none, many; the result is a tuple, also in a second call",
+            claim="edges: capital letters, accents, digits, all kinds of white space;"
+            " one word, none, many; the result is a tuple; repeated calls",
             also=_rare,
         ),
     ),
@@ -154,7 +153,7 @@ TOKENIZE = Question(
         ),
         Mistake(
             "signs stay at the words",
-            "Splitting at white space leaves 'ninety-nine,' in one piece, but signs"
+            "Splitting at white space leaves 'ninety-nine,' in one piece, but symbols"
             " are tokens of their own.",
             made_by=edit(tokenize, FOUND, "text.lower().split()"),
             sign=sees(
@@ -238,7 +237,7 @@ TOKENIZE = Question(
         *PLAIN_SIGNS,
         Mistake(
             "signs run together",
-            "Each sign is a token by itself: '?!' are two.",
+            "Each symbol is a token by itself: '?!' is two tokens.",
             sign=sees(
                 lambda given, wanted: (
                     given != wanted and "".join(given) == "".join(wanted)
