@@ -86,10 +86,9 @@ CONTEXT_STEP = step_question(
         ),
     ),
     {
-        "told": "Now $c$ is concatenated to every input, after the embedding of the"
-        " token.",
-        "same": "$c$ is the content of the memory's one slot, `memory.value` (B, 1,"
-        " E), and the same for all T tokens.",
+        "told": "Concatenate the embedding of each token and $c$, in this order.",
+        "same": "$c$ is the same for all T tokens: it is the one slot of the memory,"
+        " `memory.value` (B, 1, E).",
         "equation": r"h_t = \mathrm{GRU}([y_{t-1};\, c],\, h_{t-1})",
         "slot": "memory: from `remember`; `memory.value` is (B, 1, E).",
     },

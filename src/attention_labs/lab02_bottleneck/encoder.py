@@ -72,13 +72,12 @@ ENCODER_QUESTION = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "states": "`states` (B, S, E), the state at every position; the states on"
-        " padding are not used;",
-        "final": "`final` (B, E), the state at each sentence's own end;",
-        "mask": "`mask` (B, 1, S), True on tokens: `padding_mask(lengths, size)` makes"
-        " it, on the device of the `lengths` that it is given.",
-        "devices": "Move the lengths to the device of `source` first: `states` and"
-        " `final` are there, too.",
+        "states": "`states` (B, S, E) holds the state at every position. What it holds"
+        " on padding does not matter.",
+        "final": "`final` (B, E) holds the state at the last token of each sentence.",
+        "mask": "`mask` (B, 1, S) is True on tokens and False on padding.",
+        "devices": "`padding_mask(lengths, size)` makes it on the device of the"
+        " lengths, so first move the lengths to the device of `source`.",
         "reads": "Read a source with one recurrent layer, from left to right.",
         "returns": "`Encoded`.",
     },

@@ -145,14 +145,14 @@ LEFT_OUT = {
 OF_AN_ENCODER = {
     "manners": MANNERS,
     "wider": WIDER,
-    "ids": "The lengths alone say what is a token and what is padding: any id of"
-    " the vocabulary may stand in either place.",
+    "ids": "Only the lengths tell you where the padding is. Any id of the vocabulary"
+    " may be a token, and any id may be padding.",
     "source": "source: (B, S), ids.",
     "lengths": "lengths: (B,), tokens in each source; on the CPU.",
 }
 RARE = (
     "all gradients; one sentence, one token, long sentences, equal lengths, a batch"
-    " padded wider, eval mode, two batches in turn, two encoders"
+    " padded wider, eval mode, two batches one after the other, two encoders"
 )
 SORTED = Mistake(
     "the sentences in another order",
@@ -289,7 +289,7 @@ def step_question(
             battery.edges(
                 1,
                 claim="one token, many tokens, a state or a source of zeros, large"
-                " numbers, eval mode, two sources in turn, two decoders",
+                " numbers, eval mode, two sources one after the other, two decoders",
                 checks=("one token", "handed", "memory", *requirements),
             ),
             battery.manners(1, checks=("manners", "one")),
@@ -301,13 +301,14 @@ def step_question(
 # The sentences of the lab that are about every decoder.
 OF_A_STEP = {
     "manners": MANNERS,
-    "handed": "`step` takes the state before the first of its tokens as `cache`, and"
-    " the last thing that it returns is the state after the last of its tokens.",
-    "one token": "`step` takes T tokens at once; when the model answers by itself, T"
-    " is 1.",
-    "one": "Its weight is one, in the dtype and on the device of the states.",
-    "memory": "A step depends only on its arguments: the decoder may have remembered"
-    " other sources in between.",
+    "handed": "The state before the first token comes in as `cache`. Return the"
+    " logits, the weights, and the state after the last token.",
+    "one token": "Write its `step`, which takes T tokens at once. When the model"
+    " writes by itself, T is 1.",
+    "one": "This memory has only one slot, so every weight is one. Give the weights"
+    " the dtype and the device of the states.",
+    "memory": "Use only the arguments of `step`: the decoder may have remembered other"
+    " sources in the meantime.",
     "token": "token: (B, T), ids.",
     "cache": "cache: (B, D), the state before the first of the tokens.",
     "returns": "Logits (B, T, V), weights (B, T, 1), and the state after the last token"

@@ -110,13 +110,12 @@ TWO_SLOTS = Question(
         "wider": WIDER,
         "slots": "Slot 0 holds the state in the middle of the sentence. Slot 1 holds"
         " the state at its end, at position `lengths[b] - 1`.",
-        "middle": "The middle of a sentence of n tokens is the position (n - 1) / 2,"
+        "middle": "The middle of a sentence of n tokens is position (n - 1) / 2,"
         " rounded down. Positions count from 0, so the middle of five tokens is"
-        " position 2, the middle of four tokens is position 1, and the middle of a"
-        " single token is position 0.",
-        "padding": "The padding does not count: it may hold anything, even NaN, and"
-        " none of it may get into the result.",
-        "devices": "The lengths are on the CPU, and the states may be on a GPU.",
+        " position 2, and the middle of four tokens is position 1.",
+        "padding": "The padding may hold any values, even NaN, and must not influence"
+        " the result.",
+        "devices": "The lengths are on the CPU, but the states may be on a GPU.",
         "states": "states: (B, S, E), a padded batch of states.",
         "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
         "returns": "(B, 2, E): the state in the middle first, then the state at the"
@@ -137,7 +136,7 @@ TWO_SLOTS = Question(
         BATTERY.edges(
             1,
             claim="one sentence, one token, long sentences, equal lengths, a batch"
-            " padded wider, NaN on padding, two batches in turn",
+            " padded wider, NaN on padding, two batches one after the other",
             also=_rare,
             checks=("wider", "middle", "padding", "lengths", "returns"),
         ),
