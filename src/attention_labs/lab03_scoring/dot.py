@@ -29,8 +29,8 @@ DOT = score_question(
         KEYS_ASK,
         Mistake(
             "scaled, where the plain product is meant",
-            "The dot score leaves the product as it is; dividing by the root of the"
-            " width is the next question.",
+            "The dot score leaves the product as it is; dividing by the square root of"
+            " the width is the next question.",
             SCORING + "dot",
             ScaledDotScore,
         ),
