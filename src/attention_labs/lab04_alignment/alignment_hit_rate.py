@@ -106,18 +106,20 @@ HIT_RATE = Question(
     requirements={
         "lengths": EVERYWHERE["lengths"],
         "share": "The **hit rate** is the share of target positions whose largest"
-        " weight is on one of their gold positions, over all examples together.",
-        "empty": "A position with an empty gold set (a hyphen came from nowhere) does"
-        " not count at all.",
-        "beyond": "An example may have more rows of weights than gold sets (the row of"
-        " the end-of-sequence token is the last): the additional rows do not count.",
-        "zeros": "A row in which all weights are zero points nowhere. That is not a"
-        " hit.",
-        "unchanged": "The lists that your function is given are drawn later: do not"
-        " change them.",
-        "weights": "weights: per example a list of rows, each a list of S numbers.",
-        "gold": "gold: per example and target position, the set of source positions"
-        " that it came from; at least one set is not empty.",
+        " weight is on one of their gold positions. Compute it over all examples"
+        " together.",
+        "empty": "A target position counts only if its gold set is not empty. (The set"
+        " of a hyphen is empty, because a hyphen does not come from anywhere.)",
+        "beyond": "An example may have more rows of weights than gold sets, for"
+        " example a last row for the end-of-sequence token. Ignore the rows that have"
+        " no gold set.",
+        "zeros": "A row in which all weights are zero is not a hit. In every other"
+        " row, one weight is larger than all others.",
+        "unchanged": "Do not change the inputs.",
+        "weights": "weights: for each example, a list of rows; each row is a list of S"
+        " numbers, and S may differ between examples.",
+        "gold": "gold: for each example, a list of sets, one for each target position;"
+        " at least one set is not empty.",
         "returns": "The share of hits, a float in [0, 1].",
     },
     properties=(
@@ -132,8 +134,8 @@ HIT_RATE = Question(
             1,
             _right_share,
             ("lengths", "empty", "beyond", "zeros"),
-            "rows without a gold position, rows beyond the gold sets, rows of zeros;"
-            " edges: length one, very long, a second call",
+            "empty gold sets, rows without a gold set, rows of zeros; edges: length"
+            " one, long inputs, repeated calls",
             lambda d: [
                 _maps(d, **how, about=about)
                 for about, how in RARE.items()

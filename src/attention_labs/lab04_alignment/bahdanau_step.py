@@ -37,9 +37,8 @@ BAHDANAU_STEP = Question(
     requirements={
         **EVERYWHERE,
         **MEMORY,
-        "asks": "Ask, then update: the state before the update looks for what the"
-        " update will need.",
-        "logits": "Logits leave the step as they are: the loss takes their softmax.",
+        "asks": "Ask, then update: the state before the update is the query.",
+        "logits": "Do not apply a softmax to the logits, because the loss does that.",
         "token": "token: (B, 1), ids.",
         "cache": "cache: (B, D), the state before this step.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the state after this step"
@@ -47,7 +46,7 @@ BAHDANAU_STEP = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the state before the update asks",
+            "the query is the state before the update",
             2,
             of_output(WEIGHTS, same_numbers),
             ("memory", "asks", "cache"),
@@ -59,7 +58,7 @@ BAHDANAU_STEP = Question(
             checks=("attached", "token", "returns"),
         ),
         BATTERY.numbers(
-            "the logits, and the gradients of everything",
+            "the logits, and all gradients",
             1,
             checks=("attached", "logits", "returns"),
         ),

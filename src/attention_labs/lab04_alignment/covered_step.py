@@ -98,16 +98,14 @@ COVERED_STEP = Question(
         **EVERYWHERE,
         "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \gamma\,"
         r" \mathrm{cov}_{t-1,s})",
-        "before": "The coverage lowers the scores before the softmax, and the softmax"
-        " runs over the positions that the memory's mask allows.",
-        "later": "A step's own weights count from the next step on: they are part of"
-        " the coverage that the step returns, but not of the coverage that lowers its"
-        " own scores.",
-        "axes": "Scores and weights have an axis for the one target position. The"
-        " coverage has no such axis, just as the state (B, D) has none: it is (B, S).",
-        "search": "A search may continue from the same coverage with several"
-        " different tokens, so your function does not change the coverage that it is"
-        " given.",
+        "before": "Lower the scores before the softmax. The softmax runs over the"
+        " positions that the memory's mask allows.",
+        "later": "Lower the scores by the coverage of the earlier steps only. The"
+        " coverage that you return also contains the weights of this step.",
+        "axes": "Scores and weights have an axis for the target position. The coverage"
+        " has no such axis: its shape is (B, S).",
+        "search": "A search may continue from the same coverage with several different"
+        " tokens, so do not change the coverage that you are given.",
         "scores": "scores: (B, 1, S), how well each key matches the query.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
         "coverage": "coverage: (B, S), the sum of the weights of all earlier steps;"
@@ -118,20 +116,20 @@ COVERED_STEP = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the weights: what was attended to gets less",
+            "the weights: positions that are already covered get less",
             2,
             of_output(WEIGHTS, same_numbers),
             ("scores fall", "before", "later", "scores", "memory", "axes"),
         ),
         BATTERY.numbers(
-            "the context, the coverage after the step, and the gradients of everything",
+            "the context, the coverage after the step, and all gradients",
             1,
             checks=("later", "axes", "coverage", "returns"),
         ),
         BATTERY.edges(
             1,
             claim="nothing covered yet, much covered, no penalty; edges: length one,"
-            " equal and great lengths, large numbers, a second call",
+            " equal lengths, long inputs, large numbers, repeated calls",
             checks=("lengths", "coverage", "penalty"),
             also=_rare,
         ),

@@ -97,16 +97,15 @@ LOCAL_P = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "tokens": "In this formula, $S$ is the number of the sentence's own tokens,"
-        " without the padding. You can count them in `memory.mask`.",
-        "window": "The softmax runs over the window only: a window is a mask, and two"
-        " masks are combined with `&`.",
-        "Gaussian": "The Gaussian multiplies the weights *after* the softmax. The"
-        " products need not sum to one. Only through the Gaussian does $p_t$ get a"
-        " gradient.",
+        "tokens": "In this formula, $S$ is the number of tokens in the sentence,"
+        " without its padding. Count them in `memory.mask`.",
+        "window": "Apply the softmax only to the positions in the window. The window"
+        " is a mask, and `&` combines it with the mask of the memory.",
+        "Gaussian": "Multiply the weights by the Gaussian *after* the softmax. The"
+        " products need not sum to one. Only the Gaussian gives $p_t$ a gradient.",
         "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
         " $u$ is `position_proj`.",
-        "all": "The window gets the scores of all T queries.",
+        "all": "Write `forward`, which gets the scores of all T queries.",
         "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",
         "position": "position: not needed here.",
@@ -129,8 +128,8 @@ LOCAL_P = Question(
         ),
         BATTERY.edges(
             1,
-            claim="positions exactly w away; edges: length one, equal and great"
-            " lengths, large numbers, eval mode, a second call, two instances",
+            claim="positions exactly w away; edges: length one, equal lengths, long"
+            " inputs, large numbers, eval mode, repeated calls, two instances",
             checks=("lengths", "window", "returns"),
             # the middle of sentences that have a position w away from it
             also=lambda d: _window(

@@ -54,11 +54,9 @@ LUONG_STEP = Question(
     requirements={
         **EVERYWHERE,
         **MEMORY,
-        "asks": "Update, then ask: the state after the update looks for what the"
-        " prediction needs.",
-        "many": "No state depends on a context, so no step has to wait for one:"
-        " `step` takes T tokens at once, (B, T), and computes the attention of T"
-        " queries at once.",
+        "asks": "Update, then ask: the state after the update is the query.",
+        "many": "Write `step` so that it takes T tokens (B, T). You can then compute"
+        " the attention of all T queries at once.",
         "attentional": "$W_c$ is `attentional_proj`.",
         "token": "token: (B, T), ids.",
         "cache": "cache: (B, D), the state before the first of the tokens.",
@@ -67,14 +65,13 @@ LUONG_STEP = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the states after the update ask, one for each token",
+            "the queries are the states after the update, one for each token",
             2,
             of_output(WEIGHTS, same_numbers),
             ("memory", "asks", "many", "token", "cache"),
         ),
         BATTERY.numbers(
-            "the attentional vectors predict, the last state is handed on, and the"
-            " gradients of everything",
+            "logits from the attentional vectors, the last state, and all gradients",
             1,
             checks=("attached", "many", "attentional", "returns"),
         ),

@@ -45,10 +45,10 @@ LEAVES_OUT = {
     "in front": "the lab's shapes have the axes that they have",
 }
 MEMORY = {
-    "memory": "A memory has the fields `key` (B, S, A), already projected, `value` (B,"
-    " S, E), `mask` (B, 1, S), where True = may attend, and `state` (B, D), the first"
-    " state.",
-    "attached": "`[a; b]` means that a and b are concatenated, in this order;"
+    "memory": "Its fields are `key` (B, S, A), already projected by `project_keys`;"
+    " `value` (B, S, E); `mask` (B, 1, S), where True means that a position is"
+    " allowed; and `state` (B, D), the first state.",
+    "attached": "`[a; b]` means that a and b are concatenated in this order, and"
     " $y_{t-1}$ stands for the embedding of the token.",
 }
 
