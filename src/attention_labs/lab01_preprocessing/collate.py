@@ -97,7 +97,8 @@ def _rare(d: Draw) -> list[Request]:
 
 def _in_place(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     return same_whole_numbers(request, reply, reference) and Finding(
-        reply.error or "another place", "the ids on the device, the lengths on the CPU"
+        reply.error or "a different device",
+        "the ids on the device, the lengths on the CPU",
     )
 
 
@@ -319,7 +320,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "tokens, where ids are meant",
+            "tokens instead of ids",
             "A tensor holds numbers: encode the tokens before they are padded.",
             sign=error_like(
                 "too many dimensions 'str'|must be an integer|integer is required|type"
@@ -327,7 +328,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "lists, where tensors are meant",
+            "lists instead of tensors",
             "The four fields of a Batch are tensors. `pad` turns rows of ids into a"
             " tensor, and torch.tensor does the same for the lengths.",
             sign=error_like("wanted tensors"),

@@ -108,7 +108,7 @@ def _compared(test: str) -> Edit:
 
 
 _right_share = in_words(
-    same_numbers, lambda *_: Finding("another share", "the share of right answers")
+    same_numbers, lambda *_: Finding("a different share", "the share of right answers")
 )
 BATTERY = Battery(
     PLAIN,
@@ -307,7 +307,7 @@ EXACT_MATCH = Question(
             ),
         ),
         another_kind(
-            "another type than a float",
+            "a type other than a float",
             "A tensor is not a float. .item() turns it into a number.",
         ),
         *PLAIN_SIGNS,

@@ -205,7 +205,7 @@ LOSS = Question(
     ),
     mistakes=(
         Mistake(
-            "a mean, where the sum is meant",
+            "a mean instead of the sum",
             "cross_entropy returns a mean unless you tell it otherwise. Look at"
             " `reduction`.",
             GENERATOR,
@@ -337,7 +337,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "a loss per position, where one sum is meant",
+            "a loss per position instead of one sum",
             "The first thing that you return, the sum, is a tensor without axes.",
             GENERATOR,
             sign=lambda request, reply, reference: (
@@ -386,7 +386,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "another loss",
+            "a different loss",
             "The loss is the sum of -log P(target_out) over all tokens, in nats, and"
             " nothing else.",
             GENERATOR,

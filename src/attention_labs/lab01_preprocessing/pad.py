@@ -124,7 +124,7 @@ PAD_QUESTION = Question(
             made_by=edit(pad, "torch.long\n    )", "torch.long\n    ).T"),
         ),
         Mistake(
-            "filled up with another id",
+            "filled up with the wrong id",
             "The id that stands for nothing is PAD.",
             sign=comparable(
                 lambda request, reply, reference: (
@@ -154,7 +154,7 @@ PAD_QUESTION = Question(
             edit(pad, "in rows]", "in rows if len(row)]"),
         ),
         Mistake(
-            "the rows in another order",
+            "the rows in the wrong order",
             "Row b of the tensor must be row b of the input, so do not sort the rows"
             " by length.",
             sign=comparable(

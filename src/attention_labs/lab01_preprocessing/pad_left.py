@@ -147,7 +147,7 @@ PAD_LEFT = Question(
             edit(pad_left, "+ [*row]", "+ [*row][::-1]"),
         ),
         Mistake(
-            "columns counted, where positions are meant",
+            "columns counted instead of positions",
             "The number of a column depends on the longest row of the batch. Count the"
             " tokens that stand before it in the same row.",
             PADDING,
@@ -176,7 +176,7 @@ PAD_LEFT = Question(
             edit(pad_left, "range(len(row))", "range(len(row))][::-1"),
         ),
         Mistake(
-            "another position on padding",
+            "the wrong position on padding",
             "Positions are right where a token stands. On padding, the position is 0.",
             PADDING,
             edit(pad_left, "[0] *", "[-1] *"),

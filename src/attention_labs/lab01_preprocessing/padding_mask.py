@@ -140,7 +140,7 @@ PADDING_MASK = Question(
             edit(padding_mask, ")[:, None]", ")[:, None].expand(-1, size, -1)"),
         ),
         Mistake(
-            "numbers, where True and False are meant",
+            "numbers instead of True and False",
             "A comparison gives torch.bool, which `~` and `masked_fill` need.",
             MASK,
             sign=lambda request, reply, reference: (

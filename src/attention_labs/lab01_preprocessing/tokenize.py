@@ -152,7 +152,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "signs stay at the words",
+            "symbols stay attached to words",
             "Splitting at white space leaves 'ninety-nine,' in one piece, but symbols"
             " are tokens of their own.",
             made_by=edit(tokenize, FOUND, "text.lower().split()"),
@@ -164,7 +164,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "signs thrown away",
+            "symbols thrown away",
             "A hyphen or a comma is a token, too, and so is every other character"
             " that is neither part of a word nor white space.",
             sign=sees(
@@ -183,7 +183,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "letters become others",
+            "letters are replaced by others",
             "str.casefold turns 'ß', which is a lower-case letter already, into 'ss'."
             " str.lower leaves it as it is.",
             made_by=edit(tokenize, ".lower()", ".casefold()"),
@@ -230,13 +230,13 @@ TOKENIZE = Question(
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),
         another_kind(
-            "another type than a tuple",
+            "a type other than a tuple",
             "A tuple and a list are never equal, so answers would not match: tuple(...)"
             " makes a tuple of a list.",
         ),
         *PLAIN_SIGNS,
         Mistake(
-            "signs run together",
+            "symbols run together",
             "Each symbol is a token by itself: '?!' is two tokens.",
             sign=sees(
                 lambda given, wanted: (

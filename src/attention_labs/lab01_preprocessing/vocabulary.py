@@ -382,7 +382,7 @@ VOCABULARY = Question(
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),
         another_kind(
-            "another type than is asked for",
+            "a type other than the one asked for",
             "encode gives a list, decode a tuple. A tuple and a list are never equal,"
             " so answers would not match.",
         ),

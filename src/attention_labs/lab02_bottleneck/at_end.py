@@ -94,7 +94,8 @@ AT_END = Question(
     mistakes=(
         Mistake(
             "the last column",
-            "For all but the longest sentence, the last column holds padding.",
+            "The last column holds padding for every sentence that is shorter than the"
+            " longest.",
             PADDING,
             edit(at_end, PICKED, "x[:, -1]"),
         ),
@@ -107,7 +108,7 @@ AT_END = Question(
         ),
         Mistake(
             "the first vector",
-            "At position 0 nothing but the first token has been read.",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(at_end, PICKED, "x[:, 0]"),
         ),
@@ -120,8 +121,8 @@ AT_END = Question(
         ),
         Mistake(
             "one number of every vector",
-            "gather picks as many numbers as its index has, so the index has to be D"
-            " numbers wide.",
+            "gather picks one number for each entry of its index, so the index must be"
+            " D numbers wide.",
             PADDING,
             edit(at_end, ".expand(-1, 1, x.size(-1))", ""),
         ),

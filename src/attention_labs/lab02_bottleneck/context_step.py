@@ -28,7 +28,7 @@ CONTEXT_STEP = step_question(
         ),
         Mistake(
             "told at the first step only",
-            "The source is concatenated to every input, not only to the first.",
+            "Concatenate the source to every input, not only to the first.",
             HANDOVER,
             edit(
                 STEP,
@@ -37,7 +37,7 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "zeros, where the source is meant",
+            "zeros instead of the source",
             "Concatenate the content of the slot, `memory.value`.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),

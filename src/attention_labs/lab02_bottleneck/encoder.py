@@ -115,14 +115,14 @@ ENCODER_QUESTION = Question(
     mistakes=(
         Mistake(
             "the last column is taken for the final state",
-            "After a short sentence the layer reads padding, and the second thing that"
-            " an nn.GRU returns is the state after this padding.",
+            "After a short sentence, the layer reads padding. The second result of an"
+            " nn.GRU is the state after this padding.",
             PADDING,
             edit(FORWARD, END, "states[:, -1]"),
         ),
         Mistake(
             "the final state is the first",
-            "At position 0 nothing but the first token has been read.",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(FORWARD, END, "states[:, 0]"),
         ),
@@ -175,7 +175,7 @@ ENCODER_QUESTION = Question(
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
-            "another final state",
+            "the wrong final state",
             "The states are right. The final state is the state at each sentence's own"
             " last token.",
             PADDING,
@@ -183,7 +183,7 @@ ENCODER_QUESTION = Question(
         ),
         OTHER_MASK,
         Mistake(
-            "other states",
+            "the wrong states",
             "The states are what the GRU returns first, when it reads the embedded"
             " tokens: (B, S, E), as they are.",
             ENCODER,

@@ -137,14 +137,15 @@ REMEMBER = Question(
         ),
         Mistake(
             "a mask for every token",
-            "The mask says which slots may be looked at, and there is one: (B, 1, 1).",
+            "The mask says which slots the decoder may look at. There is only one"
+            " slot, so the mask is (B, 1, 1).",
             MASK,
             edit(one_slot, "[..., :1]", ""),
         ),
         Mistake(
             "one mask for all sentences",
-            "Every tensor of a memory has an axis for the batch, so that sentences can"
-            " be picked from it: (B, 1, 1).",
+            "Every tensor of a memory has an axis for the batch, so the mask is (B, 1,"
+            " 1).",
             MASK,
             edit(one_slot, "encoded.mask[", "encoded.mask[:1, "),
         ),
@@ -179,7 +180,7 @@ REMEMBER = Question(
         NOT_BOOL,
         *ANYWHERE,
         Mistake(
-            "another first state",
+            "the wrong first state",
             "The slot is right. The first state is the tanh of `bridge` of the final"
             " state.",
             HANDOVER,

@@ -155,13 +155,13 @@ RARE = (
     " padded wider, eval mode, two batches one after the other, two encoders"
 )
 SORTED = Mistake(
-    "the sentences in another order",
-    "The sentences have to keep their order. If you sort them to pack them, restore"
-    " the order afterwards, or pack with `enforce_sorted=False`.",
+    "the sentences in the wrong order",
+    "Keep the sentences in their order. If you sort them to pack them, restore the"
+    " order afterwards, or pack them with `enforce_sorted=False`.",
     sign=wrong_output(_sentences_exchanged),
 )
 NOT_BOOL = Mistake(
-    "numbers, where True and False are meant",
+    "numbers instead of True and False",
     "A mask is of dtype torch.bool.",
     MASK,
     sign=error_like("wanted torch.bool"),
@@ -173,7 +173,7 @@ TOLD_BY_IDS = Mistake(
     MASK,
 )
 OTHER_MASK = Mistake(
-    "another mask",
+    "the wrong mask",
     "States and final state are right. The mask is (B, 1, S), True on tokens.",
     MASK,
     sign=only(ALLOWED),
@@ -330,8 +330,8 @@ STEP, SAY = FinalStateDecoder.step, "self.head(self.dropout(states))"
 OF_STEPS = (
     Mistake(
         "every step starts from the first state",
-        "memory.state is where decoding starts; the state before this step is the"
-        " cache.",
+        "memory.state is the state before the first step. The state before this step"
+        " is the cache.",
         HANDOVER,
         edit(STEP, "cache[None]", "memory.state[None]"),
     ),
@@ -343,21 +343,21 @@ OF_STEPS = (
         edit(STEP, ", cache[None]", ""),
     ),
     Mistake(
-        "the new state is not handed on",
+        "the new state is not passed on",
         "The last thing that a step returns is the state after its last token. The"
         " next step starts from it.",
         HANDOVER,
         edit(STEP, "state[0]", "cache"),
     ),
     Mistake(
-        "the state after the first token is handed on",
+        "the state after the first token is passed on",
         "A step may take many tokens, and the next step starts after the last of them.",
         HANDOVER,
         edit(STEP, "state[0]", "states[:, 0]"),
     ),
     Mistake(
-        "probabilities, where logits are meant",
-        "The softmax is part of the loss: the head's numbers are returned as they are.",
+        "probabilities instead of logits",
+        "The softmax is part of the loss. Return the numbers from the head unchanged.",
         FORCING,
         (
             edit(STEP, SAY, f"{SAY}.softmax(-1)"),
@@ -365,7 +365,7 @@ OF_STEPS = (
         ),
     ),
     Mistake(
-        "states, where logits are meant",
+        "states instead of logits",
         "`head` maps each state to V numbers.",
         HANDOVER,
         edit(STEP, SAY, "states"),
@@ -378,22 +378,22 @@ OF_STEPS = (
     ),
     Mistake(
         "the axis of the layers",
-        "Whatever batch_first says, an nn.GRU starts from a state (layers, B, D),"
-        " and returns one like this.",
+        "Whatever batch_first says, an nn.GRU takes and returns a state of shape"
+        " (layers, B, D).",
         HANDOVER,
         sign=error_like("hx should|Expected hidden size"),
     ),
 )
 OF_STEPS_LAST = (
     Mistake(
-        "other weights",
+        "the wrong weights",
         "There is one slot, and at each of the T steps its weight is one: (B, T, 1),"
         " all ones.",
         DECODERS,
         sign=only(WEIGHTS),
     ),
     Mistake(
-        "another state is handed on",
+        "the wrong state is passed on",
         "The logits are right. The next step starts from the state after the last"
         " token, (B, D).",
         DECODERS,

@@ -230,7 +230,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "cells, where states are meant",
+            "cells instead of states",
             "An nn.LSTM returns its states first, and then a pair (h, c) of the last"
             " state and the last cell. The final state is made of states.",
             ENCODER,
@@ -317,7 +317,7 @@ STACKED_ENCODER = Question(
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
-            "another final state",
+            "the wrong final state",
             "The states are right. The final state is the forward state at each"
             " sentence's last token and the backward state at its first.",
             ENCODER,
@@ -336,7 +336,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the directions are combined in another way",
+            "the directions are combined in the wrong way",
             "In every layer both LSTMs read the same states. The backward states are"
             " reversed again and come second: (B, S, 2D).",
             ENCODER,

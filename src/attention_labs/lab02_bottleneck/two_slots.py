@@ -159,25 +159,26 @@ TWO_SLOTS = Question(
         ),
         Mistake(
             "the last column",
-            "For all but the longest sentence, the last column holds padding.",
+            "The last column holds padding for every sentence that is shorter than the"
+            " longest.",
             PADDING,
             THE_LAST_COLUMN,
         ),
         Mistake(
-            "the other one of the two in the middle",
-            "An even number of tokens has no middle one. The text of the lab says"
-            " which of the two positions next to the middle to take.",
+            "the wrong one of the two in the middle",
+            "With an even number of tokens, no token is exactly in the middle. The lab"
+            " says which of the two positions beside the middle to take.",
             PADDING,
             edit(two_slots, MIDDLE, "[lengths // 2"),
         ),
         Mistake(
-            "the first state, where the middle one is meant",
-            "At position 0 nothing but the first token has been read.",
+            "the first state instead of the middle one",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(two_slots, MIDDLE, "[0 * lengths"),
         ),
         Mistake(
-            "a mean, where one state is meant",
+            "a mean instead of one state",
             "Each slot holds one of the states as it is, not a mixture of several.",
             DECODERS,
             edit(
@@ -195,8 +196,8 @@ TWO_SLOTS = Question(
         ),
         Mistake(
             "the slots in front of the sentences",
-            "The first axis is that of the batch: (B, 2, E). `torch.stack` takes the"
-            " place of the new axis as `dim`.",
+            "The first axis is the batch: (B, 2, E). The argument `dim` of"
+            " `torch.stack` says where to put the new axis.",
             DECODERS,
             edit(two_slots, PICKED, PICKED + ".transpose(0, 1)"),
         ),

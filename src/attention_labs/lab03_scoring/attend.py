@@ -146,14 +146,14 @@ ATTEND = Question(
             edit(attend, "return context, weights", "return weights, context"),
         ),
         Mistake(
-            "scores, where weights are meant",
+            "scores instead of weights",
             "Only after the softmax do the numbers of a row say which share of each"
             " value to take.",
             SCORING + "context",
             edit(attend, KEPT, "scores"),
         ),
         Mistake(
-            "scores returned, where weights are meant",
+            "scores returned instead of weights",
             "Return the context and the weights from which it was computed, not the"
             " scores.",
             SCORING + "context",
@@ -161,7 +161,7 @@ ATTEND = Question(
         ),
         Mistake(
             "mask not passed on",
-            "The mask has to reach the softmax.",
+            "Pass the mask to the softmax.",
             SCORING + "mask",
             edit(attend, "masked_softmax(scores, mask)", "masked_softmax(scores)"),
         ),

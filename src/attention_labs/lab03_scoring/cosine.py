@@ -121,7 +121,7 @@ COSINE = score_question(
             edit(FORWARD, COMPARED, f"{COMPARED} / query.size(-1) ** 0.5"),
         ),
         Mistake(
-            "the angle, where its cosine is meant",
+            "the angle instead of its cosine",
             "The score is the cosine itself: it is high where the angle is small.",
             SECTION,
             edit(FORWARD, COMPARED, f"{COMPARED}.clamp(-1, 1).acos()"),

@@ -181,7 +181,7 @@ DISTANCE_BIAS = Question(
             edit(distance_bias, "scores - slope", "0 * scores - slope"),
         ),
         Mistake(
-            "weights, where scores are meant",
+            "weights instead of scores",
             "A score may be any real number. The softmax comes after the bias.",
             SOFTMAX,
             (

@@ -173,7 +173,7 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "mask inverted",
-            "In this course True means: may attend.",
+            "In this course, True means that a query may attend to the position.",
             SCORING + "mask",
             edit(masked_softmax, "check_mask(mask, scores.shape)", "mask = ~mask"),
         ),

@@ -153,7 +153,7 @@ def score_question(
         mistakes=(
             *mistakes,
             Mistake(
-                "weights, where scores are meant",
+                "weights instead of scores",
                 "A score may be any real number. The softmax comes after it.",
                 SCORING + "interface",
                 sign=sums_to_one_over(-1),

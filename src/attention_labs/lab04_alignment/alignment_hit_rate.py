@@ -82,7 +82,7 @@ RARE: dict[str, dict[str, Any]] = {
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_numbers(request, reply, reference)
     if finding and not reply.error and [x.shape for x in reply.outputs] == [()]:
-        return Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
+        return Finding(f"a share of {float(reply.outputs[0]):.2f}", "the right share")
     return finding
 
 
@@ -162,8 +162,8 @@ HIT_RATE = Question(
             edit(metrics._links, "positions) if p", "positions)"),
         ),
         Mistake(
-            "the weight on gold positions, where hits are meant",
-            "A hit is all or nothing: is the largest weight of the row on a gold"
+            "the weight on gold positions instead of hits",
+            "A hit depends only on the largest weight of the row: is it on a gold"
             " position?",
             MAPS,
             edit(metrics._links, "_largest(row)", "row")
@@ -174,7 +174,7 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "more than half of the weight, where the largest weight is meant",
+            "more than half of the weight instead of the largest weight",
             "The largest weight of a row may be less than half of it. Find the"
             " position of the largest weight, however large it is.",
             MAPS,
@@ -194,7 +194,7 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row of zeros is left out",
-            "It points nowhere, which is no hit, but its position counts.",
+            "A row of zeros is not a hit, but its target position counts.",
             MAPS,
             edit(metrics._links, "positions) if p", "positions) if p and max(row) > 0"),
         ),
@@ -216,7 +216,8 @@ HIT_RATE = Question(
         ),
         Mistake(
             "one gold position looked at",
-            "A character may have come from several: any of them is a hit.",
+            "A character may come from several source characters: any of them is a"
+            " hit.",
             MAPS,
             edit(alignment_hit_rate, "link in positions", "link == min(positions)"),
         ),
@@ -238,7 +239,7 @@ HIT_RATE = Question(
         Mistake(
             "the caller's lists are changed",
             "pop, remove, sort and del change a list in place, and the list belongs to"
-            " the caller, who draws it later.",
+            " the caller.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         *ANYWHERE,

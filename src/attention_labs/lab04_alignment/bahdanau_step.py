@@ -67,16 +67,16 @@ BAHDANAU_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "the first state asks at every step",
-            "memory.state is where decoding starts; the state of this step is the"
-            " cache.",
+            "the first state is the query at every step",
+            "memory.state is the state before the first step. The state before this"
+            " step is the cache.",
             BAHDANAU,
             (FIRST_ASKS, FIRST_ASKS & FIRST_UPDATED),
         ),
         Mistake(
             "every step starts from the first state",
-            "memory.state is where decoding starts; the state of this step is the"
-            " cache.",
+            "memory.state is the state before the first step. The state before this"
+            " step is the cache.",
             BAHDANAU,
             FIRST_UPDATED,
         ),
@@ -88,7 +88,7 @@ BAHDANAU_STEP = Question(
             edit(STEP, "[state[:, None], context", "[cache[:, None], context"),
         ),
         Mistake(
-            "the new state is not handed on",
+            "the new state is not passed on",
             "The last thing that a step returns is the state after the update. The"
             " next step starts from it.",
             BAHDANAU,
@@ -102,7 +102,7 @@ BAHDANAU_STEP = Question(
             edit(ADVANCE, "[embedded, context]", "[context, embedded]"),
         ),
         Mistake(
-            "another order in the output layer",
+            "the wrong order in the output layer",
             "The order of concatenation decides which weights each part meets: state,"
             " context, token.",
             BAHDANAU,
@@ -130,7 +130,7 @@ BAHDANAU_STEP = Question(
             sign=wrong_in(LOGITS, WEIGHTS, STATE),
         ),
         Mistake(
-            "another query",
+            "the wrong query",
             "The query is the state before the update, with an axis for the one target"
             " position.",
             BAHDANAU,

@@ -144,7 +144,7 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "the coverage does not count",
-            "The scores that enter the softmax are those less penalty times coverage.",
+            "Subtract penalty times coverage from the scores before the softmax.",
             FEEDING,
             edit(covered_step, "attend(lowered", "attend(scores"),
         ),
@@ -169,7 +169,7 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "the step's own weights lower its scores",
-            "The scores of a step know what the earlier steps have read. Its own"
+            "Only the weights of earlier steps lower the scores of a step. Its own"
             " weights count from the next step on.",
             FEEDING,
             edit(
@@ -194,8 +194,8 @@ COVERED_STEP = Question(
         ),
         Mistake(
             "the coverage stays as it was",
-            "The coverage after a step is that before it, plus the weights of the"
-            " step.",
+            "The coverage after a step is the coverage before it plus the weights of"
+            " the step.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "coverage"),
         ),
@@ -206,7 +206,7 @@ COVERED_STEP = Question(
             edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
         ),
         Mistake(
-            "scores added up, where weights are meant",
+            "scores added up instead of weights",
             "The coverage is a sum of weights, which are the output of the softmax.",
             FEEDING,
             (
@@ -230,9 +230,9 @@ COVERED_STEP = Question(
             sign=right_in(WEIGHTS, COVERAGE),
         ),
         Mistake(
-            "another coverage is handed on",
-            "Context and weights are right. The coverage after a step is that before"
-            " it, plus the weights of the step.",
+            "the wrong coverage is returned",
+            "Context and weights are right. The coverage after a step is the coverage"
+            " before it plus the weights of the step.",
             FEEDING,
             sign=wrong_in(COVERAGE, CONTEXT, WEIGHTS),
         ),

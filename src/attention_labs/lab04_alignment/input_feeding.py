@@ -147,7 +147,7 @@ INPUT_FEEDING = Question(
             edit(STEP, HANDED_ON, "state[0], query"),
         ),
         Mistake(
-            "the attentional vector is handed on as the state",
+            "the attentional vector is passed on as the state",
             "The attentional vector is part of the next *input*. The recurrent state"
             " is passed on as it is.",
             FEEDING,
@@ -178,8 +178,8 @@ INPUT_FEEDING = Question(
         ),
         Mistake(
             "something is kept outside the cache, or written into it",
-            "Both things that the next step needs are in a new cache, and nothing is on"
-            " self: then two tokens can be tried after the same cache.",
+            "Put both things that the next step needs into a new cache, and nothing on"
+            " self. Then a search can try two tokens after the same cache.",
             FEEDING,
             sign=lambda request, reply, reference: (
                 len(request.inputs) > 5 or _KEPT in reply.error
@@ -187,9 +187,9 @@ INPUT_FEEDING = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "something else is handed on",
-            "The first step is right. The next one needs its recurrent state and its"
-            " attentional vector.",
+            "something else is passed on",
+            "The first step is right. The second step needs the recurrent state and"
+            " the attentional vector of the first.",
             FEEDING,
             sign=right_in(LOGITS, WEIGHTS),
         ),

@@ -181,7 +181,7 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the Gaussian before the softmax",
-            "It multiplies the weights, not the scores.",
+            "The Gaussian multiplies the weights, not the scores.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores * torch.exp({EXPONENT}),"),
         ),
@@ -210,7 +210,8 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the predicted position is rounded",
-            "It is a number like 3.7, and the distance is measured from there.",
+            "The predicted position is a number like 3.7. Measure the distance from"
+            " there.",
             LOCAL,
             edit(
                 FORWARD,
@@ -238,7 +239,7 @@ LOCAL_P = Question(
             sign=right_in(WEIGHTS),
         ),
         Mistake(
-            "another window",
+            "the wrong window",
             "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's"
             " length times the sigmoid, and s counts from 0.",
             LOCAL,
@@ -249,7 +250,7 @@ LOCAL_P = Question(
             ),
         ),
         Mistake(
-            "another Gaussian",
+            "the wrong Gaussian",
             "The window is right. The weights of the softmax are multiplied by exp(-(s"
             " - p)^2 / (2 (w / 2)^2)).",
             LOCAL,

@@ -80,9 +80,9 @@ LUONG_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "h_{t-1} asks, where h_t is meant",
+            "h_{t-1} is the query instead of h_t",
             "This is Bahdanau's order. Luong's decoder updates first, and the state"
-            " after the update asks.",
+            " after the update is the query.",
             LUONG,
             edit(
                 STEP,
@@ -93,8 +93,8 @@ LUONG_STEP = Question(
         ),
         Mistake(
             "every step starts from the first state",
-            "memory.state is where decoding starts; the state of this step is the"
-            " cache.",
+            "memory.state is the state before the first step. The state before this"
+            " step is the cache.",
             LUONG,
             edit(STEP, "cache.state[None]", "memory.state[None]"),
         ),
@@ -119,7 +119,7 @@ LUONG_STEP = Question(
             edit(STEP, "self.head(attentional)", "self.head(query)"),
         ),
         Mistake(
-            "the attentional vector is handed on as the state",
+            "the attentional vector is passed on as the state",
             "The recurrent state is passed on as it is. With input feeding, the"
             " attentional vector is passed on beside it.",
             LUONG,
@@ -135,14 +135,14 @@ LUONG_STEP = Question(
             sign=wrong_in(LOGITS, WEIGHTS, STATE),
         ),
         Mistake(
-            "another state is handed on",
+            "the wrong state is passed on",
             "The weights are right. The next step starts from the state after the last"
             " token.",
             LUONG,
             sign=wrong_in(STATE, WEIGHTS),
         ),
         Mistake(
-            "another query",
+            "the wrong query",
             "The queries are the states after the update, one for each token.",
             LUONG,
             sign=wrong_in(WEIGHTS),
