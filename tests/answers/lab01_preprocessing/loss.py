@@ -161,6 +161,6 @@ wrong_edits(
     ),
     detached=(edit(LOSS, "return total", "return total.detach()"), CUT),
     without_count=(edit(LOSS, f", {COUNT}", ""), TOO_MUCH),
-    negative=(edit(LOSS, "return total", "return -total"), "sign turned around"),
+    negative=(edit(LOSS, "return total", "return -total"), "wrong sign"),
     logits_not_taken_out=(edit(LOSS, "logits, _", "logits"), NO_NAME),
 )

@@ -115,7 +115,7 @@ wrong_edits(
     Gaussian,
     no_minus=(
         edit(FORWARD, "-x", "x"),
-        "sign turned around",
+        "wrong sign",
         "the further, the more alike",
     ),
     half_forgotten=(edit(FORWARD, "2 * self", "self"), FACTOR),
