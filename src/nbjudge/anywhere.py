@@ -141,15 +141,15 @@ ANYWHERE = (
     ),
     Mistake(
         "too much or too little is returned",
-        "The docstring's Returns says what, and in which order.",
+        "Look at Returns in the docstring: it says what to return, and in which order.",
         sign=lambda request, reply, reference: (
             not reply.error and len(reply.outputs) != len(reference.outputs)
         ),
     ),
     Mistake(
         "an argument that may be left out is required",
-        "The signature in the docstring gives this argument a default, so the call"
-        " without it has to work, too.",
+        "The signature gives this argument a default, so a call without it must work"
+        " as well.",
         sign=error_like("missing .* required positional argument"),
     ),
     Mistake(
@@ -160,8 +160,8 @@ ANYWHERE = (
     ),
     Mistake(
         "an input is changed in place",
-        "Methods that end in _ and assignments to x[...] change the caller's tensor:"
-        " make a new one.",
+        "Methods that end in _ and assignments to x[...] change the caller's tensor."
+        " Make a new tensor instead.",
         sign=_either(
             lambda request, reply, reference: reply.changed,
             error_like(
@@ -172,8 +172,8 @@ ANYWHERE = (
     ),
     Mistake(
         "an argument that may be None is used as if it were not",
-        "The call without this argument has to work, too: test `if x is not None`"
-        " first. If the None comes from one of your own methods, this method lacks a"
+        "A call without this argument must work as well: test `if x is not None`"
+        " first. If the None comes from one of your own methods, the method lacks a"
         " `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
@@ -198,7 +198,8 @@ ANYWHERE = (
     Mistake(
         "dtype lost on the way",
         "The result has the dtype of the inputs. Create new tensors with"
-        " dtype=x.dtype, and if you compute in another dtype, cast the result back.",
+        " dtype=x.dtype, and if you compute in a different dtype, cast the result"
+        " back.",
         sign=_either(
             error_like(
                 "dtype|expected scalar type|expected .* to have|not implemented for"
@@ -209,8 +210,8 @@ ANYWHERE = (
     ),
     Mistake(
         "a name that does not exist",
-        "Python's message says which name is missing. Do you spell it as in the"
-        " docstring and in `__init__`?",
+        "Python's message says which name is missing. Compare its spelling with the"
+        " docstring and with `__init__`.",
         sign=error_like("^(NameError|UnboundLocalError|AttributeError|KeyError)"),
     ),
     Mistake(
@@ -229,10 +230,9 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "a view of a turned tensor",
-        "After transpose or mT, the numbers of a row no longer stand side by side in"
-        " memory. view needs them side by side; flatten and reshape copy them if"
-        " necessary.",
+        "a view of a transposed tensor",
+        "After transpose or mT, the numbers of a row are no longer side by side in"
+        " memory, as view needs them. flatten and reshape copy them if necessary.",
         sign=error_like("view size is not compatible"),
     ),
     Mistake(
@@ -245,8 +245,8 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "the outputs in another order",
-        "The docstring's Returns says which comes first.",
+        "the outputs in the wrong order",
+        "Look at Returns in the docstring: it says which output comes first.",
         sign=_other_order,
         undone=_in_order,
     ),
@@ -266,8 +266,8 @@ ANYWHERE = (
     ),
     Mistake(
         "axes exchanged",
-        "The numbers are at the wrong places: compare the order of the axes with the"
-        " docstring's.",
+        "The numbers are in the wrong places. Compare the order of your axes with the"
+        " docstring.",
         sign=wrong_output(_exchanged),
         undone=_mended(_turned_back),
     ),
@@ -281,7 +281,7 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "sign turned around",
+        "wrong sign",
         "Every number is the negative of what it should be.",
         sign=wrong_output(lambda given, wanted: close(-given, wanted)),
         undone=_mended(lambda given, wanted: -given),
@@ -295,8 +295,8 @@ ANYWHERE = (
     ),
     Mistake(
         "not a number",
-        "0/0, inf - inf and the logarithm of 0 are not numbers, and one of them spoils"
-        " every number after it.",
+        "0/0 and inf - inf give nan, and so does every number that is computed from"
+        " nan.",
         sign=_not_a_number,
     ),
 )
@@ -309,26 +309,28 @@ def _in(variation: str) -> Sign:
 # What is told before anything else: without the calls that came before, all is right.
 KEPT = (
     Mistake(
-        "another answer to the same question",
-        "The same inputs give the same outputs, whatever was asked before: keep nothing"
-        " on self between calls, draw nothing at random and make no layers in forward.",
+        "a different answer to the same question",
+        "The same inputs must always give the same outputs. Do not keep anything on"
+        " self between calls, do not use random numbers, and do not create layers in"
+        " forward.",
         sign=_in("second call"),
     ),
     Mistake(
         "two objects share something",
-        "What belongs to one object stands on self and is made in `__init__`, not on"
-        " the class or beside it.",
+        "Whatever belongs to one object must be created in `__init__` and stored on"
+        " self, not on the class or in a global variable.",
         sign=_in("another instance"),
     ),
     Mistake(
-        "another answer in eval mode",
-        "Nothing but dropout depends on the mode: ask self.training for nothing else.",
+        "a different answer in eval mode",
+        "Only dropout may depend on the mode. Do not use self.training for anything"
+        " else.",
         sign=_in("eval mode"),
     ),
     Mistake(
         "right only up to some length",
-        "The text sets no limit to the length: make tables and loops as long as what"
-        " comes in.",
+        "The lab sets no limit to the length: make tables and loops as long as the"
+        " inputs.",
         sign=_in("long"),
     ),
 )
@@ -337,40 +339,42 @@ KEPT = (
 VARIED = (
     Mistake(
         "wrong for an axis of length one",
-        "One sentence, one position, one head is an ordinary case: squeeze without an"
-        " axis takes such an axis away, and broadcasting stretches it.",
+        "One sentence, one position or one head is an ordinary case. squeeze without"
+        " an argument removes such an axis, and broadcasting expands it.",
         sign=_in("one"),
     ),
     Mistake(
-        "wrong for nothing at all",
-        "An axis may have length zero, a list no element: the result is as empty.",
+        "wrong for empty inputs",
+        "An axis may have length zero, and a list may be empty. Then the result is"
+        " empty as well.",
         sign=_in("zero"),
     ),
     Mistake(
         "wrong where two axes are equally long",
-        "What an axis means is told by its place, not by its length.",
+        "Find an axis by its place, not by its length.",
         sign=_in("alike"),
     ),
     Mistake(
         "written for one number of axes",
-        "The axes in front may be any: count axes from the end, -1 and -2.",
+        "There may be any number of axes before the last two, so count axes from the"
+        " end: -1 and -2.",
         sign=_in("in front"),
     ),
     Mistake(
         "wrong for large numbers",
-        "The numbers that come in may be of any size: clamp nothing, and take no"
+        "The inputs may be large numbers. Do not clamp them, and do not compute an"
         " exponential that could overflow.",
         sign=_in("large"),
     ),
     Mistake(
-        "numbers read as they lie in memory",
-        "Those of a tensor need not lie side by side, or in its order: leave as_strided"
-        " and storages alone, and reshape where view cannot.",
+        "numbers read in the order of the memory",
+        "The numbers of a tensor need not be side by side in memory, or in order. Do"
+        " not use as_strided or storages, and use reshape instead of view.",
         sign=lambda request, reply, reference: request.layout != "contiguous",
     ),
     Mistake(
         "wrong in float32",
-        "The numbers are right in float64 alone: look for constants that float32 cannot"
+        "The numbers are right only in float64. Look for constants that float32 cannot"
         " hold, and for differences of large numbers.",
         sign=_in("float32"),
     ),

@@ -97,7 +97,8 @@ def _rare(d: Draw) -> list[Request]:
 
 def _in_place(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     return same_whole_numbers(request, reply, reference) and Finding(
-        reply.error or "another place", "the ids on the device, the lengths on the CPU"
+        reply.error or "a different device",
+        "the ids on the device, the lengths on the CPU",
     )
 
 
@@ -140,18 +141,19 @@ COLLATE = Question(
     stand_ins={"pad": core.pad},
     battery=BATTERY,
     requirements={
-        "sources": "Sources get neither `BOS` nor `EOS`.",
-        "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
-        " while the ids go to `device`.",
-        "tokens": "Every token of a source or target counts, also a token that the"
-        " vocabulary does not know, and one of the four special tokens, even `<pad>`."
-        " A target may be empty, but a source never is.",
-        "batch": "Return a batch: `Batch(source, lengths, target_in, target_out)`, in"
-        " this order.",
-        "rows": "Each row comes from one `Example`, which has the fields `source` and"
-        " `target` (tuples of tokens), and is filled up with `PAD` at its end.",
-        "examples": "examples: a list, which stays as it is; each has `source` and"
-        " `target`, tuples of tokens.",
+        "sources": "Add neither `BOS` nor `EOS` to a source.",
+        "lengths": "The lengths are the numbers of tokens in the sources. Leave them"
+        " on the CPU, and move the ids to `device`.",
+        "tokens": "Count every token, even one that the vocabulary does not know and"
+        " even a special token such as `<pad>`. A target may be empty, but a source"
+        " never is.",
+        "batch": "Return `Batch(source, lengths, target_in, target_out)`, with the"
+        " fields in this order.",
+        "rows": "Make each row from one `Example`, and append `PAD` to the shorter"
+        " rows.",
+        "examples": "examples: a list; each has `source` and `target`, tuples of"
+        " tokens.",
+        "unchanged": "Do not change the inputs.",
         "device": "device: where the ids go.",
         "returns": "A `Batch` of source (B, S), lengths (B,), target_in (B, T) and"
         " target_out (B, T).",
@@ -175,7 +177,7 @@ COLLATE = Question(
             same_whole_numbers,
             checks=("lengths", "tokens", "batch", "returns"),
             claim="edges: tokens that are special or unknown, an empty target, one"
-            " example, the same one twice, many; a second call",
+            " example, the same one twice, many; repeated calls",
             also=_rare,
         ),
         BATTERY.line(
@@ -183,7 +185,7 @@ COLLATE = Question(
             1,
             lambda d: _examples(d, device=("meta",)),
             each_of(_in_place, left_alone),
-            checks=("lengths", "device", "examples"),
+            checks=("lengths", "device", "examples", "unchanged"),
             throughout=left_alone,
         ),
     ),
@@ -243,7 +245,7 @@ COLLATE = Question(
         ),
         Mistake(
             "the beginning is missing",
-            "The first token has to be predicted, too, from BOS.",
+            "The first token has to be predicted as well, from BOS.",
             FORCING,
             sign=_targets_alone(
                 lambda given, said, batch: _token_missing(given, batch.target_in, BOS)
@@ -290,8 +292,8 @@ COLLATE = Question(
         ),
         Mistake(
             "the lengths are read off the ids",
-            "A token may have the id of PAD and still counts. Count the tokens before"
-            " they are padded.",
+            "A token may have the id of PAD, and it still counts. Count the tokens"
+            " before you pad the rows.",
             PADDING,
             edit(
                 SequenceTask.collate,
@@ -331,7 +333,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "tokens, where ids are meant",
+            "tokens instead of ids",
             "A tensor holds numbers: encode the tokens before they are padded.",
             sign=error_like(
                 "too many dimensions 'str'|must be an integer|integer is required|type"
@@ -339,7 +341,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "lists, where tensors are meant",
+            "lists instead of tensors",
             "The four fields of a Batch are tensors. `pad` turns rows of ids into a"
             " tensor, and torch.tensor does the same for the lengths.",
             sign=error_like("wanted tensors"),

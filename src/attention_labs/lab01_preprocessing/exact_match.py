@@ -108,7 +108,7 @@ def _compared(test: str) -> Edit:
 
 
 _right_share = in_words(
-    same_numbers, lambda *_: Finding("another share", "the share of right answers")
+    same_numbers, lambda *_: Finding("a different share", "the share of right answers")
 )
 BATTERY = Battery(
     PLAIN,
@@ -125,13 +125,13 @@ EXACT_MATCH = Question(
     use=_use_exact_match,
     battery=BATTERY,
     requirements={
-        "all": "*Exact match* is strict: an answer counts as right if it has the same"
+        "all": "*Exact match* is strict: an answer is right only if it has the same"
         " tokens as the target, in the same number and order.",
-        "every": "Count a prediction only if every token is right.",
-        "predictions": "predictions: a list with a tuple of tokens per example, at"
-        " least one; a tuple may be empty.",
-        "references": "references: the right ones, in the same order.",
-        "unchanged": "Your function does not change the two lists.",
+        "every": "Compute the share of predictions in which every token is right.",
+        "predictions": "predictions: a tuple of tokens for each example, in a list"
+        " that is not empty; a tuple may be empty.",
+        "references": "references: the correct answers, in the same order.",
+        "unchanged": "Do not change the inputs.",
         "returns": "The share of examples that are right, a float in [0, 1].",
     },
     properties=(
@@ -147,7 +147,7 @@ EXACT_MATCH = Question(
             each_of(_right_share, same_kind),
             checks=("all", "every", "predictions", "references", "returns"),
             claim="edges: a token too many or too few, empty answers, the same answer"
-            " twice, one example, many; a float comes back",
+            " twice, one example, many; the result is a float",
             also=_rare,
         ),
         BATTERY.manners(1, left_alone, checks=("unchanged",)),
@@ -227,7 +227,7 @@ EXACT_MATCH = Question(
         ),
         Mistake(
             "all or nothing over all examples",
-            "Each answer counts by itself: what is wanted is the share of right ones.",
+            "Each answer counts by itself: return the share of right answers.",
             ACCURACIES,
             _compared("predictions == references"),
         ),
@@ -307,7 +307,7 @@ EXACT_MATCH = Question(
             ),
         ),
         another_kind(
-            "another type than a float",
+            "a type other than a float",
             "A tensor is not a float. .item() turns it into a number.",
         ),
         *PLAIN_SIGNS,

@@ -157,16 +157,17 @@ LOSS = Question(
     battery=BATTERY,
     requirements={
         "each": "The loss of a position is the negative logarithm of the probability"
-        " that the right token gets,",
-        "sum": "Return the *sum* over all positions that hold a token, and how many"
-        " those are.",
-        "end": "`EOS` is a token: the model has to learn where to stop. Padding is"
-        " not a token, and a position at which `target_out` is `PAD` is padding.",
+        " that the model gives to the correct token:",
+        "sum": "Return the *sum* of the losses over all positions that hold a token,"
+        " and the number of these positions.",
+        "end": "`EOS` counts as a token, because the model must learn where to stop.",
+        "padding": "A position at which `target_out` is `PAD` is padding and does not"
+        " count.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
-        " logits and something else, which you do not need here.",
-        "any": "The logits are finite, but may be large. They may have any"
-        " floating-point dtype, and the sum has the same dtype. Your function does"
-        " not change the batch.",
+        " logits and a second result, which you do not need.",
+        "any": "The logits are finite, but they may be large. They may have any"
+        " floating-point dtype, and the sum must have the same dtype.",
+        "unchanged": "Do not change the inputs.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
         " and the number of tokens, an int or a tensor without axes.",
     },
@@ -183,28 +184,28 @@ LOSS = Question(
             1,
             lambda d: replace(_taught(d), gradients=True),
             of_output(TOTAL, same_gradients),
-            checks=("sum", "end"),
+            checks=("sum", "end", "padding"),
         ),
         BATTERY.line(
             "how many tokens are in the sum",
             1,
             _counted,
             _same_count,
-            checks=("sum", "end", "returns"),
+            checks=("sum", "end", "padding", "returns"),
         ),
         BATTERY.edges(
             1,
             each_of(of_output(TOTAL, same_gradients), _same_count),
             checks=("each", "sum", "any"),
             claim="edges: one sentence, one position, many; large logits, a target"
-            " padded wider, a second call",
+            " padded wider, repeated calls",
             also=_rare,
         ),
-        BATTERY.manners(1, of_output(TOTAL, good_manners), checks=("any",)),
+        BATTERY.manners(1, of_output(TOTAL, good_manners), checks=("any", "unchanged")),
     ),
     mistakes=(
         Mistake(
-            "a mean, where the sum is meant",
+            "a mean instead of the sum",
             "cross_entropy returns a mean unless you tell it otherwise. Look at"
             " `reduction`.",
             GENERATOR,
@@ -336,7 +337,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "a loss per position, where one sum is meant",
+            "a loss per position instead of one sum",
             "The first thing that you return, the sum, is a tensor without axes.",
             GENERATOR,
             sign=lambda request, reply, reference: (
@@ -385,7 +386,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "another loss",
+            "a different loss",
             "The loss is the sum of -log P(target_out) over all tokens, in nats, and"
             " nothing else.",
             GENERATOR,

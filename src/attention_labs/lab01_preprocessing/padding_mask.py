@@ -59,12 +59,12 @@ PADDING_MASK = Question(
     use=lambda mask, lengths, size: mask(lengths, size),
     battery=BATTERY,
     requirements={
-        "says": "A mask says so: it is `True` on the tokens of a sentence and `False`"
-        " on its padding.",
-        "lengths": "lengths: (B,), tokens in each sentence; a sentence may have none.",
-        "size": "size: S, the length to which the batch was padded; it may be more than"
-        " the longest sentence has.",
-        "unchanged": "Your function does not change the lengths.",
+        "says": "A mask tells it: the mask is `True` on the tokens of a sentence and"
+        " `False` on its padding.",
+        "lengths": "lengths: (B,), number of tokens in each sentence, which may be 0.",
+        "size": "size: S, the length of the padded rows; the longest sentence may be"
+        " shorter.",
+        "unchanged": "Do not change the inputs.",
         "returns": "(B, 1, S), of `torch.bool`, on the device of `lengths`: True = a"
         " token.",
     },
@@ -80,8 +80,8 @@ PADDING_MASK = Question(
             1,
             same_whole_numbers,
             checks=("says", "lengths", "size"),
-            claim="edges: batches padded wider, an empty sentence, a single one, one"
-            " position, many; a second call",
+            claim="edges: batches padded wider, an empty sentence, a single sentence,"
+            " one position, many; repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("unchanged", "returns")),
@@ -116,8 +116,7 @@ PADDING_MASK = Question(
         ),
         Mistake(
             "the width is taken from the longest sentence",
-            "A batch may be padded wider than its longest sentence: `size` says how"
-            " wide.",
+            "A batch may be wider than its longest sentence: its width is `size`.",
             PADDING,
             edit(padding_mask, "arange(size", "arange(int(lengths.max())"),
         ),
@@ -141,7 +140,7 @@ PADDING_MASK = Question(
             edit(padding_mask, ")[:, None]", ")[:, None].expand(-1, size, -1)"),
         ),
         Mistake(
-            "numbers, where True and False are meant",
+            "numbers instead of True and False",
             "A comparison gives torch.bool, which `~` and `masked_fill` need.",
             MASK,
             sign=lambda request, reply, reference: (

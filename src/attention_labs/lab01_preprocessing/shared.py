@@ -51,7 +51,7 @@ OF_ROWS = (
         ),
     ),
     Mistake(
-        "lists returned, where a tensor is meant",
+        "lists returned instead of a tensor",
         "torch.tensor turns lists of the same length into a tensor.",
         sign=error_like("wanted tensors"),
     ),

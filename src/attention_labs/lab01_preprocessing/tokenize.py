@@ -106,14 +106,13 @@ TOKENIZE = Question(
     use=_use_tokenize,
     battery=BATTERY,
     requirements={
-        "words": "a word is a run of letters and digits, and letters may have accents;",
-        "signs": "every other character that is not white space is a sign and a token"
-        ' of its own, a hyphen as well as a comma: "ninety-nine" is three tokens (no'
-        " text contains an underscore);",
-        "case": "upper and lower case make no difference: all letters are turned into"
-        " lower case, as `str.lower` does it;",
-        "space": "white space separates tokens and is not a token itself.",
-        "returns": "Split a text into words and signs, in lower case: a tuple of"
+        "words": "A word is a run of letters and digits. Letters may have accents.",
+        "signs": "Every other character is a token of its own, unless it is white"
+        ' space. So "ninety-nine" has three tokens. (No text contains an underscore.)',
+        "case": "Turn all letters into lower case, as `str.lower` does.",
+        "space": "White space separates tokens and is not a token itself. A text may"
+        " contain no tokens.",
+        "returns": "Split a text into words and symbols, in lower case: a tuple of"
         " strings.",
     },
     properties=(
@@ -125,7 +124,7 @@ TOKENIZE = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "signs are tokens of their own",
+            "symbols are tokens of their own",
             1,
             _in_signs,
             same_tokens,
@@ -135,8 +134,8 @@ TOKENIZE = Question(
             1,
             each_of(same_tokens, same_kind),
             checks=("words", "signs", "case", "space", "returns"),
-            claim="edges: capital letters, accents, digits and any white space; one"
-            " word, none, many; the result is a tuple, also in a second call",
+            claim="edges: capital letters, accents, digits, all kinds of white space;"
+            " one word, none, many; the result is a tuple; repeated calls",
             also=_rare,
         ),
     ),
@@ -153,8 +152,8 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "signs stay at the words",
-            "Splitting at white space leaves 'ninety-nine,' in one piece, but signs"
+            "symbols stay attached to words",
+            "Splitting at white space leaves 'ninety-nine,' in one piece, but symbols"
             " are tokens of their own.",
             made_by=edit(tokenize, FOUND, "text.lower().split()"),
             sign=sees(
@@ -165,7 +164,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "signs thrown away",
+            "symbols thrown away",
             "A hyphen or a comma is a token, too, and so is every other character"
             " that is neither part of a word nor white space.",
             sign=sees(
@@ -184,7 +183,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "letters become others",
+            "letters are replaced by others",
             "str.casefold turns 'ß', which is a lower-case letter already, into 'ss'."
             " str.lower leaves it as it is.",
             made_by=edit(tokenize, ".lower()", ".casefold()"),
@@ -231,14 +230,14 @@ TOKENIZE = Question(
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),
         another_kind(
-            "another type than a tuple",
+            "a type other than a tuple",
             "A tuple and a list are never equal, so answers would not match: tuple(...)"
             " makes a tuple of a list.",
         ),
         *PLAIN_SIGNS,
         Mistake(
-            "signs run together",
-            "Each sign is a token by itself: '?!' are two.",
+            "symbols run together",
+            "Each symbol is a token by itself: '?!' is two tokens.",
             sign=sees(
                 lambda given, wanted: (
                     given != wanted and "".join(given) == "".join(wanted)

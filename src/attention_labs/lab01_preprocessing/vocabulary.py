@@ -160,18 +160,17 @@ VOCABULARY = Question(
     use=_use_vocabulary,
     battery=BATTERY,
     requirements={
-        "tokens": "`tokens[i]` is the token with the id `i`: first the four of"
-        " `SPECIALS`, then all others *once* each, in alphabetical order, so that"
-        " every run gives the same ids. If one of the four occurs in the texts, it"
-        " gets no second id.",
-        "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
-        "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
-        " part of the answer, and leaves out `PAD` and `BOS`.",
-        "lists": "Your code does not change the lists that it is given.",
-        "any order": "tokens: a list of the tokens that get an id, in any order,"
-        " repeated or not.",
-        "types": "A tuple never equals a list, so the type of the result matters:"
-        " `encode` gives a list, `decode` a tuple.",
+        "tokens": "`tokens[i]` must be the token with the id `i`. The four tokens in"
+        " `SPECIALS` come first. All other tokens follow *once* each, in the order in"
+        " which `sorted` puts them, so every run gives the same ids. If one of the"
+        " four occurs in the texts, do not give it a second id.",
+        "encode": "`encode` must return a list of ids. A token that is not in the"
+        " vocabulary becomes `UNK`.",
+        "decode": "`decode` must return a tuple of tokens. Stop at the first `EOS`,"
+        " and leave out this `EOS` and every `PAD` and `BOS`. Keep all other tokens.",
+        "lists": "Do not change the inputs.",
+        "any order": "tokens: a list of the tokens that get an id, in any order; some"
+        " may be repeated.",
         "ids": "Map tokens to a list of ids.",
         "back": "Map a list of ids to a tuple of tokens.",
     },
@@ -181,7 +180,7 @@ VOCABULARY = Question(
             2,
             lambda d: _anything(d, len(SPECIALS)),
             _right,
-            checks=("tokens", "encode", "decode", "types", "any order"),
+            checks=("tokens", "encode", "decode", "any order"),
         ),
         BATTERY.line(
             "encode: UNK for unknown tokens, and for the specials their own ids",
@@ -202,7 +201,7 @@ VOCABULARY = Question(
             each_of(_right, same_kind),
             checks=("tokens", "encode", "decode", "ids", "back"),
             claim="edges: specials in the texts; one token, none, many; a list of ids"
-            " and a tuple of tokens; a second call, two vocabularies",
+            " and a tuple of tokens; repeated calls, two vocabularies",
             also=_specials_in_texts,
         ),
         BATTERY.manners(1, left_alone, checks=("lists",)),
@@ -383,7 +382,7 @@ VOCABULARY = Question(
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),
         another_kind(
-            "another type than is asked for",
+            "a type other than the one asked for",
             "encode gives a list, decode a tuple. A tuple and a list are never equal,"
             " so answers would not match.",
         ),

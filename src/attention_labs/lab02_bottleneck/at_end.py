@@ -68,10 +68,10 @@ AT_END = Question(
     requirements={
         "manners": MANNERS,
         "wider": WIDER,
-        "picks": "For each sentence it picks the vector at position `lengths[b] - 1`.",
-        "padding": "The padding may hold anything, even NaN, and none of it may get"
-        " into the result.",
-        "devices": "The lengths are on the CPU; the vectors may be on a GPU.",
+        "picks": "For each sentence b, pick the vector at position `lengths[b] - 1`.",
+        "padding": "The padding may hold any values, even NaN, and must not influence"
+        " the result.",
+        "devices": "The lengths are on the CPU, but the vectors may be on a GPU.",
         "x": "x: (B, S, D), a padded batch of vectors.",
         "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
         "returns": "(B, D): x[b, lengths[b] - 1].",
@@ -85,7 +85,7 @@ AT_END = Question(
         BATTERY.edges(
             1,
             claim="one sentence, one token, long sentences, equal lengths, a batch"
-            " padded wider, NaN on padding, two batches in turn",
+            " padded wider, NaN on padding, two batches one after the other",
             also=_rare,
             checks=("picks", "wider", "padding", "lengths", "returns"),
         ),
@@ -94,7 +94,8 @@ AT_END = Question(
     mistakes=(
         Mistake(
             "the last column",
-            "For all but the longest sentence, the last column holds padding.",
+            "The last column holds padding for every sentence that is shorter than the"
+            " longest.",
             PADDING,
             edit(at_end, PICKED, "x[:, -1]"),
         ),
@@ -107,7 +108,7 @@ AT_END = Question(
         ),
         Mistake(
             "the first vector",
-            "At position 0 nothing but the first token has been read.",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(at_end, PICKED, "x[:, 0]"),
         ),
@@ -120,8 +121,8 @@ AT_END = Question(
         ),
         Mistake(
             "one number of every vector",
-            "gather picks as many numbers as its index has, so the index has to be D"
-            " numbers wide.",
+            "gather picks one number for each entry of its index, so the index must be"
+            " D numbers wide.",
             PADDING,
             edit(at_end, ".expand(-1, 1, x.size(-1))", ""),
         ),

@@ -28,7 +28,7 @@ CONTEXT_STEP = step_question(
         ),
         Mistake(
             "told at the first step only",
-            "The source is concatenated to every input, not only to the first.",
+            "Concatenate the source to every input, not only to the first.",
             HANDOVER,
             edit(
                 STEP,
@@ -37,7 +37,7 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "zeros, where the source is meant",
+            "zeros instead of the source",
             "Concatenate the content of the slot, `memory.value`.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),
@@ -86,10 +86,9 @@ CONTEXT_STEP = step_question(
         ),
     ),
     {
-        "told": "Now $c$ is concatenated to every input, after the embedding of the"
-        " token.",
-        "same": "$c$ is the content of the memory's one slot, `memory.value` (B, 1,"
-        " E), and the same for all T tokens.",
+        "told": "Concatenate the embedding of each token and $c$, in this order.",
+        "same": "$c$ is the same for all T tokens: it is the one slot of the memory,"
+        " `memory.value` (B, 1, E).",
         "equation": r"h_t = \mathrm{GRU}([y_{t-1};\, c],\, h_{t-1})",
         "slot": "memory: from `remember`; `memory.value` is (B, 1, E).",
     },

@@ -77,28 +77,31 @@ REMEMBER = Question(
     battery=BATTERY,
     requirements={
         "manners": MANNERS,
-        "called": "`remember` is called once per source and keeps what will be needed.",
-        "value": "`value` (B, slots, E): what can be looked up. The decoders of this"
-        " lab keep *one* slot, and in it the final state $c$ of the source: (B, 1, E);",
-        "key": "`key`: what a query would be compared with. With one slot there is"
-        " nothing to choose, so it is the same as `value`;",
-        "mask": "`mask` (B, 1, slots): True, because the one slot may be looked at;",
-        "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c + b)$.",
-        "bridge": "$W$ and $b$ are those of `bridge`, which is needed because encoder"
-        " and decoder may differ in width.",
+        "called": "`remember` is called once for each source.",
+        "value": "`value` (B, slots, E) holds what the decoder can look up. In this"
+        " lab, there is only *one* slot, and it holds the final state $c$ of the"
+        " source. So the shape is (B, 1, E).",
+        "key": "`key` holds what a query would be compared with. With one slot there"
+        " is nothing to choose, so use the same tensor as for `value`.",
+        "mask": "`mask` (B, 1, slots) must be True, because the decoder may look at"
+        " the slot.",
+        "state": r"`state` (B, D) is the decoder's first state, $h_0 = \tanh(W c +"
+        r" b)$.",
+        "bridge": "The linear layer `bridge` holds $W$ and $b$. It is needed because"
+        " the states of encoder and decoder may differ in width.",
         "forgets": "Keep the final state, and nothing else of the source: a `Memory`.",
     },
     properties=(
         BATTERY.numbers(
-            "one slot with the final state, which may be looked at; the first state;"
-            " all gradients",
+            "one slot, which holds the final state and is allowed by the mask; the"
+            " first state; all gradients",
             1,
             checks=("value", "key", "mask", "state", "bridge", "forgets"),
         ),
         BATTERY.edges(
             1,
-            claim="one sentence, one token, equal widths, a final"
-            " state of zeros, large numbers, eval mode, two sources in turn",
+            claim="one sentence, one token, equal widths, a final state of zeros,"
+            " large numbers, eval mode, two sources one after the other",
             checks=("called", "bridge", "mask", "state"),
         ),
         BATTERY.manners(1, checks=("manners", "mask")),
@@ -134,14 +137,15 @@ REMEMBER = Question(
         ),
         Mistake(
             "a mask for every token",
-            "The mask says which slots may be looked at, and there is one: (B, 1, 1).",
+            "The mask says which slots the decoder may look at. There is only one"
+            " slot, so the mask is (B, 1, 1).",
             MASK,
             edit(one_slot, "[..., :1]", ""),
         ),
         Mistake(
             "one mask for all sentences",
-            "Every tensor of a memory has an axis for the batch, so that sentences can"
-            " be picked from it: (B, 1, 1).",
+            "Every tensor of a memory has an axis for the batch, so the mask is (B, 1,"
+            " 1).",
             MASK,
             edit(one_slot, "encoded.mask[", "encoded.mask[:1, "),
         ),
@@ -176,7 +180,7 @@ REMEMBER = Question(
         NOT_BOOL,
         *ANYWHERE,
         Mistake(
-            "another first state",
+            "the wrong first state",
             "The slot is right. The first state is the tanh of `bridge` of the final"
             " state.",
             HANDOVER,

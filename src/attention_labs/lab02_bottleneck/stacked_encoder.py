@@ -113,21 +113,21 @@ STACKED_ENCODER = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "layers": "Each layer reads the states of the layer below it, and the lowest"
-        " layer reads the embeddings. A layer has two LSTMs: one reads every sentence"
-        " forwards, the other reads it backwards. The two states of a position are"
-        " concatenated, the forward state first:",
-        "cells": "Only the states go to the next layer and into `states` and `final`;"
-        " the cells stay inside the LSTM. Every LSTM starts from zeros, which is what"
-        " `nn.LSTM` does if it is given no state.",
-        "turned": "Each sentence has to be reversed *within its own length*:",
-        "back": "So the backward LSTM reads a reversed batch, and its states have to be"
-        " reversed again before they are concatenated with the forward ones.",
-        "final": "The final state of a sentence is the concatenation of two states of"
-        " the top layer: the forward state at the sentence's last token, and the"
-        " backward state at the position where the backward LSTM has read the whole"
-        " sentence.",
-        "as before": "`states` and `mask` are as before.",
+        "layers": "The lowest layer reads the embeddings, and each other layer reads"
+        " the states of the layer below it. A layer has two LSTMs: one reads every"
+        " sentence forwards, and the other reads it backwards. Concatenate their two"
+        " states at each position, the forward state first:",
+        "cells": "Pass only the states on, to the next layer and into `states` and"
+        " `final`. Let every LSTM start from zeros, as `nn.LSTM` does if you give it"
+        " no state.",
+        "turned": "Reverse each sentence *within its own length* instead, with"
+        " `reverse_padded(x, lengths)`.",
+        "back": "So let the backward LSTM read a reversed batch, and reverse its"
+        " states again before you concatenate them with the forward states.",
+        "final": "The final state of a sentence combines two states of the top layer:"
+        " the forward state at the last token, and the backward state that has read"
+        " the whole sentence.",
+        "as before": "`states` and `mask` are as in section 2.",
         "returns": "`Encoded`, of the top layer.",
     },
     properties=(
@@ -139,7 +139,7 @@ STACKED_ENCODER = Question(
             ("layers", "cells", "turned", "back", "source", "lengths"),
         ),
         BATTERY.line(
-            "one layer: where each direction has read everything",
+            "one layer: the states that have read the whole sentence",
             1,
             lambda d: _read(d, 1),
             of_output(FINAL, same_numbers),
@@ -233,7 +233,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "cells, where states are meant",
+            "cells instead of states",
             "An nn.LSTM returns its states first, and then a pair (h, c) of the last"
             " state and the last cell. The final state is made of states.",
             ENCODER,
@@ -320,7 +320,7 @@ STACKED_ENCODER = Question(
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
-            "another final state",
+            "the wrong final state",
             "The states are right. The final state is the forward state at each"
             " sentence's last token and the backward state at its first.",
             ENCODER,
@@ -339,7 +339,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the directions are combined in another way",
+            "the directions are combined in the wrong way",
             "In every layer both LSTMs read the same states. The backward states are"
             " reversed again and come second: (B, S, 2D).",
             ENCODER,

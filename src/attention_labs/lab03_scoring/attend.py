@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attention_course.attention import attend, masked_softmax
 from attention_labs.lab03_scoring.shared import (
+    EVERYWHERE,
     IN_FRONT,
     KEYS,
     NO_NOTHING,
@@ -108,16 +109,16 @@ ATTEND = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "dropout": "If `dropout` is given, it is a module: call it on the weights"
-        " before you compute the context.",
-        "returned": "The weights that you *return* are the weights before dropout,"
-        " because we want to look at them.",
+        **EVERYWHERE,
+        "dropout": "If `dropout` is not None, it is a module. Call it on the weights,"
+        " and compute the context from what it returns.",
+        "returned": "Return the weights as they were *before* dropout, because we want"
+        " to look at them.",
         "scores": "scores: (..., T, S), how well each key matches each query.",
         "value": "value: (..., S, Dv), what is looked up.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",
-        "drops": "dropout: called on the weights that form the context, if it is not"
-        " None.",
+        "drops": "dropout: a module, called on the weights; None drops nothing.",
         "returns": "The context (..., T, Dv), and the weights (..., T, S) before"
         " dropout; both are zero for a query that may attend to nothing.",
     },
@@ -131,11 +132,11 @@ ATTEND = Question(
             1,
             judge=same_gradients,
             also=_dropped,
-            claim="a row that may attend to nothing; dropout acts on the context, not"
-            " on the weights returned; edges",
-            checks=("in front", "dropout", "returned", "drops", "returns"),
+            claim="edges, among them a row that may attend to nothing; dropout changes"
+            " the context, but not the weights that you return",
+            checks=("in front", "lengths", "dropout", "returned", "drops", "returns"),
         ),
-        BATTERY.manners(1),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
@@ -145,14 +146,14 @@ ATTEND = Question(
             edit(attend, "return context, weights", "return weights, context"),
         ),
         Mistake(
-            "scores, where weights are meant",
+            "scores instead of weights",
             "Only after the softmax do the numbers of a row say which share of each"
             " value to take.",
             SCORING + "context",
             edit(attend, KEPT, "scores"),
         ),
         Mistake(
-            "scores returned, where weights are meant",
+            "scores returned instead of weights",
             "Return the context and the weights from which it was computed, not the"
             " scores.",
             SCORING + "context",
@@ -160,7 +161,7 @@ ATTEND = Question(
         ),
         Mistake(
             "mask not passed on",
-            "The mask has to reach the softmax.",
+            "Pass the mask to the softmax.",
             SCORING + "mask",
             edit(attend, "masked_softmax(scores, mask)", "masked_softmax(scores)"),
         ),

@@ -73,8 +73,9 @@ COSINE = score_question(
         ),
         Mistake(
             "the length along the wrong axis",
-            "The length of a vector is the root of the sum over its own entries, the"
-            " last axis. The axis before it counts the queries or the keys.",
+            "The length of a vector is the square root of the sum over its own"
+            " entries, the last axis. The axis before it counts the queries or the"
+            " keys.",
             SECTION,
             (
                 _directions_by("F.normalize(x, dim=-2)"),
@@ -107,7 +108,7 @@ COSINE = score_question(
         ),
         Mistake(
             "divided by the squares of the lengths",
-            "The length is the root of the sum of squares.",
+            "The length is the square root of the sum of squares.",
             SECTION,
             _directions_by(
                 "x / x.square().sum(dim=-1, keepdim=True).clamp(min=1e-6)",
@@ -115,7 +116,7 @@ COSINE = score_question(
         ),
         Mistake(
             "divided by the sums of the magnitudes",
-            "The length of a vector is the root of the sum of the squares of its"
+            "The length of a vector is the square root of the sum of its squared"
             " entries, not the sum of their magnitudes.",
             SECTION,
             _directions_by("F.normalize(x, p=1, dim=-1)"),
@@ -128,7 +129,7 @@ COSINE = score_question(
             edit(FORWARD, COMPARED, f"{COMPARED} / query.size(-1) ** 0.5"),
         ),
         Mistake(
-            "the angle, where its cosine is meant",
+            "the angle instead of its cosine",
             "The score is the cosine itself: it is high where the angle is small.",
             SECTION,
             edit(FORWARD, COMPARED, f"{COMPARED}.clamp(-1, 1).acos()"),
@@ -144,12 +145,12 @@ COSINE = score_question(
     {
         "scores": "Score every query (..., T, D) against every key of length one: (...,"
         " T, S).",
-        "lengths": "Divide every key (..., S, D) by its length: (..., S, D).",
-        "once": "The length of a key depends on the source alone, so `project_keys`"
-        " divides by it, once per sentence, and `forward` gets keys of length one."
-        " The queries are divided by their lengths in `forward`.",
-        "zeros": "A vector of zeros has no direction: it stays a vector of zeros, and"
-        " all its scores are 0.",
+        "keys": "Divide every key (..., S, D) by its length: (..., S, D).",
+        "once": "Divide each key by its length in `project_keys`, which is called once"
+        " for each source. So `forward` gets keys of length one. Divide each query by"
+        " its length in `forward`.",
+        "zeros": "A vector of zeros has no direction. Leave it as it is. All its"
+        " scores must be 0.",
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from attention_labs.lab03_scoring.shared import (
+    EVERYWHERE,
     IN_FRONT,
     QUERIES,
     SENTENCES,
@@ -62,16 +63,16 @@ DISTANCE_BIAS = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
+        **EVERYWHERE,
         "equation": r"e'_{ts} = e_{ts} - m\, \lvert p_t - s \rvert",
-        "positions": "The keys stand at the positions 0 to S - 1. There are at least as"
-        " many keys as queries. The last query stands at the position of the last key,"
-        " the query before it one position earlier, and so on.",
-        "both": "The distance counts in both directions: a key two positions after the"
+        "positions": "The S keys have the positions 0 to S - 1, and the T queries have"
+        " the last T of these positions. There are never more queries than keys.",
+        "both": "The distance counts in both directions. A key two positions after the"
         " query loses as much as a key two positions before it.",
         "before": "Return scores. The softmax comes later.",
         "scores": "scores: (..., T, S), any real numbers.",
-        "slope": "slope: a number, 0 or more, which a score loses for each position"
-        " that its query and its key are apart.",
+        "slope": "slope: a number, 0 or more: what a score loses for each position of"
+        " distance.",
         "returns": "Scores (..., T, S).",
     },
     properties=(
@@ -82,16 +83,16 @@ DISTANCE_BIAS = Question(
             requests=lambda d: _scores(d, 0),
         ),
         BATTERY.line(
-            "more keys than queries: the queries stand at the last positions",
+            "more keys than queries: the queries have the last positions",
             1,
             checks=("positions", "slope"),
         ),
         BATTERY.edges(
             1,
-            checks=("in front", "positions", "scores", "slope"),
+            checks=("in front", "lengths", "positions", "scores", "slope"),
             also=lambda d: _scores(d, d.P, slope=0.0),
         ),
-        BATTERY.manners(1),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
@@ -180,7 +181,7 @@ DISTANCE_BIAS = Question(
             edit(distance_bias, "scores - slope", "0 * scores - slope"),
         ),
         Mistake(
-            "weights, where scores are meant",
+            "weights instead of scores",
             "A score may be any real number. The softmax comes after the bias.",
             SOFTMAX,
             (

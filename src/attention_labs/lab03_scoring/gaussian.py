@@ -39,14 +39,14 @@ GAUSSIAN = score_question(
             _made_of_the_score(".mul(self.bandwidth)"),
         ),
         Mistake(
-            "the kernel, where its exponent is meant",
+            "the kernel instead of its exponent",
             "The softmax computes the exponential. The score is only what stands in"
             " the exponent of the Gaussian.",
             NEAREST,
             _made_of_the_score(".exp()"),
         ),
         Mistake(
-            "mean over the width, where the sum is meant",
+            "mean over the width instead of the sum",
             "The squared distance of two vectors is the sum of the squares of all D"
             " differences, not their mean.",
             NEAREST,

@@ -34,7 +34,7 @@ GENERAL = score_question(
             keys_as_they_came,
         ),
         Mistake(
-            "scaled, where the plain product is meant",
+            "scaled instead of the plain product",
             "The general score is a dot product after the map W, without a scale.",
             SCORING + "general",
             edit(DotScore.forward, "query @", "query / query.size(-1) ** 0.5 @"),

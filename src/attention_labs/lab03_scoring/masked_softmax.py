@@ -4,6 +4,7 @@ import torch
 
 from attention_course.attention import masked_softmax
 from attention_labs.lab03_scoring.shared import (
+    EVERYWHERE,
     IN_FRONT,
     KEYS,
     NO_NOTHING,
@@ -114,13 +115,13 @@ MASKED_SOFTMAX = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "exact": "a forbidden position has weight exactly 0, and the allowed positions"
-        " of its row still sum to one;",
-        "empty": "in a row in which *nothing* is allowed, all weights are 0, not"
-        " `nan`, and so are the gradients of its scores;",
-        "broadcast": "`mask` may have fewer axes than `scores`, or axes of length one:"
-        " (B, 1, S) is common;",
-        "unchanged": "your function does not change the scores that it is given.",
+        **EVERYWHERE,
+        "exact": "The weight of a forbidden position must be exactly 0. The weights of"
+        " the allowed positions in its row must still sum to one.",
+        "empty": "In a row in which *nothing* is allowed, all weights must be 0, not"
+        " `nan`. The gradients of its scores must be 0 as well.",
+        "broadcast": "`mask` may have fewer axes than `scores`, and some of its axes"
+        " may have length one. A common shape is (B, 1, S).",
         "scores": "scores: (..., T, S), any real numbers.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",
@@ -140,8 +141,10 @@ MASKED_SOFTMAX = Question(
             same_gradients,
             checks=("empty", "returns"),
         ),
-        BATTERY.edges(1, also=_large_scores, checks=("in front", "exact", "scores")),
-        BATTERY.manners(1, checks=("unchanged",)),
+        BATTERY.edges(
+            1, also=_large_scores, checks=("in front", "lengths", "exact", "scores")
+        ),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
@@ -170,7 +173,7 @@ MASKED_SOFTMAX = Question(
         ),
         Mistake(
             "mask inverted",
-            "In this course True means: may attend.",
+            "In this course, True means that a query may attend to the position.",
             SCORING + "mask",
             edit(masked_softmax, "check_mask(mask, scores.shape)", "mask = ~mask"),
         ),

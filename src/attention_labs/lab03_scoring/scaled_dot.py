@@ -39,8 +39,8 @@ SCALED_DOT = score_question(
         ),
         Mistake(
             "divided by the width, not by its root",
-            "The variance of the product is the width, so its standard deviation is the"
-            " root of it.",
+            "The variance of the product is the width, so its standard deviation is"
+            " the square root of the width.",
             SCORING + "scale",
             edit(FORWARD, "math.sqrt(query.size(-1))", "query.size(-1)"),
         ),

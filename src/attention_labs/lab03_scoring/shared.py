@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attention_course.scores import Score
 from attention_labs.pages import SCORING
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import (
     ANYWHERE,
     MODULE,
@@ -29,8 +30,8 @@ from nbjudge import (
 )
 
 IN_FRONT = (
-    "The axes in front of the last two may be `(B,)` or `(B, H)`, or missing, and"
-    " your code must work in all three cases."
+    "Before the last two axes, a tensor may have the axes `(B,)`, the axes `(B, H)`,"
+    " or none. Your code must work in all three cases."
 )
 COMPARES = "Score every query (..., T, D) against every key (..., S, D): (..., T, S)."
 NO_NOTHING = {"zero": "the text speaks of sentences, queries and keys that are there"}
@@ -156,20 +157,23 @@ def score_question(
         battery=battery,
         requirements={
             "in front": IN_FRONT,
+            **EVERYWHERE,
             **requirements,
         },
         properties=(
             battery.numbers(
                 "the scores and their gradients", points[0], checks=tuple(requirements)
             ),
-            battery.edges(points[1], checks=("in front", *requirements), also=rare),
-            battery.manners(points[2]),
+            battery.edges(
+                points[1], checks=("in front", "lengths", *requirements), also=rare
+            ),
+            battery.manners(points[2], checks=("manners",)),
         ),
         mistakes=(
             *mistakes,
             Mistake(
-                "weights, where scores are meant",
-                "A score may be any real number; the softmax comes after it.",
+                "weights instead of scores",
+                "A score may be any real number. The softmax comes after it.",
                 SCORING + "interface",
                 sign=sums_to_one_over(-1),
             ),

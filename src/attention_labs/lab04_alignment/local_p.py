@@ -97,16 +97,15 @@ LOCAL_P = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "tokens": "In this formula, $S$ is the number of the sentence's own tokens,"
-        " without the padding. You can count them in `memory.mask`.",
-        "window": "The softmax runs over the window only: a window is a mask, and two"
-        " masks are combined with `&`.",
-        "Gaussian": "The Gaussian multiplies the weights *after* the softmax. The"
-        " products need not sum to one. Only through the Gaussian does $p_t$ get a"
-        " gradient.",
+        "tokens": "In this formula, $S$ is the number of tokens in the sentence,"
+        " without its padding. Count them in `memory.mask`.",
+        "window": "Apply the softmax only to the positions in the window. The window"
+        " is a mask, and `&` combines it with the mask of the memory.",
+        "Gaussian": "Multiply the weights by the Gaussian *after* the softmax. The"
+        " products need not sum to one. Only the Gaussian gives $p_t$ a gradient.",
         "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
         " $u$ is `position_proj`.",
-        "all": "The window gets the scores of all T queries.",
+        "all": "Write `forward`, which gets the scores of all T queries.",
         "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",
         "position": "position: not needed here.",
@@ -129,8 +128,8 @@ LOCAL_P = Question(
         ),
         BATTERY.edges(
             1,
-            claim="positions exactly w away; edges: length one, equal and great"
-            " lengths, large numbers, eval mode, a second call, two instances",
+            claim="positions exactly w away; edges: length one, equal lengths, long"
+            " inputs, large numbers, eval mode, repeated calls, two instances",
             checks=("lengths", "window", "returns"),
             # the middle of sentences that have a position w away from it
             also=lambda d: _window(
@@ -182,7 +181,7 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the Gaussian before the softmax",
-            "It multiplies the weights, not the scores.",
+            "The Gaussian multiplies the weights, not the scores.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores * torch.exp({EXPONENT}),"),
         ),
@@ -211,7 +210,8 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the predicted position is rounded",
-            "It is a number like 3.7, and the distance is measured from there.",
+            "The predicted position is a number like 3.7. Measure the distance from"
+            " there.",
             LOCAL,
             edit(
                 FORWARD,
@@ -239,7 +239,7 @@ LOCAL_P = Question(
             sign=right_in(WEIGHTS),
         ),
         Mistake(
-            "another window",
+            "the wrong window",
             "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's"
             " length times the sigmoid, and s counts from 0.",
             LOCAL,
@@ -250,7 +250,7 @@ LOCAL_P = Question(
             ),
         ),
         Mistake(
-            "another Gaussian",
+            "the wrong Gaussian",
             "The window is right. The weights of the softmax are multiplied by exp(-(s"
             " - p)^2 / (2 (w / 2)^2)).",
             LOCAL,

@@ -1,8 +1,8 @@
 """What several questions of this lab share: axes, where to read, hints and signs."""
 
-from attention_labs.lab04_alignment.shared import EVERYWHERE as EVERYWHERE
 from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
 from attention_labs.pages import SCORING
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import Axis, Mistake, close, somewhere, wrong_output
 
 B, T = Axis("sentences"), Axis("tokens", long=300)

@@ -220,7 +220,7 @@ wrong_edits(
     ),
     not_encoded=(
         edit(by_the_book, "pad(sources)", "pad([[*x.source] for x in examples])"),
-        "tokens, where ids are meant",
+        "tokens instead of ids",
     ),
     plain_tuple=(
         edit(by_the_book, "Batch(", "fields_of("),
@@ -230,7 +230,7 @@ wrong_edits(
     lengths_sent_along=(edit(by_the_book, LENGTHS, f"{LENGTHS}.to(device)"), AWAY),
     lengths_in_a_list=(
         edit(by_the_book, LENGTHS, "[len(row) for row in sources]"),
-        "lists, where tensors are meant",
+        "lists instead of tensors",
     ),
     first_example=(
         edit(by_the_book, "both(task, examples)", "both(task, examples[:1])"),

@@ -140,7 +140,7 @@ wrong_edits(
             "sum(right) / len(right)",
             "torch.tensor(sum(right) / len(right))",
         ),
-        "another type than a float",
+        "a type other than a float",
     ),
     all_at_once=(
         edit(equal_tuples, "sum(right) / len(right)", "float(all(right))"),

@@ -133,7 +133,7 @@ wrong_edits(
     "loss",
     mean_of_sentences=(
         edit(LOSS, "return total", "return total / len(batch.target_out)"),
-        "a mean, where the sum is meant",
+        "a mean instead of the sum",
     ),
     masked_logits=(
         edit(LOSS, FLAT, f"({FLAT} * (batch.target_out != PAD).flatten()[:, None])")
@@ -153,7 +153,7 @@ wrong_edits(
     ),
     not_summed=(
         edit(LOSS, '"sum"', '"none"'),
-        "a loss per position, where one sum is meant",
+        "a loss per position instead of one sum",
     ),
     a_number=(
         edit(LOSS, "return total", "return total.item()"),
@@ -161,6 +161,6 @@ wrong_edits(
     ),
     detached=(edit(LOSS, "return total", "return total.detach()"), CUT),
     without_count=(edit(LOSS, f", {COUNT}", ""), TOO_MUCH),
-    negative=(edit(LOSS, "return total", "return -total"), "sign turned around"),
+    negative=(edit(LOSS, "return total", "return -total"), "wrong sign"),
     logits_not_taken_out=(edit(LOSS, "logits, _", "logits"), NO_NAME),
 )

@@ -127,7 +127,7 @@ def by_copies(rows):
 
 FILLED = "*row, *[PAD] * (longest - len(row))"
 ROWS = f"[[{FILLED}] for row in rows], dtype=torch.long\n    )"
-WHOLE, OTHER = "ids are whole numbers", "filled up with another id"
+WHOLE, OTHER = "ids are whole numbers", "filled up with the wrong id"
 RAGGED = "rows still of different lengths"
 wrong_edits(
     "pad",
@@ -150,7 +150,7 @@ wrong_edits(
     lists=(
         edit(core.pad, "torch.tensor(", "list(")
         & edit(core.pad, ", dtype=torch.long", ""),
-        "lists returned, where a tensor is meant",
+        "lists returned instead of a tensor",
     ),
     floats=(edit(core.pad, "torch.long", "torch.float"), WHOLE),
     filled_with_the_token=(
@@ -160,6 +160,6 @@ wrong_edits(
     misspelt=(edit(core.pad, "longest - ", "longst - "), NO_NAME),
     longest_first=(
         edit(core.pad, "in rows]", "in sorted(rows, key=len, reverse=True)]"),
-        "the rows in another order",
+        "the rows in the wrong order",
     ),
 )

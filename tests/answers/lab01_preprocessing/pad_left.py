@@ -142,7 +142,7 @@ def counted_by_ids(rows):
     return ids, (token.cumsum(1) - 1) * token
 
 
-@wrong("pad_left", "another position on padding")
+@wrong("pad_left", "the wrong position on padding")
 def below_zero(rows):
     ids, _ = by_lists(rows)
     lengths = torch.tensor([len(row) for row in rows])
@@ -159,7 +159,7 @@ def filled_in_place(rows):
     return torch.tensor(rows).long(), torch.tensor(positions).long()
 
 
-@wrong("pad_left", "columns counted, where positions are meant")
+@wrong("pad_left", "columns counted instead of positions")
 def numbered_by_columns(rows):
     ids, _ = by_lists(rows)
     return ids, torch.arange(ids.size(1)).expand(ids.shape)
@@ -188,7 +188,7 @@ wrong_edits(
             "torch.tensor(places, dtype=torch.long)",
             "ids, places",
         ),
-        "lists returned, where a tensor is meant",
+        "lists returned instead of a tensor",
     ),
     floats=(
         edit(REFERENCE, "(places, dtype=torch.long)", "(places, dtype=torch.float)"),

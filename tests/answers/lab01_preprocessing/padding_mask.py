@@ -104,7 +104,7 @@ wrong_edits(
     ),
     zeros_and_ones=(
         edit(padding_mask, ")[:, None]", ")[:, None].float()"),
-        "numbers, where True and False are meant",
+        "numbers instead of True and False",
     ),
     on_the_cpu=(edit(padding_mask, ", device=lengths.device", ""), DEVICE),
     by_loop=(

@@ -135,7 +135,7 @@ def by_kinds_of_letters(text):
 
 PATTERN = r"\w+|[^\w\s]"
 FOUND = r're.findall(r"\w+|[^\w\s]", text.lower())'
-SIGNS, ACCENTS = "signs thrown away", "letters with accents torn off"
+SIGNS, ACCENTS = "symbols thrown away", "letters with accents torn off"
 SPACE, LOST = "white space among the tokens", "words lost or out of order"
 ONCE, STRINGS = "something that can be read only once", "no tuple of strings"
 wrong_edits(
@@ -150,14 +150,14 @@ wrong_edits(
     accents_lost=(
         edit(tokenize, PATTERN, r"[a-z0-9]+|[-,.?!()']"),
         ACCENTS,
-        "signs thrown away",
+        "symbols thrown away",
     ),
     no_digits=(
         edit(tokenize, PATTERN, r"[^\W\d_]+|\S"),
         "digits are no part of a word",
     ),
     spaces_are_signs=(edit(tokenize, PATTERN, r"\w+|\W"), SPACE),
-    many_signs_as_one=(edit(tokenize, PATTERN, PATTERN + "+"), "signs run together"),
+    many_signs_as_one=(edit(tokenize, PATTERN, PATTERN + "+"), "symbols run together"),
     matches=(edit(tokenize, "findall", "finditer"), STRINGS),
     joined_again=(edit(tokenize, "tuple(", "' '.join("), STRINGS),
     letters=(
@@ -166,13 +166,13 @@ wrong_edits(
     ),
     stripped=(
         edit(tokenize, FOUND, 'w.strip(",.?!()\'") for w in text.lower().split()'),
-        "signs stay at the words",
+        "symbols stay attached to words",
         SIGNS,
     ),
     no_return=(edit(tokenize, "return ", ""), NOTHING),
     as_a_set=(edit(tokenize, "tuple(", "set("), LOST),
     words_of_two_letters=(edit(tokenize, r"\w+", r"\w\w+"), LOST),
-    a_list=(edit(tokenize, "tuple(", "list("), "another type than a tuple"),
+    a_list=(edit(tokenize, "tuple(", "list("), "a type other than a tuple"),
     mapped=(edit(tokenize, "tuple(", "map(str.lower, "), ONCE),
 )
 wrong_edits(

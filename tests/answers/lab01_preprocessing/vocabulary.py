@@ -147,7 +147,7 @@ NO_ORDER, TWO_IDS = "the tokens are not in order", "a token has two ids"
 UNKNOWN = "an unknown token is an error"
 AMONG = "specials among the answer's tokens"
 CHANGED = "a list of the caller's is changed"
-LOST, TYPE = "tokens of the answer are lost", "another type than is asked for"
+LOST, TYPE = "tokens of the answer are lost", "a type other than the one asked for"
 wrong_edits(
     "vocabulary",
     SortedSet,

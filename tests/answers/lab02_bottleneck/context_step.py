@@ -88,12 +88,12 @@ wrong_edits(
     no_past=(NO_STATE, "every step starts from nothing"),
     old_cache_handed_on=(
         edit(STEP, LAST, "cache"),
-        "the new state is not handed on",
+        "the new state is not passed on",
         ELSE,
     ),
     first_handed_on=(
         edit(STEP, LAST, "states[:, 0]"),
-        "the state after the first token is handed on",
+        "the state after the first token is passed on",
         ELSE,
     ),
     head_after_tanh=(
@@ -102,7 +102,7 @@ wrong_edits(
     ),
     ones_over_the_source=(
         edit(STEP, "shape, 1)", "shape, memory.value.size(-1))"),
-        "other weights",
+        "the wrong weights",
     ),
     source_detached=(edit(TELL, "memory.value", "memory.value.detach()"), CUT),
     logits_and_state=(edit(STEP, RETURN, f"return {SAY}, {LAST}"), TOO_MUCH),

@@ -109,7 +109,7 @@ wrong_edits(
     one_too_early=(
         edit(FORWARD, END, "at_end(states, lengths - 1)"),
         "the final state is one position too early",
-        "another final state",
+        "the wrong final state",
     ),
     mean_for_final=(
         edit(
@@ -117,7 +117,7 @@ wrong_edits(
             END,
             "(mask.to(states.dtype) @ states)[:, 0] / lengths[:, None].to(states)",
         ),
-        "another final state",
+        "the wrong final state",
     ),
     allowed_where_there_is_an_id=(
         edit(FORWARD, MASK, "(source != 0)[:, None]"),
@@ -127,7 +127,7 @@ wrong_edits(
     all_allowed=(edit(FORWARD, MASK, f"{MASK} | True"), "padding allowed"),
     mask_of_numbers=(
         edit(FORWARD, MASK, f"{MASK}.float()"),
-        "numbers, where True and False are meant",
+        "numbers instead of True and False",
     ),
     mask_without_axis=(edit(FORWARD, MASK, f"{MASK}[:, 0]"), ONE_AXIS),
     plain_tuple=(edit(FORWARD, "return Encoded", "return "), "no Encoded is returned"),
@@ -151,10 +151,10 @@ wrong_edits(
             "self.embed(source),"
             " torch.randn(1, len(source), self.output_dim).to(self.embedding.weight)",
         ),
-        "other states",
+        "the wrong states",
     ),
     squashed_again=(
         edit(FORWARD, READ, "states = self.rnn(self.embed(source))[0].tanh()"),
-        "other states",
+        "the wrong states",
     ),
 )

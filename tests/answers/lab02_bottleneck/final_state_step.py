@@ -58,7 +58,7 @@ STEP = FinalState.step
 READ, ONES = "self.rnn(inputs, cache[None])[0]", "states.new_ones(*token.shape, 1)"
 SAY, LAST = "self.head(states)", "states[:, -1]"
 RETURN = f"return {SAY}, weights, {LAST}"
-ELSE, OTHER_WEIGHTS = "another state is handed on", "other weights"
+ELSE, OTHER_WEIGHTS = "the wrong state is passed on", "the wrong weights"
 LAYERS = "the axis of the layers"
 
 WRITING = {
@@ -110,7 +110,7 @@ wrong_edits(
     layer_axis_missing=(edit(STEP, "cache[None]", "cache"), LAYERS),
     softmaxed=(
         edit(STEP, SAY, f"torch.softmax({SAY}, dim=-1)"),
-        "probabilities, where logits are meant",
+        "probabilities instead of logits",
     ),
     last_logits_only=(
         edit(STEP, SAY, "self.head(states[:, -1])[:, None]"),

@@ -49,7 +49,7 @@ REMEMBER = OneSlot.remember
 SLOT, ALLOWED = "encoded.final[:, None]", "encoded.mask[..., :1]"
 FIRST = "torch.tanh(self.bridge(encoded.final))"
 RETURNED = f"Memory(slot, slot, {ALLOWED}, state)"
-OTHER_FIRST, OTHER_SLOT = "another first state", "something else in the slot"
+OTHER_FIRST, OTHER_SLOT = "the wrong first state", "something else in the slot"
 
 right("remember")(OneSlot)
 right_edits(
@@ -127,7 +127,7 @@ wrong_edits(
     ),
     slot_weight_for_mask=(
         edit(REMEMBER, ALLOWED, "slot.new_ones(len(slot), 1, 1)"),
-        "numbers, where True and False are meant",
+        "numbers instead of True and False",
     ),
     mean_of_all_columns=(
         edit(REMEMBER, SLOT, "encoded.states.mean(1, keepdim=True)")

@@ -211,7 +211,7 @@ wrong_edits(
     ),
     both_in_the_last_column=(
         edit(FORWARD, FINAL, "states[:, -1]"),
-        "another final state",
+        "the wrong final state",
         LAST_COLUMN,
     ),
     second_of_each_layer=(
@@ -232,7 +232,7 @@ wrong_edits(
             "torch.cat([forwards(below)[1][1].squeeze(0),"
             " backwards(reverse_padded(below, lengths))[1][1].squeeze(0)], dim=-1)",
         ),
-        "cells, where states are meant",
+        "cells instead of states",
     ),
     cells_of_packed_sentences=(
         edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
@@ -242,7 +242,7 @@ wrong_edits(
             "torch.cat([last_cell(forwards, below, lengths),"
             " last_cell(backwards, reverse_padded(below, lengths), lengths)], -1)",
         ),
-        "cells, where states are meant",
+        "cells instead of states",
     ),
     as_of_a_gru=(
         edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
@@ -312,7 +312,7 @@ wrong_edits(
             "at_end(ahead, lengths), back[:, 0]",
             "back[:, 0], at_end(ahead, lengths)",
         ),
-        "another final state",
+        "the wrong final state",
     ),
     layers_detached=(reading("states.detach()", "states.detach()"), CUT),
     states_alone=(edit(FORWARD, RETURNED, "states"), "no Encoded is returned"),

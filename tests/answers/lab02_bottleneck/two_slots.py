@@ -155,11 +155,11 @@ wrong_edits(
     by_gather,
     upper_middle=(
         edit(by_gather, "(lengths - 1) // 2", "lengths // 2"),
-        "the other one of the two in the middle",
+        "the wrong one of the two in the middle",
     ),
     rounded_up=(
         edit(by_gather, "(lengths - 1) // 2", "((lengths - 1) / 2).ceil().long()"),
-        "the other one of the two in the middle",
+        "the wrong one of the two in the middle",
     ),
     without_gradient=(edit(by_gather, "states.gather", "states.detach().gather"), CUT),
     in_single_precision=(

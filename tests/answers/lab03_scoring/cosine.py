@@ -178,7 +178,7 @@ wrong_edits(
     ),
     Softmaxed=(
         edit(FORWARD, "q @ projected.mT", "(q @ projected.mT).softmax(-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
     NoReturn=(edit(FORWARD, "return ", ""), NOTHING, NONE),
 )

@@ -127,7 +127,7 @@ def same_start(scores, slope):
     return scores - slope * (queries - keys).abs().to(scores.dtype)
 
 
-@wrong("distance_bias", "weights, where scores are meant")
+@wrong("distance_bias", "weights instead of scores")
 def normalised(scores, slope):
     return in_one_table(scores, slope).softmax(dim=-1)
 

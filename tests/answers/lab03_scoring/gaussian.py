@@ -115,7 +115,7 @@ wrong_edits(
     Gaussian,
     no_minus=(
         edit(FORWARD, "-x", "x"),
-        "sign turned around",
+        "wrong sign",
         "the further, the more alike",
     ),
     half_forgotten=(edit(FORWARD, "2 * self", "self"), FACTOR),
@@ -132,7 +132,7 @@ wrong_edits(
     without_axes=(edit(FORWARD, X, "query - projected"), FITS),
     normalised=(
         edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
     keys_down=(
         edit(FORWARD, X, "query.unsqueeze(-3) - projected.unsqueeze(-2)"),
@@ -141,7 +141,7 @@ wrong_edits(
     ),
     mean_squared=(
         edit(FORWARD, "sum(-1)", "mean(-1)"),
-        "mean over the width, where the sum is meant",
+        "mean over the width instead of the sum",
         FACTOR,
     ),
     in_three_axes=(

@@ -88,6 +88,6 @@ wrong_edits(
     Misspelt=(edit(PROJECT, "key_proj", "key_projection"), NO_NAME),
     GeneralSoftmaxed=(
         edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
 )

@@ -196,7 +196,7 @@ wrong_edits(
     ),
     mass=(
         edit(with_a_list, HIT, "sum(row[s] for s in marked)"),
-        "the weight on gold positions, where hits are meant",
+        "the weight on gold positions instead of hits",
     ),
     counted=(
         edit(with_a_list, SHARE, "sum(hits)"),

@@ -64,7 +64,7 @@ wrong_edits(
     asks_with_the_memory=(
         edit(STEP, "cache[:, None], memory", "memory.state[:, None], memory")
         & edit(STEP, f"{READ}, cache", f"{READ}, memory.state"),
-        "the first state asks at every step",
+        "the first state is the query at every step",
     ),
     updates_first=(
         edit(
@@ -75,7 +75,7 @@ wrong_edits(
             "    context, weights = self.look(state[:, None], memory)",
         )
         & edit(STEP, f"self.rnn({READ}, cache)", "state"),
-        "another query",
+        "the wrong query",
     ),
     context_left_out=(
         edit(STEP, "[embedded, context]", "[embedded, torch.zeros_like(context)]"),

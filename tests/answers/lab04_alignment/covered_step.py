@@ -12,7 +12,7 @@ from nbjudge import edit
 from nbjudge.question import Request
 
 REWARD, IGNORED = "what is covered gets more", "the coverage does not count"
-OTHER = "another coverage is handed on"
+OTHER = "the wrong coverage is returned"
 
 
 @wide("covered_step")

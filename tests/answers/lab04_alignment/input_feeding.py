@@ -51,7 +51,7 @@ class FeedingByName(Feeding):
 wide("input_feeding")(lambda g: any_decoder(g, Feeding, states=0))
 
 HANDED_ON, ZEROS = "(states[:, -1], mixed)", "torch.zeros_like(memory.state)"
-ELSE = "something else is handed on"
+ELSE = "something else is passed on"
 
 enter_right("input_feeding", Feeding, **RUN_AND_MIX)
 wrong_edits(

@@ -113,7 +113,7 @@ wrong_edits(
         edit(FORWARD, "self.half_width / 2", "self.half_width"),
         "the Gaussian is as wide as the window",
     ),
-    narrow_gauss=(edit(FORWARD, "(2 * (self", "(1 * (self"), "another Gaussian"),
+    narrow_gauss=(edit(FORWARD, "(2 * (self", "(1 * (self"), "the wrong Gaussian"),
     flat=(edit(FORWARD, GAUSS, "torch.ones_like(distance)"), "no Gaussian"),
     everywhere=(edit(FORWARD, NEAR, "memory.mask"), "no window"),
     normalised_again=(
@@ -133,5 +133,5 @@ wrong_edits(
     axis_left=(edit(FORWARD, ".squeeze(-1)", ""), FITS),
     every_axis_gone=(edit(FORWARD, ".squeeze(-1)", ".squeeze()"), FITS),
     positions_on_the_cpu=(edit(FORWARD, ", device=scores.device", ""), DEVICE),
-    no_sigmoid=(edit(FORWARD, SHARE, "x"), "another window"),
+    no_sigmoid=(edit(FORWARD, SHARE, "x"), "the wrong window"),
 )
