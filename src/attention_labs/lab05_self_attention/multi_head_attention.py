@@ -114,8 +114,7 @@ MULTI_HEAD_ATTENTION = Question(
         " that are multiplied.",
         "axes": "A mask with three axes, such as (B, T, S) or (B, 1, S), needs one"
         " more axis for the heads. A mask with two axes, (T, S), can be used as it is.",
-        "empty": "If the mask allows a query nothing, all weights of this query must"
-        " be 0.",
+        "empty": "If a query may not attend to anything, all its weights must be 0.",
         "query": "query: (B, T, D).",
         "key": "key: (B, S, D).",
         "value": "value: (B, S, D).",

@@ -87,8 +87,7 @@ SELF_ATTENTION = Question(
         " `value_proj`.",
         "asked": "The mask says which positions each position may attend to. A padding"
         " mask forbids padding, and a causal mask forbids all later positions.",
-        "empty": "If the mask allows a position nothing, all weights of this position"
-        " must be 0.",
+        "empty": "If a position may not attend to anything, all its weights must be 0.",
         "every": "Let every position attend to all positions of the same sequence.",
         "x": "x: (B, T, D).",
         "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"
