@@ -180,7 +180,8 @@ ACCURACY = Question(
         " Call the model as `model(source, lengths)`. It returns logits (B, labels)"
         " and a second value, which you do not need.",
         "careful": "Measure without dropout and without gradients.",
-        "same": "Count every sentence the same, although batches may differ in size.",
+        "same": "Every sentence must count the same, although the batches may differ"
+        " in size.",
         "mode": "After the call, the model must be in the same mode as before, because"
         " your function may be called in the middle of training.",
         "parts": "If a part of the model is frozen, the model's own `train` method"

@@ -164,7 +164,9 @@ PARAMETER_GROUPS = Question(
         "groups": "A PyTorch optimizer takes a list of **groups**. Each group is a"
         ' dict with the keys `"params"` (a list of parameters) and `"lr"` (their'
         " learning rate).",
-        "frozen": "Leave parameters that do not require a gradient out of all groups.",
+        "frozen": "Leave parameters that do not require a gradient out of all groups."
+        " A frozen part still counts as a step, so the parts below it keep their"
+        " rates.",
         "parts": "`model.head` is the head, `model.body.encoder.layer` is the list of"
         " the body's layers, from the first (lowest) to the last, and"
         " `model.body.embeddings` are the embeddings.",
