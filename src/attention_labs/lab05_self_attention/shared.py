@@ -14,7 +14,7 @@ _WEIGHT_OFF_MASK = somewhere(
 )
 WEIGHT = Mistake(
     "a forbidden position has weight",
-    "The mask has to reach `attend`, with True = may attend.",
+    "Pass the mask to `attend`. True means that a position may be attended to.",
     SCORING + "mask",
     sign=lambda request, reply, reference: (
         not request.before and _WEIGHT_OFF_MASK(request, reply, reference)
@@ -22,7 +22,7 @@ WEIGHT = Mistake(
 )
 TWICE = "`attend` computes the softmax itself. Give it scores."
 SCALE = (
-    "The scores are divided by the root of the width of the vectors that are"
+    "Divide the scores by the square root of the width of the vectors that are"
     " multiplied."
 )
 
@@ -31,8 +31,8 @@ BACK = (
     " two axes into one."
 )
 MIXED = (
-    "The vector of one token is split into pieces that stand side by side in it."
-    " Pieces of different tokens do not mix."
+    "Split the vector of each token on its own. A head's piece must not contain"
+    " numbers of a different token."
 )
 
 

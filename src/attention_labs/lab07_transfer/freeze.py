@@ -186,8 +186,8 @@ def _either_mode(test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
 
 
 DROPOUT = (
-    "In training mode, dropout would change the states of the frozen body. Put it"
-    " back into eval mode, whatever `mode` is."
+    "In train mode, dropout would change the states of the frozen body. Put it back"
+    " into eval mode, whatever `mode` is."
 )
 
 BATTERY = Battery(
@@ -210,29 +210,29 @@ FREEZE = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "no gradient": "Its parameters do not require a gradient: they are not"
-        " trained, and no gradient is computed for the blocks.",
-        "eval": "It stays in eval mode.",
-        "both": "`freeze()` does both, at once.",
-        "train": "`train(mode)` does what it does in every module, and then keeps a"
-        " frozen body in eval mode; a body that is not frozen follows `mode`.",
-        "alone": "Only `freeze()` freezes the body: a body whose parameters do not"
-        " require a gradient for another reason follows `mode`.",
-        "from now on": "Keep the body as it is from now on: no gradients, eval mode.",
-        "in use": "Switch to training mode (True) or eval mode (False); a frozen body"
-        " stays in eval mode.",
+        "no gradient": "Set `requires_grad` of all the body's parameters to False."
+        " Then they are not trained, and no gradients are computed for them.",
+        "eval": "Put the body into eval mode, and keep it there.",
+        "both": "`freeze()` does both steps at once.",
+        "train": "`train(mode)` first does what it does in every module, and then puts"
+        " a frozen body back into eval mode. A body that is not frozen follows `mode`.",
+        "alone": "Only `freeze()` freezes the body: if its parameters do not require"
+        " gradients for a different reason, it still follows `mode`.",
+        "from now on": "Freeze the body from now on: no gradients, eval mode.",
+        "in use": "Switch to train mode (True) or eval mode (False), but keep a frozen"
+        " body in eval mode.",
         "returns": "The model itself.",
     },
     properties=(
         BATTERY.numbers(
-            "a frozen body requires no gradient, the head does",
+            "a frozen body requires no gradients, but the head does",
             2,
             _asks,
             ("no gradient", "both"),
             False,
         ),
         BATTERY.line(
-            "a frozen body stays in eval mode, the head follows `train`",
+            "a frozen body stays in eval mode, but the head follows `train`",
             1,
             judge=_modes,
             checks=("eval", "both", "train", "in use"),
@@ -241,29 +241,28 @@ FREEZE = Question(
             1,
             each_of(_asks, _modes, _returns),
             ("train", "alone", "from now on", "returns"),
-            "a body that is not frozen is trained; `train` returns the model; frozen"
-            " twice, two models",
+            "a body that is not frozen is trained; `train` returns the model; edges:"
+            " `freeze` called twice, two models",
             _not_frozen,
         ),
     ),
     mistakes=(
         Mistake(
             "requires_grad set on the module",
-            "A module has no requires_grad: Python makes an attribute of that name,"
-            " which nobody reads. Its parameters have one, and the method"
-            " requires_grad_ sets it for all of them.",
+            "A module has no requires_grad, so this line only makes a new attribute."
+            " Call the method requires_grad_, which sets it for all parameters.",
             LOADING,
             edit(SentenceClassifier.freeze, "grad_(False)", "grad = False"),
         ),
         Mistake(
             "the head is frozen, too",
-            "The head is what has to be learned.",
+            "Do not freeze the head. It has to be trained.",
             LOADING,
             edit(SentenceClassifier.freeze, "body.requires_grad_", "requires_grad_"),
         ),
         Mistake(
-            "the head is never in training mode",
-            "Only the body is kept in eval mode.",
+            "the head is never in train mode",
+            "Keep only the body in eval mode.",
             LOADING,
             edit(
                 SentenceClassifier.train,
@@ -273,7 +272,7 @@ FREEZE = Question(
         ),
         Mistake(
             "the body is always in eval mode",
-            "Only a frozen body is: ask `self.frozen`.",
+            "Keep the body in eval mode only if `self.frozen` is True.",
             LOADING,
             edit(SentenceClassifier.train, "if self.frozen", "if True"),
         ),
@@ -284,8 +283,8 @@ FREEZE = Question(
             sign=error_like("RecursionError|recursion"),
         ),
         Mistake(
-            "other parameters are frozen",
-            "All parameters of the body, at every depth, and none of the head.",
+            "the wrong parameters are frozen",
+            "Freeze all parameters of the body, at every depth, and none of the head.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: any(
@@ -295,21 +294,22 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "the eval mode comes too late",
-            "`freeze()` does both at once: eval mode is not left to the next `train`.",
+            "eval mode comes too late",
+            "`freeze()` does both steps at once. Do not leave eval mode to the next"
+            " `train`.",
             LOADING,
             edit(SentenceClassifier.freeze, "self.body.eval()", "pass"),
         ),
         Mistake(
-            "freezing twice thaws",
-            "`freeze` keeps the body as it is from now on, however often it is called.",
+            "a second call of freeze undoes the first",
+            "After `freeze`, the body stays frozen, however often you call it.",
             LOADING,
             edit(SentenceClassifier.freeze, "= True", "= not self.frozen"),
         ),
         Mistake(
             "taken for frozen without freeze()",
-            "Remember in `self.frozen` whether `freeze()` was called; parameters may"
-            " ask for no gradient for another reason.",
+            "Store in `self.frozen` that `freeze()` was called. Parameters may require"
+            " no gradient for a different reason.",
             LOADING,
             edit(
                 SentenceClassifier.train,
@@ -318,9 +318,9 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "another part of the model does not follow",
-            "`super().train(mode)` switches every part that the model has, not only"
-            " those that you know of.",
+            "a part of the model does not follow `train`",
+            "Call `super().train(mode)`. It switches every part of the model, not only"
+            " the body and the head.",
             LOADING,
             (
                 edit(
@@ -339,13 +339,14 @@ FREEZE = Question(
         ),
         Mistake(
             "only the body's own mode, not that of its parts",
-            "A module's `training` is its own: `eval()` also tells every module in it.",
+            "A module's `training` does not affect its parts. Call `eval()`, which"
+            " switches every module in it.",
             LOADING,
             edit(SentenceClassifier.freeze, "self.body.eval()", FLAG)
             & edit(SentenceClassifier.train, "self.body.eval()", FLAG),
         ),
         Mistake(
-            "dropout goes on in the frozen body",
+            "dropout in the frozen body",
             DROPOUT,
             LOADING,
             edit(SentenceClassifier.train, "if self.frozen", "if False"),
@@ -360,14 +361,14 @@ FREEZE = Question(
             sign=_either_mode(lambda given, wanted: given > wanted),
         ),
         Mistake(
-            "something rests that should train",
+            "a part is in eval mode that should be in train mode",
             "The head, and a body that is not frozen, follow `mode`.",
             LOADING,
             sign=_either_mode(lambda given, wanted: given < wanted),
         ),
         Mistake(
             "train does not return the model",
-            "`train` and `eval` of every module return the module itself.",
+            "Return `self`, as `train` of every module does.",
             "",
             (
                 edit(SentenceClassifier.train, "return self", "return None"),

@@ -132,28 +132,28 @@ SENTENCE_HEAD = Question(
     use=_use_head,
     battery=BATTERY,
     requirements={
-        "mean": "So first the states of a sentence are averaged over its real tokens"
-        " only; then comes a small network:",
+        "mean": "So average the states over the real tokens of the sentence first."
+        " Then apply a small network:",
         "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b +"
         r" b_1)\big) + b_2",
         "count": "$n_b$ is the number of real tokens of sentence b.",
         "real": "The mask (B, S) is True where a token is real.",
-        "anywhere": "Padding may stand anywhere in a sentence.",
-        "empty": "A sentence without any real token has $c_b = 0$, and finite"
-        " gradients.",
-        "dtype": "The logits have the dtype of the states: where you turn the mask into"
-        " numbers, write `mask.to(states.dtype)`.",
+        "anywhere": "Padding may be anywhere in a sentence.",
+        "empty": "For a sentence without any real token, $c_b$ must be 0, and all"
+        " gradients must be finite.",
+        "dtype": "The logits must have the dtype of the states, so convert the mask to"
+        " numbers with `mask.to(states.dtype)`.",
         "dim": "dim: D, width of the states.",
-        "labels": "num_labels: how many answers there are.",
-        "dropout": "dropout: share of the numbers between the two maps that training"
-        " drops.",
+        "labels": "num_labels: the number of possible answers.",
+        "dropout": "dropout: the share of the numbers between the maps that is dropped"
+        " in training.",
         "states": "states: (B, S, D).",
         "mask": "mask: (B, S), True where a token is real.",
         "returns": "Logits (B, num_labels).",
     },
     properties=(
         BATTERY.numbers(
-            "the logits where no token is padding, and all gradients",
+            "the logits without padding, and all gradients",
             2,
             checks=("formula", "dim", "labels", "states", "returns"),
             requests=_all_real,
@@ -165,7 +165,7 @@ SENTENCE_HEAD = Question(
             checks=("mean", "count", "real", "anywhere", "mask"),
         ),
         BATTERY.line(
-            "dropout between tanh and the last map, only in training mode",
+            "dropout between tanh and `outer`, only in train mode",
             1,
             _dropped,
             checks=("formula", "dropout"),
@@ -174,8 +174,8 @@ SENTENCE_HEAD = Question(
             1,
             same_gradients,
             ("empty", "states", "mask", "returns"),
-            "a sentence without a token; length one, many positions, large numbers, a"
-            " second call, two instances",
+            "a sentence without a real token; edges: length one, long inputs, large"
+            " numbers, repeated calls, two instances",
             _without_tokens,
         ),
         BATTERY.manners(1, checks=("dtype",)),
@@ -188,7 +188,7 @@ SENTENCE_HEAD = Question(
             edit(Head.forward, POOLED, "states.mean(1)"),
         ),
         Mistake(
-            "divided by padding, too",
+            "padding counts in the denominator",
             MEAN,
             PADDING,
             edit(Head.forward, COUNT, "states.size(1)"),
@@ -203,7 +203,7 @@ SENTENCE_HEAD = Question(
         ),
         Mistake(
             "padding is taken to be at the end",
-            "The mask says which tokens are real: those need not be the first ones.",
+            "The mask tells which tokens are real. They need not be the first ones.",
             PADDING,
             edit(
                 Head.forward,
@@ -214,7 +214,7 @@ SENTENCE_HEAD = Question(
         ),
         Mistake(
             "logits of zero for a sentence without a token",
-            "Its mean is zero; it goes through the network as any other does.",
+            "Its mean is zero. Pass this mean through the network like any other mean.",
             PADDING,
             edit(
                 Head.forward,
@@ -236,7 +236,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "the first token alone",
+            "only the first token",
             MEAN,
             PADDING,
             edit(Head.forward, POOLED, "states[:, 0]"),
@@ -288,27 +288,28 @@ SENTENCE_HEAD = Question(
         ),
         Mistake(
             "dropout outside of training",
-            "`self.dropout` knows in which mode it is; F.dropout has to be told.",
+            "`self.dropout` follows the mode of the model. F.dropout needs"
+            " `training=self.training`.",
             sign=lambda request, reply, reference: (
                 not request.training and (request.init or (0,))[-1] > 0
             ),
         ),
         Mistake(
-            "another share is dropped",
-            "`self.dropout` knows the share that it was made with: let each number"
-            " between the two maps pass through it once.",
+            "a wrong share is dropped",
+            "Pass the numbers between the two maps through `self.dropout` once. It"
+            " knows the share.",
             sign=lambda request, reply, reference: (request.init or (0,))[-1] > 0,
         ),
         Mistake(
             "an answer for every word",
-            "One answer for a sentence: the states are averaged over its positions"
+            "Return one answer per sentence. Average the states over the positions"
             " first.",
             PADDING,
             sign=wrong_output(lambda given, wanted: given.dim() == wanted.dim() + 1),
         ),
         *ANYWHERE,
         Mistake(
-            "the mean is taken in another way",
+            "the mean is wrong",
             MEAN,
             PADDING,
             sign=comparable(
@@ -316,8 +317,8 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "the head is put together in another way",
-            MAPS + " The mean is taken over the positions of a sentence, axis 1.",
+            "the head is put together in a wrong way",
+            MAPS + " Take the mean over the positions of a sentence, axis 1.",
             LOADING,
             sign=comparable(lambda request, reply, reference: True),
         ),

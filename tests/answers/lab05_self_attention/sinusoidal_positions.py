@@ -80,7 +80,7 @@ def even_and_odd_apart(self, x, past=0):
 
 FORWARD, ANGLES, LAY = Positions.forward, Positions.angles, Positions.lay
 STACKED = "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)"
-PLACED, FIRST = "self.lay(self.angles(x, past))", "right at the first position alone"
+PLACED, FIRST = "self.lay(self.angles(x, past))", "right only at the first position"
 CLOCKED = "t[:, None] / 10000 ** (i / self.dim)"
 PLACES, CLOCKS = "x.size(1), device=x.device", "2, device=x.device"
 right_edits(

@@ -63,7 +63,7 @@ wrong_edits(
     "decoder_block",
     cross_before_self=(
         change(LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
-        "the source is asked first",
+        "the cross-attention comes first",
         JOINED,
     ),
     source_asked_by_the_old_query=(
@@ -110,14 +110,14 @@ wrong_edits(
     ),
     hands_on_the_new_alone=(
         edit(look_around, "return context, seen", "return context, now"),
-        "something else is remembered",
+        "a wrong `KeyValue` is returned",
         FITS,
     ),
     weights_last=(change(RETURNED, f"{THOUGHT}, seen, weights"), ORDER, TOO_MUCH),
     two_returned=(change(RETURNED, f"{THOUGHT}, weights"), TOO_MUCH),
     asks_itself_twice=(
         change(ASKED_SOURCE, "query, self.cross_attention.remember(query, query)"),
-        "the source is not asked",
+        "no cross-attention",
         JOINED,
     ),
     past_needed=(join("past.extend(now)"), NONE),

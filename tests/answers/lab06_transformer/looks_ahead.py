@@ -231,8 +231,8 @@ wrong_edits(
         ALARM,
         BEFORE,
     ),
-    sign_of_any_change=(change("> 1e-4", "> 0"), "rounding is taken for a leak"),
-    threshold_too_fine=(change("1e-4", "1e-6"), "rounding is taken for a leak"),
+    sign_of_any_change=(change("> 1e-4", "> 0"), "rounding is mistaken for a leak"),
+    threshold_too_fine=(change("1e-4", "1e-6"), "rounding is mistaken for a leak"),
     threshold_too_coarse=(change("1e-4", "0.01"), "small leaks are overlooked"),
     probabilities=(
         change("(after - before)", "(after.softmax(-1) - before.softmax(-1))")
@@ -242,11 +242,11 @@ wrong_edits(
     ),
     in_training_mode=(
         change("model.eval()", "model.train()"),
-        "dropout is taken for a leak",
+        "dropout is mistaken for a leak",
     ),
     left_in_evaluation=(
         change("model.train(was_training)", "model.eval()"),
-        "the model is left in another mode",
+        "the model is left in a different mode",
     ),
     target_spoilt=(change("target.clone()", "target"), IN_PLACE),
     nothing_said=(change("return found", "found"), NOTHING),

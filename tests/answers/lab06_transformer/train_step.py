@@ -102,14 +102,14 @@ PADDING = "something is wrong with the padding"
 LEARNED = "nothing is learned"
 LONG = "something is wrong with the length of the gradient"
 RIGHT = "the loss is right, the step is not"
-ANOTHER = "another loss"
+ANOTHER = "a wrong loss"
 
 wrong_edits(
     "train_step",
     padding_counted=(change(", ignore_index=PAD", ""), "loss on padding", PADDING),
     zeros_averaged=(
         change("=PAD)", "=PAD, reduction='none').mean()"),
-        "divided by padding, too",
+        "padding counts in the mean",
         PADDING,
     ),
     sentence_means=(
@@ -152,14 +152,14 @@ wrong_edits(
     no_backward=(change(BACK, ""), LEARNED),
     cut_after_the_step=(
         change(CUT, "") & change(STEP, f"{STEP}; {CUT}"),
-        "the gradient is not cut",
+        "the gradient is not shortened",
         LONG,
     ),
     cut_number_by_number=(
         change(
             CUT, "[p.grad.clamp_(-clip_norm, clip_norm) for p in model.parameters()]"
         ),
-        "each number of the gradient is cut",
+        "each number of the gradient is clipped",
         LONG,
     ),
     cut_parameter_by_parameter=(
@@ -167,7 +167,7 @@ wrong_edits(
             CUT,
             "[nn.utils.clip_grad_norm_([p], clip_norm) for p in model.parameters()]",
         ),
-        "each parameter's gradient is cut for itself",
+        "each parameter's gradient is shortened separately",
         LONG,
     ),
     always_of_that_length=(
@@ -183,13 +183,13 @@ wrong_edits(
     two_steps=(change(STEP, f"{STEP}; {STEP}"), RIGHT),
     asks_what_it_gives=(
         change("batch.target_out", "batch.target_in"),
-        "the token that was given is asked for",
+        "the input tokens are used as the target",
     ),
     gives_what_it_asks=(change("batch.target_in", "batch.target_out"), ANOTHER),
     nothing_said=(change("return loss.detach()", ""), NOTHING),
     perplexity=(
         change("loss.detach()", "loss.detach().exp()"),
-        "another loss is returned",
+        "a wrong loss is returned",
     ),
     with_its_graph=(
         change("loss.detach()", "loss"),
@@ -197,6 +197,6 @@ wrong_edits(
     ),
     evaluated=(
         change("logits, _ =", "model.eval(); logits, _ ="),
-        "the model is switched to evaluation",
+        "the model is put into eval mode",
     ),
 )

@@ -150,8 +150,8 @@ def through_numpy(model, batches):
 
 EVAL, BACK = "model.eval()", "model.train(was_training)"
 SHARE = "return right / count"
-COUNTED = "counted in another way"
-BATCHES = "the batches are put together in another way"
+COUNTED = "wrong answers count"
+BATCHES = "the batches are put together in a wrong way"
 NUMBER = "the number of right labels, not their share"
 
 wrong_edits(
@@ -159,9 +159,9 @@ wrong_edits(
     left_in_eval=(change(BACK, "pass"), "the model is left in eval mode"),
     left_in_training=(
         change(BACK, "model.train()"),
-        "the model is left in training mode",
+        "the model is left in train mode",
     ),
-    never_in_eval=(change(EVAL, "pass"), "measured in training mode"),
+    never_in_eval=(change(EVAL, "pass"), "measured in train mode"),
     gradients_on=(change("no_grad", "enable_grad"), "gradients are kept"),
     gradients_off_for_good=(
         change(EVAL, f"torch.set_grad_enabled(False); {EVAL}"),
@@ -186,15 +186,15 @@ wrong_edits(
     ),
     last_batch_alone=(
         change("right +=", "right =") & change("count +=", "count ="),
-        "one batch stands for all",
+        "only one batch counts",
     ),
     first_batch_alone=(
         change("in batches", "in batches[:1]"),
-        "one batch stands for all",
+        "only one batch counts",
     ),
     over_sentences=(
         change("argmax(-1)", "argmax(0)"),
-        "the likeliest sentence, not the likeliest label",
+        "the most probable sentence, not the most probable label",
         FITS,
     ),
     number_alone=(change("right / count", "right"), NUMBER),

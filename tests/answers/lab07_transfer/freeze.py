@@ -75,9 +75,9 @@ right_edits(
 )
 
 ATTRIBUTE = "requires_grad set on the module"
-OTHERS = "other parameters are frozen"
-DROPOUT = "dropout goes on in the frozen body"
-RESTS = "something rests that should train"
+OTHERS = "the wrong parameters are frozen"
+DROPOUT = "dropout in the frozen body"
+RESTS = "a part is in eval mode that should be in train mode"
 IGNORED = "the mode is ignored"
 
 wrong_edits(
@@ -97,7 +97,7 @@ wrong_edits(
     all_of_it_in_eval=(
         freeze(REST, "self.eval()"),
         RESTS,
-        "the head is never in training mode",
+        "the head is never in train mode",
     ),
     trains_nothing_if_frozen=(
         train(
@@ -131,7 +131,7 @@ wrong_edits(
     one_part_after_the_other=(
         train("super().train(mode)", "self.training = mode; self.head.train(mode)")
         & train(KEEP, "self.body.train(mode and not self.frozen)"),
-        "another part of the model does not follow",
+        "a part of the model does not follow `train`",
     ),
     misspelt_freeze=(freeze("requires_grad_", "require_grad_"), NO_NAME),
 )

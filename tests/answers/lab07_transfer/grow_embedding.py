@@ -139,7 +139,7 @@ def made_and_filled(embedding, count):
 
 
 FORGOTTEN = "the padding is forgotten"
-SHARE = "the padding has a share in the mean"
+SHARE = "the padding counts in the mean"
 
 wrong_edits(
     "grow_embedding",
@@ -151,43 +151,43 @@ wrong_edits(
     means_of_all=(change("old[words]", "old"), SHARE),
     last_row_again=(
         change("old[words].mean(dim=0, keepdim=True)", "old[-1:]"),
-        "other new rows",
+        "wrong new rows",
     ),
     median=(
         change("mean(dim=0, keepdim=True)", "median(dim=0, keepdim=True).values"),
-        "other new rows",
+        "wrong new rows",
     ),
     along_the_other_axis=(
         change(MEAN, "old[words].mean(1)[:1, None].expand(count, old.size(1))"),
-        "other new rows",
+        "wrong new rows",
     ),
     scaled=(change(CAT, "torch.cat([old / 2, new])"), "old rows are changed"),
     in_single_precision=(change(CAT, "torch.cat([old, new]).float()"), DTYPE),
     on_the_cpu=(change(CAT, "torch.cat([old, new]).cpu()"), DEVICE, TAKEN_OUT),
     frozen_the_other_way=(
         change("not embedding.weight.requires_grad", "embedding.weight.requires_grad"),
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     padding_at_the_end=(
         change("padding_idx=padding", "padding_idx=padding and padding + count"),
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     padding_is_row_zero=(
         change("padding_idx=padding", "padding_idx=padding or 0"),
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     settings_forgotten=(
         change(", freeze=frozen, padding_idx=padding)", ")"),
         FORGOTTEN,
         "the new embedding is always frozen",
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     a_table=(
         change(
             "nn.Embedding.from_pretrained(weight, freeze=frozen, padding_idx=padding)",
             "weight",
         ),
-        "no embedding is returned",
+        "the result is not an embedding",
     ),
     old_scaled_in_place=(
         change("new = ", "old *= 1.01\n    new = "),

@@ -132,7 +132,7 @@ def recursive(model, rate, decay):
 
 KEYS = "a group without its keys"
 TWICE = "a parameter in two groups"
-BODY = ("other rates below the head", "one rate for the whole body")
+BODY = ("wrong rates below the head", "one rate for the whole body")
 
 wrong_edits(
     "parameter_groups",
@@ -141,7 +141,7 @@ wrong_edits(
     no_embeddings=(
         change(", model.body.embeddings", ""),
         "the embeddings left out",
-        "parameters that do not move",
+        "parameters that are not trained",
     ),
     two_groups=(change(PARTS, "[model.head, model.body]"), *BODY),
     all_parameters=(change(CHOSEN, "part.parameters()"),),
@@ -189,7 +189,7 @@ wrong_edits(
     ),
     generators=(
         change(CHOSEN, "filter(lambda p: p.requires_grad, part.parameters())"),
-        "no lists",
+        "generators instead of lists",
     ),
     groups_not_returned=(change("return [", "groups = ["), NOTHING),
     layers_misnamed=(change("encoder.layer", "encoder.layers"), NO_NAME),

@@ -74,17 +74,17 @@ right_edits(
     nan_taken_out=count("mask.sum(1, keepdim=True) + (mask.sum(1, keepdim=True) == 0)"),
 )
 
-ANOTHER_MEAN = "the mean is taken in another way"
-ANOTHER_HEAD = "the head is put together in another way"
+ANOTHER_MEAN = "the mean is wrong"
+ANOTHER_HEAD = "the head is put together in a wrong way"
 NO_TOKEN = ("a division by no token at all", "not a number")
-PLACE = "another share is dropped"
+PLACE = "a wrong share is dropped"
 
 wrong_edits(
     "sentence_head",
     plain_mean=(pool("states.mean(dim=1)"), "padding counts"),
     mean_of_masked=(
         pool("(states * mask[..., None]).mean(dim=1)"),
-        "divided by padding, too",
+        "padding counts in the denominator",
     ),
     not_clamped=(count("mask.sum(1, keepdim=True)"), *NO_TOKEN),
     mask_without_an_axis=(total("(states * mask).sum(1)"), FITS),
@@ -98,7 +98,7 @@ wrong_edits(
         count("mask.sum(1).max()"),
         ANOTHER_MEAN,
         "padding counts",
-        "divided by padding, too",
+        "padding counts in the denominator",
     ),
     mean_over_sentences=(
         total("(states * mask[..., None]).sum(0)[: states.size(0)]")
@@ -145,7 +145,7 @@ wrong_edits(
             Head.forward, "self.inner(pooled))", "self.inner(pooled)), self.dropout.p"
         ),
         "dropout outside of training",
-        "another share is dropped",
+        "a wrong share is dropped",
     ),
     zeroed_in_place=(
         edit(Head.forward, "pooled =", "states[~mask] = 0.0; pooled =")

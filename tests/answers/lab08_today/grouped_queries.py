@@ -179,9 +179,9 @@ right_edits(
     & edit(SHARE, REPEATED, f"({REPEATED}).contiguous().clone()"),
 )
 
-OTHERS = "something else than contexts, weights and a cache"
-CACHE, SECOND = "the cache holds something else", "wrong from the second step on"
-AHEAD, PLACED = "a later token has weight", "wrong with positions alone"
+OTHERS = "the result is not contexts, weights and a cache"
+CACHE, SECOND = "a wrong cache", "wrong from the second step on"
+AHEAD, PLACED = "a later token has weight", "wrong only with positions"
 CONTEXTS = "the weights are right, the contexts are not"
 
 
@@ -226,11 +226,11 @@ wrong_edits(
         edit(
             SHARE, REPEATED, "x.repeat(1, self.num_heads // self.num_key_heads, 1, 1)"
         ),
-        "key heads dealt out in turn",
+        "key heads repeated in the wrong order",
     ),
     all_heads_ask_the_first=(
         edit(SHARE, REPEATED, "x[:, :1].expand(-1, self.num_heads, -1, -1)"),
-        "all heads ask one head of keys",
+        "all heads use one head of keys",
     ),
     root_of_the_key_width=(
         edit(SCORE, "self.head_dim)", "self.head_dim * self.num_key_heads)"),

@@ -218,11 +218,11 @@ wrong_edits(
     ),
     keys_before_queries=(
         edit(gathered, "weights.gather(3", "weights.transpose(2, 3).gather(3"),
-        "queries and keys exchanged",
+        "queries and keys swapped",
     ),
     no_number_without_one=(
         edit(gathered, ".clamp(min=1)", ""),
-        "nothing divided by nothing",
+        "0 divided by 0",
     ),
     zero_is_no_position=(
         edit(gathered, "counts = s >= 0", "counts = s > 0"),

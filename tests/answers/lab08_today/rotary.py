@@ -121,8 +121,8 @@ right_edits(
     ),
 )
 
-PAIRS = "neighbours are turned, not halves"
-FIRST = "right at the first position alone"
+PAIRS = "neighbouring entries form the pairs"
+FIRST = "right only at the first position"
 LENGTHS = "the vectors do not keep their lengths"
 
 
@@ -134,7 +134,7 @@ def the_papers_pairs(self, x, cos, sin):
     return turned.flatten(-2)
 
 
-@wrong("rotary", "turned the other way")
+@wrong("rotary", "rotated in the wrong direction")
 @with_part(Turn, "turn")
 def the_rotated_half_has_its_sign_at_the_end(self, x, cos, sin):
     first, second = x.chunk(2, dim=-1)

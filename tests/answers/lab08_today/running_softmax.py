@@ -172,8 +172,8 @@ right_edits(
 
 SECOND = "wrong from the second block on"
 LOOPED = "a loop over single queries or keys"
-SHRUNK = "only one of the two sums is shrunk"
-GROWS = "something that grows with the number of keys"
+SHRUNK = "only one of the two sums is rescaled"
+GROWS = "a tensor or list that grows with the number of keys"
 
 
 @wrong("running_softmax", GROWS)
@@ -226,7 +226,7 @@ def one_row_of_scores_at_a_time(query, blocks):
     return torch.stack(rows, -2)
 
 
-@wrong("running_softmax", "blocks are kept until all have come")
+@wrong("running_softmax", "blocks are kept to the end")
 def two_passes(query, blocks):
     blocks = list(blocks)
     scale = math.sqrt(query.size(-1))
@@ -267,7 +267,7 @@ wrong_edits(
             "m = e.amax(-1, keepdim=True) if m.isneginf().all() else m; new = m",
         ),
         NAN,
-        "the largest score of one block alone",
+        "the largest score of only one block",
         "no score is subtracted",
     ),
     mean_by_hand=(
@@ -288,7 +288,7 @@ wrong_edits(
     ),
     scaled_by_the_width_of_values=(
         edit(running, "key.mT * scale", "key.mT * value.size(-1) ** -0.5"),
-        "scaled by another width",
+        "scaled by a wrong width",
     ),
     scaled_twice=(edit(running, "(e - new).exp()", "((e - new) * scale).exp()"),),
     in_single_precision=(
