@@ -279,7 +279,7 @@ def test_feedback_shows_the_table_and_names_the_mistake(course):
         / "lab03_scoring"
         / "lab03_scoring.html"
     ).read_text()
-    assert "scale missing" in feedback
+    assert "scale factor missing" in feedback
     assert "masked_softmax: 5 of 5 points" in feedback
     # no debris of a progress bar
     assert "\r" not in feedback and "step/s" not in feedback

@@ -244,11 +244,11 @@ def exact(name, thing):
     "name, thing, mistake",
     [
         ("masked_softmax", in_place, "an input is changed in place"),
-        ("masked_softmax", detached, "the gradient is cut off"),
-        ("masked_softmax", always_single_precision, "dtype lost on the way"),
-        ("dot", Negative, "sign turned around"),
-        ("dot", Tripled, "off by one constant factor"),
-        ("dot", OneAxisMore, "an axis of length one too many or too few"),
+        ("masked_softmax", detached, "outputs right, gradients missing or wrong"),
+        ("masked_softmax", always_single_precision, "a wrong or mismatched dtype"),
+        ("dot", Negative, "the sign is flipped"),
+        ("dot", Tripled, "off by a constant factor"),
+        ("dot", OneAxisMore, "an extra or missing axis of length one"),
     ],
 )
 def test_a_mistake_is_exact_if_nothing_is_wrong_without_it(name, thing, mistake):
@@ -263,7 +263,10 @@ def test_of_two_mistakes_each_is_exact_where_the_other_does_not_show():
     question = QUESTIONS["bahdanau_step"]
     predicts, handed_on = (
         next(m for m in question.mistakes if m.name == name)
-        for name in ("the old state predicts", "the new state is not handed on")
+        for name in (
+            "the old state goes into the output layer",
+            "the old state is returned, not the new one",
+        )
     )
     both = (predicts.made_by & handed_on.made_by).apply(question.reference)
     assert handed_on.name in exact("bahdanau_step", both)

@@ -135,19 +135,19 @@ def _with_gradients(request: Request, reply: Reply, reference: Reply) -> Reply:
 # The order counts: the first that applies is the one that is told.
 ANYWHERE = (
     Mistake(
-        "nothing returned",
+        "nothing is returned",
         "A function without `return` returns None.",
         sign=error_like("^nothing was returned"),
     ),
     Mistake(
-        "too much or too little is returned",
+        "wrong number of return values",
         "Look at Returns in the docstring: it says what to return, and in which order.",
         sign=lambda request, reply, reference: (
             not reply.error and len(reply.outputs) != len(reference.outputs)
         ),
     ),
     Mistake(
-        "an argument that may be left out is required",
+        "a required argument is missing in a call",
         "The signature gives this argument a default, so a call without it must work"
         " as well.",
         sign=error_like("missing .* required positional argument"),
@@ -171,14 +171,14 @@ ANYWHERE = (
         undone=lambda request, reply, reference: reply._replace(changed=False),
     ),
     Mistake(
-        "an argument that may be None is used as if it were not",
+        "None where a value is needed",
         "A call without this argument must work as well: test `if x is not None`"
         " first. If the None comes from one of your own methods, the method lacks a"
         " `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
     Mistake(
-        "numbers taken out of a tensor",
+        "values are read out of a tensor",
         "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch"
         " numbers from the device, and no gradient can pass through them. Compute"
         " with tensors only.",
@@ -188,7 +188,7 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "a tensor made on the default device",
+        "a tensor is on the wrong device",
         "torch.zeros, torch.ones, torch.tensor and torch.arange make their tensors on"
         " the CPU unless you pass device=x.device.",
         sign=lambda request, reply, reference: (
@@ -196,7 +196,7 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "dtype lost on the way",
+        "a wrong or mismatched dtype",
         "The result has the dtype of the inputs. Create new tensors with"
         " dtype=x.dtype, and if you compute in a different dtype, cast the result"
         " back.",
@@ -209,13 +209,13 @@ ANYWHERE = (
         undone=_in_its_dtype,
     ),
     Mistake(
-        "a name that does not exist",
+        "a name, attribute or key does not exist",
         "Python's message says which name is missing. Compare its spelling with the"
         " docstring and with `__init__`.",
         sign=error_like("^(NameError|UnboundLocalError|AttributeError|KeyError)"),
     ),
     Mistake(
-        "shapes that do not fit",
+        "shapes do not match",
         "In the check all axes have different lengths, so the numbers in torch's"
         " message show which axes do not fit together. Write the shape of the result"
         " next to each line of your code.",
@@ -236,7 +236,7 @@ ANYWHERE = (
         sign=error_like("view size is not compatible"),
     ),
     Mistake(
-        "written for one number of axes",
+        "the number of axes does not fit",
         "There may be any number of axes before the last two, so count axes from the"
         " end: -1 and -2.",
         sign=error_like(
@@ -251,28 +251,28 @@ ANYWHERE = (
         undone=_in_order,
     ),
     Mistake(
-        "the gradient is cut off",
+        "outputs right, gradients missing or wrong",
         "The numbers are right, but nothing can be learned through them: detach, .data,"
         " no_grad and torch.tensor(x) take a tensor out of the graph.",
         sign=_cut_off,
         undone=_with_gradients,
     ),
     Mistake(
-        "an axis of length one too many or too few",
+        "an extra or missing axis of length one",
         "keepdim, squeeze and unsqueeze keep, remove and insert such axes. Compare"
         " the shapes.",
         sign=wrong_output(_one_axis_off),
         undone=_mended(_as_wanted),
     ),
     Mistake(
-        "axes exchanged",
+        "the axes are in the wrong order",
         "The numbers are in the wrong places. Compare the order of your axes with the"
         " docstring.",
         sign=wrong_output(_exchanged),
         undone=_mended(_turned_back),
     ),
     Mistake(
-        "a softmax too many",
+        "an extra softmax on the output",
         "Return the scores or logits as they are. The softmax comes later.",
         sign=wrong_output(
             lambda given, wanted: (
@@ -287,14 +287,14 @@ ANYWHERE = (
         undone=_mended(lambda given, wanted: -given),
     ),
     Mistake(
-        "off by one constant factor",
+        "off by a constant factor",
         "Every number is the same multiple of what it should be: a scale is missing"
         " or wrong, or it is applied twice.",
         sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
         undone=_mended(_scaled_back),
     ),
     Mistake(
-        "not a number",
+        "NaN in the outputs or gradients",
         "0/0 and inf - inf give nan, and so does every number that is computed from"
         " nan.",
         sign=_not_a_number,
@@ -316,7 +316,7 @@ KEPT = (
         sign=_in("second call"),
     ),
     Mistake(
-        "two objects share something",
+        "two instances affect each other",
         "Whatever belongs to one object must be created in `__init__` and stored on"
         " self, not on the class or in a global variable.",
         sign=_in("another instance"),
@@ -328,7 +328,7 @@ KEPT = (
         sign=_in("eval mode"),
     ),
     Mistake(
-        "right only up to some length",
+        "wrong for long inputs",
         "The lab sets no limit to the length: make tables and loops as long as the"
         " inputs.",
         sign=_in("long"),
@@ -350,18 +350,18 @@ VARIED = (
         sign=_in("zero"),
     ),
     Mistake(
-        "wrong where two axes are equally long",
+        "wrong when two axes have equal length",
         "Find an axis by its place, not by its length.",
         sign=_in("alike"),
     ),
     Mistake(
-        "written for one number of axes",
+        "the number of axes does not fit",
         "There may be any number of axes before the last two, so count axes from the"
         " end: -1 and -2.",
         sign=_in("in front"),
     ),
     Mistake(
-        "wrong for large numbers",
+        "wrong for zeros or large numbers",
         "The inputs may be large numbers. Do not clamp them, and do not compute an"
         " exponential that could overflow.",
         sign=_in("large"),

@@ -200,14 +200,14 @@ COLLATE = Question(
             _targets_alone(lambda given, said, batch: close(given, said)),
         ),
         Mistake(
-            "shifted the wrong way",
+            "the target is shifted in the wrong direction",
             "target_in begins with BOS, and target_out ends with EOS.",
             FORCING,
             edit(SequenceTask.collate, "[BOS, *target]", "[*target] + [EOS]")
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target]"),
         ),
         Mistake(
-            "the end behind the padding",
+            "EOS comes after the padding",
             "EOS follows the last token of each target; padding comes after it.",
             FORCING,
             edit(
@@ -217,7 +217,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "BOS and EOS on both sides",
+            "both BOS and EOS in target_in and target_out",
             "Both have one token more than the target: target_in begins with BOS, and"
             " target_out ends with EOS.",
             FORCING,
@@ -244,7 +244,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "the beginning is missing",
+            "BOS is missing in target_in",
             "The first token has to be predicted as well, from BOS.",
             FORCING,
             sign=_targets_alone(
@@ -252,7 +252,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "the end is missing",
+            "EOS is missing in target_out",
             "The model has to learn where to stop, so EOS is the last token of"
             " target_out.",
             FORCING,
@@ -261,7 +261,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "sources between BOS and EOS",
+            "BOS or EOS in the sources",
             "An encoder does not predict anything. Sources have their own tokens and"
             " nothing more.",
             FORCING,
@@ -280,7 +280,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "padding counted in the lengths",
+            "the lengths include padding",
             "The lengths count each source's own tokens. The width of the batch can be"
             " read off its shape.",
             PADDING,
@@ -291,7 +291,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "the lengths are read off the ids",
+            "lengths computed from the ids",
             "A token may have the id of PAD, and it still counts. Count the tokens"
             " before you pad the rows.",
             PADDING,
@@ -302,7 +302,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "unknown tokens are left out",
+            "no UNK among the ids",
             "A token that the vocabulary does not know stays in its place, as UNK.",
             PADDING,
             sign=lambda request, reply, reference: (
@@ -317,13 +317,13 @@ COLLATE = Question(
             sign=lambda request, reply, reference: reply.changed,
         ),
         Mistake(
-            "the lengths are those of something else",
+            "the sources are right, the lengths are wrong",
             "lengths[b] is the number of tokens in source b.",
             PADDING,
             sign=wrong_in(1, 0),
         ),
         Mistake(
-            "a vocabulary of the other language",
+            "unexpected UNK among the ids",
             "Sources are encoded with the vocabulary of the source and targets with"
             " that of the target. The other vocabulary gives UNK everywhere.",
             sign=lambda request, reply, reference: (
@@ -347,7 +347,7 @@ COLLATE = Question(
             sign=error_like("wanted tensors"),
         ),
         Mistake(
-            "not every example is in the batch",
+            "wrong number of rows in the batch",
             "Each example is a row of each of the four tensors, in the order in which"
             " the examples came.",
             sign=lambda request, reply, reference: (
@@ -365,7 +365,7 @@ COLLATE = Question(
             sign=error_like("wanted a Batch|Batch.__new__"),
         ),
         Mistake(
-            "left where they were made, or sent along too far",
+            "tensors of the batch on the wrong device",
             "The three tensors of ids go to `device`; the lengths stay on the CPU.",
             sign=lambda request, reply, reference: (
                 request.inputs[-1] == "meta" and not reply.error

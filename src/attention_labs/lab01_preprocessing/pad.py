@@ -83,7 +83,7 @@ PAD_QUESTION = Question(
     ),
     mistakes=(
         Mistake(
-            "filled up in front",
+            "padding added in front",
             "Padding comes after the last id, so that every sentence begins in the"
             " first column.",
             PADDING,
@@ -94,7 +94,7 @@ PAD_QUESTION = Question(
             ),
         ),
         Mistake(
-            "rows cut off",
+            "rows are truncated",
             "The batch is as wide as its longest row, not its shortest.",
             made_by=edit(pad, "max(", "min(")
             & edit(pad, "*row, *[PAD] * (longest - len(row))", "*row[:longest]"),
@@ -119,7 +119,7 @@ PAD_QUESTION = Question(
             ),
         ),
         Mistake(
-            "columns are sentences",
+            "the result is transposed",
             "A row of the tensor is a row that came in: (B, T).",
             made_by=edit(pad, "torch.long\n    )", "torch.long\n    ).T"),
         ),

@@ -130,13 +130,13 @@ PAD_LEFT = Question(
     ),
     mistakes=(
         Mistake(
-            "positions as if padding stood behind",
+            "positions assume padding at the end",
             "The padding comes first, and the first token after it has position 0.",
             PADDING,
             NUMBERED_IN_FRONT,
         ),
         Mistake(
-            "filled up behind",
+            "padding added at the end",
             "Here each row ends in the last column, so padding comes before its first"
             " id.",
             PADDING,
@@ -147,7 +147,7 @@ PAD_LEFT = Question(
             ),
         ),
         Mistake(
-            "the rows turned around",
+            "the rows are reversed",
             "Padding in front moves a row to the right. Its ids keep their order.",
             PADDING,
             edit(pad_left, "+ [*row]", "+ [*row][::-1]"),
@@ -183,7 +183,7 @@ PAD_LEFT = Question(
             _right_on_tokens,
         ),
         Mistake(
-            "the ids are asked what is padding",
+            "padding is inferred from the ids",
             "A row may contain the id of PAD as a token. Only the length of the row"
             " says how many tokens it has.",
             PADDING,

@@ -88,52 +88,52 @@ PADDING_MASK = Question(
     ),
     mistakes=(
         Mistake(
-            "mask the wrong way around",
+            "the mask is inverted",
             "Here True means a token, which may be attended to. In some libraries True"
             " means padding.",
             MASK,
             edit(padding_mask, "<", ">="),
         ),
         Mistake(
-            "one position of padding counted as a token",
+            "one padding position counts as a token",
             "Positions count from 0: a sentence of n tokens has the positions 0 to n"
             " - 1.",
             MASK,
             edit(padding_mask, "<", "<="),
         ),
         Mistake(
-            "the first token missed out",
+            "the last token counts as padding",
             "Positions count from 0: a sentence of n tokens has the positions 0 to n"
             " - 1.",
             MASK,
             edit(padding_mask, "positions <", "positions + 1 <"),
         ),
         Mistake(
-            "the axis of the queries is missing",
+            "the query axis is missing",
             "All queries share one row: the mask is (B, 1, S).",
             MASK,
             edit(padding_mask, ")[:, None]", ")"),
         ),
         Mistake(
-            "the width is taken from the longest sentence",
+            "width of the longest sentence instead of size",
             "A batch may be wider than its longest sentence: its width is `size`.",
             PADDING,
             edit(padding_mask, "arange(size", "arange(int(lengths.max())"),
         ),
         Mistake(
-            "a sentence without tokens gets one",
+            "an empty sentence gets one token",
             "A length of 0 is allowed. Then every position is padding.",
             MASK,
             edit(padding_mask, "lengths[:, None]", "lengths.clamp(min=1)[:, None]"),
         ),
         Mistake(
-            "one sentence stands for all",
+            "the first length is used for all sentences",
             "Each sentence has a length of its own: the first axis is B.",
             MASK,
             edit(padding_mask, "lengths[:, None]", "lengths[:1, None]"),
         ),
         Mistake(
-            "a row for every query",
+            "a separate mask row for every query",
             "All queries may attend to the same positions, so their axis has length"
             " one. It is expanded where that is needed.",
             MASK,

@@ -141,7 +141,7 @@ TOKENIZE = Question(
     ),
     mistakes=(
         Mistake(
-            "a text cut into letters",
+            "the text is split into characters",
             "tuple(text) holds the single characters of a text. Here a whole word is a"
             " token.",
             made_by=edit(tokenize, FOUND, "text.lower()"),
@@ -176,7 +176,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "capital letters kept",
+            "capital letters are kept",
             "'One' and 'one' are the same token: turn all letters into lower case.",
             sign=sees(
                 lambda given, wanted: given != wanted == [*map(str.lower, given)]
@@ -189,7 +189,7 @@ TOKENIZE = Question(
             made_by=edit(tokenize, ".lower()", ".casefold()"),
         ),
         Mistake(
-            "letters with accents torn off",
+            "words with non-ASCII letters are wrong",
             r"[a-z] matches only the letters of English. \w and str.isalpha accept the"
             " letters of all languages, with and without accents.",
             sign=sees(
@@ -202,7 +202,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "digits are no part of a word",
+            "digits are split off from words",
             "A run of letters and digits is one token.",
             made_by=(
                 edit(tokenize, r"\w+", r"\d+|[^\W\d]+"),
@@ -210,13 +210,13 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "white space among the tokens",
+            "white space or empty strings among the tokens",
             "White space separates tokens and is not a token itself, however much of"
             " it there is. The empty string between two spaces is not a token either.",
             sign=sees(lambda given, wanted: any(not token.strip() for token in given)),
         ),
         Mistake(
-            "words lost or out of order",
+            "tokens are missing, repeated or out of order",
             "The tokens keep the order of the text. A token that occurs twice appears"
             " twice, and a word may have a single letter.",
             sign=sees(
@@ -225,7 +225,7 @@ TOKENIZE = Question(
         ),
         ONCE,
         Mistake(
-            "no tuple of strings",
+            "the result is not a tuple of strings",
             "Your function has to return a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),

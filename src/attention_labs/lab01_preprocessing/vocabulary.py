@@ -208,7 +208,7 @@ VOCABULARY = Question(
     ),
     mistakes=(
         Mistake(
-            "the specials are left out",
+            "the special tokens are missing",
             "PAD, BOS, EOS and UNK have the ids 0 to 3 in every vocabulary: their"
             " tokens come first.",
             INFERENCE,
@@ -231,7 +231,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "the tokens are not in order",
+            "the tokens are in the wrong order",
             "A set has no reliable order, and the order of the texts changes with the"
             " texts. Sort the tokens and put them after the specials.",
             sign=sees(
@@ -241,7 +241,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "an unknown token is an error",
+            "looking up the id of a token fails",
             "A model meets tokens that it has not seen in training: they become UNK.",
             sign=_encoding_ends(
                 "^(KeyError|ValueError: .* is not in|ValueError: tuple.index)"
@@ -259,19 +259,19 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "an unknown token is padding",
+            "unknown tokens get the id of PAD",
             "PAD stands for nothing, and all later steps ignore it. An unknown token"
             " does stand for something: it becomes UNK.",
             PADDING,
             edit(Vocabulary.encode, "UNK", "PAD"),
         ),
         Mistake(
-            "what is no id is put out",
+            "encode returns items that are not integers",
             "encode gives whole numbers, one per token.",
             sign=_encoding_ends("cannot be interpreted as an integer|only integer"),
         ),
         Mistake(
-            "BOS and EOS among the ids",
+            "BOS or EOS among the ids",
             "encode gives one id for each of its tokens. BOS and EOS are added later,"
             " where batches are made.",
             FORCING,
@@ -280,7 +280,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "an unknown token gets an id of its own",
+            "encode returns an id outside the vocabulary",
             "A vocabulary does not grow, because a model has parameters for its tokens"
             " and for no others. Other tokens become UNK.",
             sign=lambda request, reply, reference: (
@@ -290,7 +290,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "a special token is unknown",
+            "the token <eos> does not get its id",
             "The four specials are tokens of the vocabulary like all others: encode"
             " knows their ids.",
             sign=sees(
@@ -301,7 +301,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "zero is taken for nothing",
+            "the id 0 is treated as missing",
             "PAD has the id 0, and Python treats 0 as False. Test with `in`, or give"
             " `get` a second argument.",
             PADDING,
@@ -317,13 +317,13 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "not as many ids as tokens",
+            "wrong number of ids",
             "encode gives one id for each token. A `return` inside a loop ends it at"
             " the first one.",
             sign=sees(lambda given, wanted: len(given) != len(wanted), _ids_of),
         ),
         Mistake(
-            "the answer goes on after its end",
+            "decoding continues after EOS",
             "Whatever comes after the first EOS is not part of the answer.",
             INFERENCE,
             edit(Vocabulary.decode, "break", "continue"),
@@ -336,7 +336,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "specials among the answer's tokens",
+            "special tokens among the decoded tokens",
             "PAD and BOS are not tokens of an answer, and EOS ends the answer without"
             " being part of it.",
             INFERENCE,
@@ -347,19 +347,19 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "unknown tokens left out of the answer",
+            "UNK is left out when decoding",
             "UNK is a token of the answer, though not a good one. Only PAD and BOS are"
             " left out.",
             made_by=edit(Vocabulary.decode, "(PAD, BOS)", "(PAD, BOS, UNK)"),
         ),
         Mistake(
-            "padding is taken for the end",
+            "decoding stops at PAD",
             "PAD is left out wherever it stands. Only EOS ends the answer.",
             INFERENCE,
             edit(Vocabulary.decode, "i == EOS", "i in (EOS, PAD)"),
         ),
         Mistake(
-            "tokens of the answer are lost",
+            "decoded tokens are missing",
             "Leave out PAD and BOS wherever they stand, and everything from the first"
             " EOS on. Keep all other tokens.",
             INFERENCE,
@@ -368,14 +368,14 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "a list of the caller's is changed",
+            "an input list is changed",
             "sort, append, remove and += change a list in place, and the list belongs"
             " to the caller. sorted(...) and [... for ...] make new lists.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         ONCE,
         Mistake(
-            "an end is taken for granted",
+            "a search for a missing id or token fails",
             "A row has no EOS if the model never predicted one. In this case the"
             " whole row is the answer.",
             INFERENCE,
@@ -387,7 +387,7 @@ VOCABULARY = Question(
             " so answers would not match.",
         ),
         Mistake(
-            "no tuple of strings",
+            "the result is not a tuple of strings",
             "decode gives a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned"),
         ),

@@ -93,41 +93,41 @@ AT_END = Question(
     ),
     mistakes=(
         Mistake(
-            "the last column",
+            "last column instead of the last token",
             "The last column holds padding for every sentence that is shorter than the"
             " longest.",
             PADDING,
             edit(at_end, PICKED, "x[:, -1]"),
         ),
         Mistake(
-            "one position too far",
+            "one position past the last token",
             "Positions count from 0: the last of n tokens stands at n - 1.",
             PADDING,
             edit(at_end, ") - 1)", ") % x.size(1))"),
             sign=error_like("out of bounds|out of range"),
         ),
         Mistake(
-            "the first vector",
+            "the first vector instead of the last",
             "At position 0, only the first token has been read.",
             PADDING,
             edit(at_end, PICKED, "x[:, 0]"),
         ),
         Mistake(
-            "every sentence at every end",
+            "every sentence is indexed with all lengths",
             "x[:, ends] picks the ends of all sentences from every sentence, but each"
             " sentence has only one end.",
             PADDING,
             edit(at_end, PICKED, "x[:, lengths - 1]"),
         ),
         Mistake(
-            "one number of every vector",
+            "only the first entry of each vector",
             "gather picks one number for each entry of its index, so the index must be"
             " D numbers wide.",
             PADDING,
             edit(at_end, ".expand(-1, 1, x.size(-1))", ""),
         ),
         Mistake(
-            "the sum or the mean of a sentence",
+            "vectors are summed or averaged",
             "The function picks one of the vectors. It does not mix them.",
             PADDING,
             (
@@ -140,7 +140,7 @@ AT_END = Question(
             ),
         ),
         Mistake(
-            "zero times what stands on padding",
+            "padding multiplied by zero, so NaN remains",
             "0 times NaN is NaN: pick the vector by its position, or let torch.where"
             " put zeros on padding before you add up.",
             PADDING,

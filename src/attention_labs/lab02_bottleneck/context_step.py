@@ -20,14 +20,14 @@ CONTEXT_STEP = step_question(
     _told,
     (
         Mistake(
-            "the source before the token",
+            "source concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the source.",
             HANDOVER,
             edit(STEP, "[x, context]", "[context, x]"),
         ),
         Mistake(
-            "told at the first step only",
+            "the source enters at the first step only",
             "Concatenate the source to every input, not only to the first.",
             HANDOVER,
             edit(
@@ -43,14 +43,14 @@ CONTEXT_STEP = step_question(
             edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),
         ),
         Mistake(
-            "every sentence is told the first one's source",
+            "every sentence gets the first sentence's source",
             "Each sentence has a source of its own: the axis that is repeated is that"
             " of the tokens, not that of the batch.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, context[:1].expand_as(context)]"),
         ),
         Mistake(
-            "sentences mixed up when the slot is repeated",
+            "repeating the slot mixes up the sentences",
             "Repeat along the second axis, the axis of the tokens. Repeating along the"
             " batch changes the order of the sentences.",
             HANDOVER,
@@ -61,7 +61,7 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "told of the source that was remembered last",
+            "the source comes from self, not from memory",
             "A step gets the memory as an argument. Keep nothing of the source on"
             " self.",
             HANDOVER,
@@ -73,7 +73,7 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "one source for many tokens",
+            "tensors of different lengths are concatenated",
             "torch.cat does not expand axes of length one. Repeat the slot for each of"
             " the T tokens.",
             HANDOVER,

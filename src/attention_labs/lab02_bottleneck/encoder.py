@@ -114,20 +114,20 @@ ENCODER_QUESTION = Question(
     ),
     mistakes=(
         Mistake(
-            "the last column is taken for the final state",
+            "final state taken from the last column",
             "After a short sentence, the layer reads padding. The second result of an"
             " nn.GRU is the state after this padding.",
             PADDING,
             edit(FORWARD, END, "states[:, -1]"),
         ),
         Mistake(
-            "the final state is the first",
+            "final state taken from the first position",
             "At position 0, only the first token has been read.",
             PADDING,
             edit(FORWARD, END, "states[:, 0]"),
         ),
         Mistake(
-            "the final state is one position too early",
+            "final state taken one position too early",
             "`at_end` takes the lengths as they are.",
             PADDING,
             (
@@ -143,7 +143,7 @@ ENCODER_QUESTION = Question(
             edit(FORWARD, f"states, _ = {READ}", "states = self.embedding(source)"),
         ),
         Mistake(
-            "read across the batch",
+            "the RNN reads along the batch axis",
             "The layer was made with `batch_first=True`: it expects (B, S, width) and"
             " reads along the second axis.",
             ENCODER,
@@ -154,7 +154,7 @@ ENCODER_QUESTION = Question(
             ),
         ),
         Mistake(
-            "the axis of the layers is left",
+            "an extra axis in the final state",
             "An nn.GRU returns its last state as (layers, B, D), and this state"
             " belongs to the last column.",
             ENCODER,

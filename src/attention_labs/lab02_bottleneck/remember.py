@@ -120,7 +120,7 @@ REMEMBER = Question(
             ),
         ),
         Mistake(
-            "the last column is taken for the final state",
+            "final state taken from the last column",
             "`encoded.final` is the state at each sentence's own end. The last column"
             " of the states may be padding.",
             PADDING,
@@ -128,7 +128,7 @@ REMEMBER = Question(
             & edit(first_state, FIRST, "torch.tanh(bridge(encoded.states[:, -1]))"),
         ),
         Mistake(
-            "the slot is forbidden",
+            "the slot is masked out",
             "For all but the longest source, the last column of the mask belongs to"
             " padding. The first column always belongs to a token.",
             MASK,
@@ -136,21 +136,21 @@ REMEMBER = Question(
             sign=wrong_in(2),
         ),
         Mistake(
-            "a mask for every token",
+            "the mask covers tokens instead of the slot",
             "The mask says which slots the decoder may look at. There is only one"
             " slot, so the mask is (B, 1, 1).",
             MASK,
             edit(one_slot, "[..., :1]", ""),
         ),
         Mistake(
-            "one mask for all sentences",
+            "one mask for the whole batch",
             "Every tensor of a memory has an axis for the batch, so the mask is (B, 1,"
             " 1).",
             MASK,
             edit(one_slot, "encoded.mask[", "encoded.mask[:1, "),
         ),
         Mistake(
-            "the axis of the slots is missing",
+            "the slot axis is missing",
             "One slot is an axis of length one: (B, 1, E).",
             DECODERS,
             edit(one_slot, SLOT, "encoded.final"),
@@ -162,7 +162,7 @@ REMEMBER = Question(
             edit(first_state, FIRST, "bridge(encoded.final)"),
         ),
         Mistake(
-            "the final state goes in as it is",
+            "the final state is not projected",
             "Encoder and decoder need not be equally wide: `bridge` maps E numbers"
             " to D.",
             HANDOVER,
@@ -187,7 +187,7 @@ REMEMBER = Question(
             sign=right_in(0, 1, 2),
         ),
         Mistake(
-            "something else in the slot",
+            "the key or the value is wrong",
             "Key and value are the same tensor: `encoded.final` as it is, with an axis"
             " for the one slot, (B, 1, E).",
             DECODERS,

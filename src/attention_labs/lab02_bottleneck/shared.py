@@ -167,7 +167,7 @@ NOT_BOOL = Mistake(
     sign=error_like("wanted torch.bool"),
 )
 TOLD_BY_IDS = Mistake(
-    "the ids are asked what is padding",
+    "padding is inferred from the ids",
     "An id of 0 may stand in a sentence, and any id may stand after its end. Only the"
     " lengths say how many tokens there are.",
     MASK,
@@ -181,7 +181,7 @@ OTHER_MASK = Mistake(
 OF_ENCODERS = (
     SORTED,
     Mistake(
-        "mask the wrong way around",
+        "the mask is inverted",
         "True means a token. `padding_mask` gives the mask as it should be.",
         MASK,
         sign=comparable(
@@ -191,7 +191,7 @@ OF_ENCODERS = (
         ),
     ),
     Mistake(
-        "padding allowed",
+        "the mask is True everywhere",
         "The mask is False on padding: it is made from the lengths.",
         PADDING,
         sign=comparable(
@@ -329,14 +329,14 @@ STEP, SAY = FinalStateDecoder.step, "self.head(self.dropout(states))"
 # The mistakes that every decoder invites: some are looked for first, some last.
 OF_STEPS = (
     Mistake(
-        "every step starts from the first state",
+        "every step starts from the initial state",
         "memory.state is the state before the first step. The state before this step"
         " is the cache.",
         HANDOVER,
         edit(STEP, "cache[None]", "memory.state[None]"),
     ),
     Mistake(
-        "every step starts from nothing",
+        "every step starts from a zero state",
         "Without a state an nn.GRU starts from zeros: the decoder would have no"
         " past and no source.",
         HANDOVER,
@@ -371,13 +371,13 @@ OF_STEPS = (
         edit(STEP, SAY, "states"),
     ),
     Mistake(
-        "the logits of one token only",
+        "logits for one token only",
         "Each of the T tokens has a state and logits of its own.",
         HANDOVER,
         sign=_logits_of_one_token,
     ),
     Mistake(
-        "the axis of the layers",
+        "the GRU state has the wrong shape",
         "Whatever batch_first says, an nn.GRU takes and returns a state of shape"
         " (layers, B, D).",
         HANDOVER,
@@ -400,13 +400,13 @@ OF_STEPS_LAST = (
         sign=only(STATE),
     ),
     Mistake(
-        "the logits are made of something else",
+        "only the logits are wrong",
         "The states are right. The logits are `head` of each of them.",
         DECODERS,
         sign=only(LOGITS),
     ),
     Mistake(
-        "the update reads something else",
+        "the weights are right, the new state is wrong",
         "The recurrent layer reads what the equation names, in this order, and starts"
         " from the cache.",
         DECODERS,

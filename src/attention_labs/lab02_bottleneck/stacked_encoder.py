@@ -162,7 +162,7 @@ STACKED_ENCODER = Question(
     ),
     mistakes=(
         Mistake(
-            "the whole batch reversed",
+            "the padding is reversed together with the tokens",
             "flip(1) puts a short sentence's padding in front of it. Each sentence is"
             " reversed within its own length.",
             ENCODER,
@@ -173,14 +173,14 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward states not reversed again",
+            "backward states are not reversed back",
             "The backward states are in the order of the reversed sentence. Reverse"
             " them again before you concatenate them.",
             ENCODER,
             edit(FORWARD, "reverse_padded(turned, lengths)", "turned"),
         ),
         Mistake(
-            "both directions read forwards",
+            "both LSTMs read forward",
             "The backward LSTM starts at the end of each sentence: reverse what it"
             " reads, and reverse its states again.",
             ENCODER,
@@ -190,13 +190,13 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward before forward",
+            "backward states come before forward states",
             "The forward state comes first, and the backward state second.",
             ENCODER,
             edit(FORWARD, "[states, back]", "[back, states]"),
         ),
         Mistake(
-            "the directions are added",
+            "the states have half the expected width",
             "The two states of a position are concatenated: 2D numbers.",
             ENCODER,
             sign=lambda request, reply, reference: (
@@ -207,7 +207,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward final state at the last token",
+            "backward final state taken at the last token",
             "At the last token the backward LSTM has only begun. It has read everything"
             " at the first token of the sentence, which is the end of the reversed"
             " one.",
@@ -224,7 +224,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the last column is taken for the final state",
+            "final state taken from the last column",
             "After a short sentence, both LSTMs have gone on to read padding.",
             PADDING,
             (
@@ -254,7 +254,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "an LSTM starts where another one stopped",
+            "backward LSTM starts from the forward LSTM's state",
             "Each LSTM starts from zeros: hand it the vectors that it reads, and"
             " nothing else.",
             ENCODER,
@@ -266,14 +266,14 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "an LSTM's second output is a pair",
+            "a tuple is used like a tensor",
             "An nn.LSTM returns two things: the states at all positions, and a pair of"
             " the last state and the last cell. Use the first.",
             ENCODER,
             sign=error_like("got tuple|tuple.*has no attribute"),
         ),
         Mistake(
-            "the axis of the layers is left",
+            "an extra axis in the final state",
             "An nn.LSTM returns its last state as (layers, B, D), and this state"
             " belongs to the last column.",
             ENCODER,
@@ -284,21 +284,21 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the forward layer is wrong",
+            "backward states right, forward states wrong",
             "The backward states are right. The forward LSTM reads the states of the"
             " layer below as they are.",
             ENCODER,
             sign=_half_right(STATES, False, True),
         ),
         Mistake(
-            "the backward layer is wrong",
+            "forward states right, backward states wrong",
             "The forward states are right. The backward LSTM reads each sentence"
             " reversed within its own length, and its states are reversed again.",
             ENCODER,
             sign=_half_right(STATES, True, False),
         ),
         Mistake(
-            "a layer does not read the layer below it",
+            "a layer gets inputs of the wrong size",
             "Each layer reads the states of the layer below it, of both directions: 2D"
             " numbers.",
             ENCODER,
@@ -328,7 +328,7 @@ STACKED_ENCODER = Question(
         ),
         OTHER_MASK,
         Mistake(
-            "one layer is right, more are not",
+            "wrong with more than one layer",
             "Each layer reads the states of the layer below it, of both directions. The"
             " states of the top layer are returned.",
             ENCODER,

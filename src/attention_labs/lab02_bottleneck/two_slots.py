@@ -144,13 +144,13 @@ TWO_SLOTS = Question(
     ),
     mistakes=(
         Mistake(
-            "the end before the middle",
+            "the two slots are in the wrong order",
             "Slot 0 belongs to the middle of the sentence, slot 1 to its end.",
             DECODERS,
             edit(two_slots, MIDDLE + END, "[lengths - 1, (lengths - 1) // 2]"),
         ),
         Mistake(
-            "the middle of the batch",
+            "one middle position for the whole batch",
             "Each sentence has a middle of its own. It depends on the tokens of the"
             " sentence, not on how wide the batch was padded.",
             PADDING,
@@ -158,7 +158,7 @@ TWO_SLOTS = Question(
             _one_place_for_all,
         ),
         Mistake(
-            "the last column",
+            "last column instead of the last token",
             "The last column holds padding for every sentence that is shorter than the"
             " longest.",
             PADDING,
@@ -189,34 +189,34 @@ TWO_SLOTS = Question(
             ),
         ),
         Mistake(
-            "two states in one slot",
+            "both states concatenated into one vector",
             "The memory has an axis for the slots, of length two: (B, 2, E).",
             DECODERS,
             edit(two_slots, PICKED, PICKED + ".flatten(1)"),
         ),
         Mistake(
-            "the slots in front of the sentences",
+            "slot axis before the batch axis",
             "The first axis is the batch: (B, 2, E). The argument `dim` of"
             " `torch.stack` says where to put the new axis.",
             DECODERS,
             edit(two_slots, PICKED, PICKED + ".transpose(0, 1)"),
         ),
         Mistake(
-            "every sentence at every place",
+            "every sentence is indexed with all positions",
             "states[:, places] takes the places of all sentences from every sentence:"
             " each has two of its own.",
             PADDING,
             edit(two_slots, PICKED, "states[:, places]"),
         ),
         Mistake(
-            "one position too far",
+            "one position past the last token",
             "Positions count from 0: the last of n tokens stands at n - 1.",
             PADDING,
             edit(two_slots, END, ", lengths]"),
             error_like("out of bounds|out of range"),
         ),
         Mistake(
-            "zero times what stands on padding",
+            "padding multiplied by zero, so NaN remains",
             "0 times NaN is NaN: pick the states by their positions, or let torch.where"
             " put zeros on padding before you add up.",
             PADDING,

@@ -140,7 +140,7 @@ ATTEND = Question(
     ),
     mistakes=(
         Mistake(
-            "weights first, context second",
+            "weights returned before the context",
             "The order is: context, weights.",
             SCORING + "context",
             edit(attend, "return context, weights", "return weights, context"),
@@ -160,13 +160,13 @@ ATTEND = Question(
             edit(attend, "return context, weights", "return context, scores"),
         ),
         Mistake(
-            "mask not passed on",
+            "mask not passed to the softmax",
             "Pass the mask to the softmax.",
             SCORING + "mask",
             edit(attend, "masked_softmax(scores, mask)", "masked_softmax(scores)"),
         ),
         Mistake(
-            "hard choice: the value of the highest score",
+            "argmax instead of a weighted sum",
             "Attention takes a share of every value. With a hard choice, no gradient"
             " reaches the scores.",
             SCORING + "context",
@@ -197,7 +197,7 @@ ATTEND = Question(
             edit(attend, KEPT, "weights"),
         ),
         Mistake(
-            "dropout on the context",
+            "dropout applied to the context",
             "Dropout is applied to the weights, before they make the context.",
             SCORING + "context",
             edit(attend, f"{KEPT} @ value", "dropped(weights @ value)")
@@ -207,21 +207,21 @@ ATTEND = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "The mask has to reach the softmax, and nothing may be added to the weights"
             " after it.",
             SCORING + "mask",
             sign=weight_where_forbidden(2),
         ),
         Mistake(
-            "the context is no weighted sum of the values",
+            "the weights are right, the context is wrong",
             "The weights are right: each query's context is the sum over s of its"
             " weight on s times value s.",
             SCORING + "context",
             sign=right_in(1),
         ),
         Mistake(
-            "the weights returned are not those that made the context",
+            "the context is right, the weights are wrong",
             "The context is right: return beside it the weights after the softmax and"
             " before dropout.",
             SCORING + "context",

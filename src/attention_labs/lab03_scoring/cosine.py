@@ -38,28 +38,28 @@ COSINE = score_question(
         replace(NOT_TRANSPOSED, section=SECTION),
         replace(KEYS_ASK, section=SECTION),
         Mistake(
-            "not divided by any length",
+            "neither queries nor keys are normalised",
             "This is the dot product. Divide the queries and the keys by their"
             " lengths.",
             SECTION,
             DotScore,
         ),
         Mistake(
-            "the queries keep their lengths",
+            "the queries are not normalised",
             "The keys are divided by their lengths. Divide the queries, too: otherwise"
             " a query that is twice as long gets scores twice as large.",
             SECTION,
             edit(FORWARD, "_direction(query)", "query"),
         ),
         Mistake(
-            "the keys keep their lengths",
+            "the keys are not normalised",
             "The queries are divided by their lengths. Divide the keys, too: otherwise"
             " a long key wins over a short one that points in the same direction.",
             SECTION,
             edit(PROJECT, "_direction(key)", "key"),
         ),
         Mistake(
-            "the lengths of the keys are left to forward",
+            "keys normalised in forward, not in project_keys",
             "The length of a key depends on the source alone: `project_keys` divides by"
             " it once per sentence, and `forward` gets keys of length one.",
             SECTION,
@@ -72,7 +72,7 @@ COSINE = score_question(
             keys_as_they_came,
         ),
         Mistake(
-            "the length along the wrong axis",
+            "normalised along the wrong axis",
             "The length of a vector is the square root of the sum over its own"
             " entries, the last axis. The axis before it counts the queries or the"
             " keys.",
@@ -84,13 +84,13 @@ COSINE = score_question(
             ),
         ),
         Mistake(
-            "one length for all vectors",
+            "all vectors divided by one common norm",
             "Every vector has a length of its own: `norm(dim=-1, keepdim=True)`.",
             SECTION,
             _directions_by("x / x.norm().clamp(min=1e-6)"),
         ),
         Mistake(
-            "a vector of zeros is divided by zero",
+            "zero vectors are divided by zero",
             "The length of a vector of zeros is 0, and 0 / 0 is not a number. Keep the"
             " divisor away from zero, with `clamp(min=...)` for example.",
             SECTION,
@@ -107,7 +107,7 @@ COSINE = score_question(
             ),
         ),
         Mistake(
-            "divided by the squares of the lengths",
+            "divided by the squared norms",
             "The length is the square root of the sum of squares.",
             SECTION,
             _directions_by(
@@ -115,14 +115,14 @@ COSINE = score_question(
             ),
         ),
         Mistake(
-            "divided by the sums of the magnitudes",
+            "L1 norm instead of the L2 norm",
             "The length of a vector is the square root of the sum of its squared"
             " entries, not the sum of their magnitudes.",
             SECTION,
             _directions_by("F.normalize(x, p=1, dim=-1)"),
         ),
         Mistake(
-            "divided by the root of the width, too",
+            "divided by the square root of the width, too",
             "The lengths already take the width into account. The cosine needs no other"
             " scale.",
             SECTION,
@@ -135,7 +135,7 @@ COSINE = score_question(
             edit(FORWARD, COMPARED, f"{COMPARED}.clamp(-1, 1).acos()"),
         ),
         Mistake(
-            "one minus the cosine",
+            "one minus the cosine instead of the cosine",
             "That is a distance: it is small where query and key match. A score is"
             " large there.",
             SECTION,

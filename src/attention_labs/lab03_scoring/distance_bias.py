@@ -96,21 +96,21 @@ DISTANCE_BIAS = Question(
     ),
     mistakes=(
         Mistake(
-            "the further, the higher",
+            "the bias is added instead of subtracted",
             "Subtract the cost of the distance from each score, so that near keys get"
             " more weight.",
             SOFTMAX,
             edit(distance_bias, "scores - slope", "scores + slope"),
         ),
         Mistake(
-            "the first query at the first key",
+            "queries aligned with the first keys",
             "The queries belong to the last positions. With 2 queries and 5 keys, they"
             " stand at 3 and 4.",
             INTERFACE,
             edit(distance_bias, "key[keys - queries :]", "key[:queries]"),
         ),
         Mistake(
-            "the distance has a sign",
+            "signed distance instead of the absolute distance",
             "A key after the query loses as much as a key before it. Neither gains.",
             INTERFACE,
             (
@@ -123,7 +123,7 @@ DISTANCE_BIAS = Question(
             ),
         ),
         Mistake(
-            "only one direction counts",
+            "distance counted in one direction only",
             "A key after the query loses as much as a key before it.",
             INTERFACE,
             (
@@ -138,26 +138,26 @@ DISTANCE_BIAS = Question(
             edit(distance_bias, ".abs()", ".square()"),
         ),
         Mistake(
-            "slope left out",
+            "the slope is missing",
             "The slope says how much each position of distance costs.",
             INTERFACE,
             edit(distance_bias, "slope * ", ""),
         ),
         Mistake(
-            "the distance as a share of the length",
+            "distance divided by the number of keys",
             "A position costs the same in a long text as in a short one: the distance"
             " is counted in positions.",
             INTERFACE,
             edit(distance_bias, LOWERED, f"{LOWERED} / keys"),
         ),
         Mistake(
-            "a key at the query's own position loses something",
+            "all distances are one too large",
             "Its distance is 0, and so it loses nothing.",
             INTERFACE,
             edit(distance_bias, ".abs()", ".abs() + 1"),
         ),
         Mistake(
-            "scores multiplied, where something is subtracted",
+            "scores multiplied instead of reduced by subtraction",
             "A product raises a negative score towards 0. A difference lowers every"
             " score.",
             SOFTMAX,
@@ -175,7 +175,7 @@ DISTANCE_BIAS = Question(
             ),
         ),
         Mistake(
-            "the bias alone",
+            "the bias is returned without the scores",
             "Return the scores that you were given, each of them lowered by the bias.",
             INTERFACE,
             edit(distance_bias, "scores - slope", "0 * scores - slope"),

@@ -13,7 +13,7 @@ NOT_TRANSPOSED = Mistake(
     edit(DotScore.forward, "projected.mT", "projected"),
 )
 KEYS_ASK = Mistake(
-    "rows and columns exchanged",
+    "the scores are transposed",
     "Row t, column s holds the score of query t and key s: queries come first.",
     SCORING + "dot",
     edit(DotScore.forward, "query @ projected.mT", "projected @ query.mT"),

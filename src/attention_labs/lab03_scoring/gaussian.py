@@ -20,7 +20,7 @@ GAUSSIAN = score_question(
     (1, 1, 1),
     (
         Mistake(
-            "the further, the more alike",
+            "the score grows with the distance",
             "The score falls with the distance, so it is negative.",
             NEAREST,
             _made_of_the_score(".neg()"),
@@ -53,7 +53,7 @@ GAUSSIAN = score_question(
             _made_of_the_score(".div(query.size(-1))"),
         ),
         Mistake(
-            "bandwidth left out",
+            "the bandwidth is missing",
             "Divide by twice the square of the bandwidth: the larger the bandwidth,"
             " the more do distant keys count.",
             NEAREST,

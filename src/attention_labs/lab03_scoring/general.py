@@ -25,7 +25,7 @@ GENERAL = score_question(
             edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
         ),
         Mistake(
-            "the map applied in forward",
+            "keys projected in forward, not in project_keys",
             "The map depends on the source alone: `project_keys` applies it once per"
             " sentence, and `forward` gets the mapped keys.",
             SCORING + "general",

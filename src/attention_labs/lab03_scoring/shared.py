@@ -193,7 +193,7 @@ def score_question(
                 sign=_same_along(-1),
             ),
             Mistake(
-                "written for one number of axes",
+                "the number of axes does not fit",
                 "The axes before the last two may be (B,), (B, H) or none: count axes"
                 " from the end, -1 and -2.",
                 SCORING + "interface",

@@ -146,7 +146,7 @@ HIT_RATE = Question(
     ),
     mistakes=(
         Mistake(
-            "mean of the sentences' shares",
+            "mean of the per-sentence hit rates",
             "Every target position counts alike: add up hits and positions over all"
             " sentences, and divide once.",
             MAPS,
@@ -156,7 +156,7 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "positions that came from nowhere counted as misses",
+            "positions with empty gold sets count as misses",
             "A hyphen has no place in the source: leave its row out.",
             MAPS,
             edit(metrics._links, "positions) if p", "positions)"),
@@ -186,7 +186,7 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "a row of zeros points to the first token",
+            "a row of zeros points to position 0",
             "In a row of zeros, the largest weight is found at position 0. But a"
             " query that attends to nothing has no hit.",
             MAPS,
@@ -199,7 +199,7 @@ HIT_RATE = Question(
             edit(metrics._links, "positions) if p", "positions) if p and max(row) > 0"),
         ),
         Mistake(
-            "hits counted, not their share",
+            "the number of hits instead of their share",
             "Divide by the number of target positions that count.",
             MAPS,
             edit(alignment_hit_rate, " / len(hits)", ""),
@@ -215,14 +215,14 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "one gold position looked at",
+            "only the first gold position is accepted",
             "A character may come from several source characters: any of them is a"
             " hit.",
             MAPS,
             edit(alignment_hit_rate, "link in positions", "link == min(positions)"),
         ),
         Mistake(
-            "no number is returned",
+            "the result is not a number",
             "The share of hits is one number.",
             MAPS,
             sign=error_like(
@@ -230,34 +230,34 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "tensors expected, where lists come",
+            "an operation does not fit lists or sets",
             "Weights come as lists of rows of numbers, and gold positions as lists of"
             " sets.",
             MAPS,
             sign=error_like("'(list|set)' object|list indices"),
         ),
         Mistake(
-            "the caller's lists are changed",
+            "the input lists are changed",
             "pop, remove, sort and del change a list in place, and the list belongs to"
             " the caller.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         *ANYWHERE,
         Mistake(
-            "a position that came from nowhere is counted",
+            "wrong when some gold sets are empty",
             "It is neither a hit nor a miss: leave it out of both numbers.",
             MAPS,
             sign=lambda request, reply, reference: request.about == EMPTY,
         ),
         Mistake(
-            "a row beyond the gold sets is counted",
+            "wrong with more rows than gold sets",
             "Go through rows and gold sets together, and stop at the end of the"
             " shorter list.",
             MAPS,
             sign=lambda request, reply, reference: request.about == BEYOND,
         ),
         Mistake(
-            "a small weight is taken for none",
+            "wrong for rows with very small weights",
             "A row points nowhere only if all its weights are zero.",
             MAPS,
             sign=lambda request, reply, reference: request.about == SMALL,

@@ -74,14 +74,14 @@ BAHDANAU_STEP = Question(
             (FIRST_ASKS, FIRST_ASKS & FIRST_UPDATED),
         ),
         Mistake(
-            "every step starts from the first state",
+            "every step starts from the initial state",
             "memory.state is the state before the first step. The state before this"
             " step is the cache.",
             BAHDANAU,
             FIRST_UPDATED,
         ),
         Mistake(
-            "the old state predicts",
+            "the old state goes into the output layer",
             "The update comes before the prediction: h_t, not h_{t-1}, goes into the"
             " output layer.",
             BAHDANAU,
@@ -95,7 +95,7 @@ BAHDANAU_STEP = Question(
             edit(STEP, ", weights, state", ", weights, cache"),
         ),
         Mistake(
-            "context before token in the update",
+            "context concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the context.",
             BAHDANAU,
@@ -115,7 +115,7 @@ BAHDANAU_STEP = Question(
         MASK_LEFT_OUT,
         *ANYWHERE,
         Mistake(
-            "the update reads something else than token and context",
+            "the weights are right, the new state is wrong",
             "The weights are right. The recurrent cell reads the embedded token and"
             " the context, concatenated in this order, and starts from the state"
             " before the update.",
@@ -123,14 +123,14 @@ BAHDANAU_STEP = Question(
             sign=wrong_in(STATE, WEIGHTS),
         ),
         Mistake(
-            "the output layer reads something else",
+            "weights and state right, logits wrong",
             "Weights and state are right. The logits come from the state after the"
             " update, the context and the token.",
             BAHDANAU,
             sign=wrong_in(LOGITS, WEIGHTS, STATE),
         ),
         Mistake(
-            "the wrong query",
+            "the weights are wrong",
             "The query is the state before the update, with an axis for the one target"
             " position.",
             BAHDANAU,

@@ -137,25 +137,25 @@ COVERED_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "what is covered gets more",
+            "the penalty is added instead of subtracted",
             "The coverage lowers the scores, so that the next step looks elsewhere.",
             FEEDING,
             edit(covered_step, "scores - penalty", "scores + penalty"),
         ),
         Mistake(
-            "the coverage does not count",
+            "the coverage is ignored",
             "Subtract penalty times coverage from the scores before the softmax.",
             FEEDING,
             edit(covered_step, "attend(lowered", "attend(scores"),
         ),
         Mistake(
-            "penalty left out",
+            "the penalty factor is missing",
             "The penalty says how much each unit of coverage costs.",
             FEEDING,
             edit(covered_step, "penalty * ", ""),
         ),
         Mistake(
-            "the weights are lowered, not the scores",
+            "penalty subtracted from the weights, not the scores",
             "Lowered weights may be negative and do not sum to one: lower the scores,"
             " before the softmax.",
             FEEDING,
@@ -168,7 +168,7 @@ COVERED_STEP = Question(
             ),
         ),
         Mistake(
-            "the step's own weights lower its scores",
+            "the step's own weights count as coverage",
             "Only the weights of earlier steps lower the scores of a step. Its own"
             " weights count from the next step on.",
             FEEDING,
@@ -179,28 +179,28 @@ COVERED_STEP = Question(
             ),
         ),
         Mistake(
-            "scores multiplied, where something is subtracted",
+            "scores multiplied instead of reduced by subtraction",
             "A product raises a negative score towards 0. A difference lowers every"
             " score.",
             FEEDING,
             edit(covered_step, LOWERED, "scores * (1 - penalty * coverage[:, None])"),
         ),
         Mistake(
-            "every sentence meets the coverage of all others",
+            "the coverage is broadcast across the batch",
             "(B, 1, S) and (B, S) are expanded to (B, B, S). Give the coverage an axis"
             " for the one target position first.",
             FEEDING,
             edit(covered_step, "coverage[:, None]", "coverage"),
         ),
         Mistake(
-            "the coverage stays as it was",
+            "the coverage is not updated",
             "The coverage after a step is the coverage before it plus the weights of"
             " the step.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "coverage"),
         ),
         Mistake(
-            "the coverage forgets the earlier steps",
+            "the coverage holds only the last step's weights",
             "The weights of a step are added to the coverage before it.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
@@ -215,7 +215,7 @@ COVERED_STEP = Question(
             ),
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             edit(covered_step, ", memory.mask)", ")"),
@@ -223,7 +223,7 @@ COVERED_STEP = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "the context is no weighted sum of the values",
+            "the weights are right, the context is wrong",
             "Weights and coverage are right: the context is the product of the weights"
             " with the values.",
             FEEDING,

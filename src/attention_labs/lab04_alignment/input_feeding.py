@@ -140,7 +140,7 @@ INPUT_FEEDING = Question(
             edit(STEP, HANDED_ON, "state[0], torch.zeros_like(attentional)"),
         ),
         Mistake(
-            "the state is fed, not the attentional vector",
+            "the state is fed instead of the attentional vector",
             "The recurrent cell knows its own state anyway. It does not know what the"
             " decoder has looked at.",
             FEEDING,
@@ -154,13 +154,13 @@ INPUT_FEEDING = Question(
             edit(STEP, HANDED_ON, "attentional[:, 0], attentional"),
         ),
         Mistake(
-            "the first state is fed first",
+            "the initial state is fed first, not zeros",
             "Before the first step, nothing has been looked at, so zeros are fed.",
             FEEDING,
             edit(LuongDecoder.start, "torch.zeros_like(state)", "state"),
         ),
         Mistake(
-            "attentional vector before token",
+            "attentional vector concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the attentional vector.",
             FEEDING,
@@ -171,13 +171,13 @@ INPUT_FEEDING = Question(
             ),
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             sign=weight_off_mask,
         ),
         Mistake(
-            "something is kept outside the cache, or written into it",
+            "wrong when two tokens follow the same cache",
             "Put both things that the next step needs into a new cache, and nothing on"
             " self. Then a search can try two tokens after the same cache.",
             FEEDING,
@@ -194,7 +194,7 @@ INPUT_FEEDING = Question(
             sign=right_in(LOGITS, WEIGHTS),
         ),
         Mistake(
-            "the weights are right, the logits are not",
+            "first step's weights right, logits wrong",
             "The logits come from the attentional vector, the tanh of W_c [c; h].",
             FEEDING,
             sign=right_in(WEIGHTS),

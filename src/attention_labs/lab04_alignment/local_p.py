@@ -140,35 +140,35 @@ LOCAL_P = Question(
     ),
     mistakes=(
         Mistake(
-            "padding counted in the sentence's length",
+            "the sentence length includes padding",
             "The position is a share of the tokens that the sentence has, not of the"
             " length it was padded to.",
             LOCAL,
             edit(FORWARD, "lengths * share", "scores.size(-1) * share"),
         ),
         Mistake(
-            "the position is not scaled to the sentence",
+            "the position is not multiplied by the length",
             "The sigmoid gives a share between 0 and 1: multiplied by the sentence's"
             " length it is a position.",
             LOCAL,
             edit(FORWARD, "lengths * share", "share"),
         ),
         Mistake(
-            "no Gaussian",
+            "the Gaussian is missing",
             "Within the window the weight falls off with the distance from its centre."
             " Without that the predicted position gets no gradient.",
             LOCAL,
             FLAT,
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "Padding within the window stays padding: the memory's mask and the window"
             " are combined with `&`.",
             LOCAL,
             sign=weight_off_mask,
         ),
         Mistake(
-            "no window",
+            "the window is missing",
             "The softmax runs over the positions at most w away from the centre, and no"
             " others.",
             LOCAL,
@@ -180,20 +180,20 @@ LOCAL_P = Question(
             ),
         ),
         Mistake(
-            "the Gaussian before the softmax",
+            "the Gaussian multiplies the scores, not the weights",
             "The Gaussian multiplies the weights, not the scores.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores * torch.exp({EXPONENT}),"),
         ),
         Mistake(
-            "the weights sum to one again",
+            "the weights are renormalised after the Gaussian",
             "The Gaussian multiplies the weights after the softmax, and nothing is"
             " done to them afterwards.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores + {EXPONENT},"),
         ),
         Mistake(
-            "the Gaussian is as wide as the window",
+            "standard deviation w instead of w / 2",
             "Its standard deviation is half of w.",
             LOCAL,
             edit(FORWARD, "self.half_width / 2", "self.half_width"),
@@ -233,7 +233,7 @@ LOCAL_P = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "the context is no weighted sum of the values",
+            "the weights are right, the context is wrong",
             "The weights are right: the context is their product with the values.",
             LOCAL,
             sign=right_in(WEIGHTS),

@@ -92,7 +92,7 @@ LUONG_STEP = Question(
             ),
         ),
         Mistake(
-            "every step starts from the first state",
+            "every step starts from the initial state",
             "memory.state is the state before the first step. The state before this"
             " step is the cache.",
             LUONG,
@@ -105,14 +105,14 @@ LUONG_STEP = Question(
             edit(STEP, "torch.tanh(self", "(self"),
         ),
         Mistake(
-            "state before context in the attentional vector",
+            "state concatenated before the context",
             "The order of concatenation decides which weights each part meets: first"
             " the context, then the state.",
             LUONG,
             edit(STEP, "[context, query]", "[query, context]"),
         ),
         Mistake(
-            "the state predicts, not the attentional vector",
+            "logits computed from the state, not the attentional vector",
             "Predicting from h_t, the decoder never sees the context: the head reads"
             " the attentional vector.",
             LUONG,
@@ -128,7 +128,7 @@ LUONG_STEP = Question(
         MASK_LEFT_OUT,
         *ANYWHERE,
         Mistake(
-            "the attentional vector is made of something else",
+            "weights and state right, logits wrong",
             "Weights and state are right. It is the tanh of a linear map of context and"
             " state, and the head reads it.",
             LUONG,
@@ -142,7 +142,7 @@ LUONG_STEP = Question(
             sign=wrong_in(STATE, WEIGHTS),
         ),
         Mistake(
-            "the wrong query",
+            "the weights are wrong",
             "The queries are the states after the update, one for each token.",
             LUONG,
             sign=wrong_in(WEIGHTS),

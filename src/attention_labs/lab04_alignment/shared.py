@@ -108,7 +108,7 @@ def weight_off_mask(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 MASK_LEFT_OUT = Mistake(
-    "a forbidden position has weight",
+    "a masked position has nonzero weight",
     "The memory has a mask. Pass it to `attend`.",
     BAHDANAU,
     sign=weight_off_mask,

@@ -67,21 +67,21 @@ MERGE_HEADS = Question(
             ),
         ),
         Mistake(
-            "pieces interleaved",
+            "entries of the heads interleaved",
             "Put the whole piece of the first head first, then the whole piece of the"
             " second head.",
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2)", "permute(0, 2, 3, 1)"),
         ),
         Mistake(
-            "heads added up",
+            "heads summed instead of concatenated",
             "Concatenate the pieces. Do not add them.",
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2).flatten(2)", "sum(1)"),
         ),
         *ANYWHERE,
         Mistake(
-            "numbers at the wrong places",
+            "right numbers in the wrong places",
             "Put all pieces of a token into its own vector, head after head.",
             HEADS + "split",
             sign=ELSEWHERE,

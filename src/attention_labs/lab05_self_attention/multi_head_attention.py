@@ -175,7 +175,7 @@ MULTI_HEAD_ATTENTION = Question(
             ),
         ),
         Mistake(
-            "scaled by the width of the model, not of a head",
+            "scaled by the model width, not the head width",
             SCALE + " Within a head, this width is Dh.",
             SCORING + "scale",
             edit(
@@ -191,7 +191,7 @@ MULTI_HEAD_ATTENTION = Question(
             edit(ScaledDotScore.forward, "sqrt(query.size(-1))", "sqrt(query.size(1))"),
         ),
         Mistake(
-            "scale missing",
+            "scale factor missing",
             SCALE + " Within a head, this width is Dh.",
             SCORING + "scale",
             edit(
@@ -205,7 +205,7 @@ MULTI_HEAD_ATTENTION = Question(
             edit(ASK, "self.score(q, k)", "self.score(q, k).softmax(-1)"),
         ),
         Mistake(
-            "output map missing",
+            "output projection missing",
             "Apply `output_proj` to the concatenated contexts of the heads.",
             HEADS + "equation",
             edit(ASK, "self.output_proj(context", "(context"),
@@ -230,7 +230,7 @@ MULTI_HEAD_ATTENTION = Question(
             ),
         ),
         Mistake(
-            "the mean over the heads is returned",
+            "weights averaged over the heads",
             "Return the weights of each head, (B, H, T, S).",
             HEADS + "equation",
             (
@@ -245,7 +245,7 @@ MULTI_HEAD_ATTENTION = Question(
         WEIGHT,
         *ANYWHERE,
         Mistake(
-            "a loop over the heads",
+            "too many operator calls for many heads",
             "The heads are an axis like the batch, so one matrix product can compute"
             " all of them.",
             HEADS + "equation",
@@ -254,7 +254,7 @@ MULTI_HEAD_ATTENTION = Question(
             ),
         ),
         Mistake(
-            "the weights are right, the contexts are not",
+            "the weights are right, the contexts are wrong",
             "Project and split the values like the keys. Then merge the contexts, and"
             " apply `output_proj` last.",
             HEADS + "equation",

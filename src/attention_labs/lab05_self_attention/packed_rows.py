@@ -160,7 +160,7 @@ PACKED_ROWS = Question(
             change("tril(-1)", "tril()"),
         ),
         Mistake(
-            "positions go on through the row",
+            "positions continue across sentences",
             ANEW,
             ORDER,
             change(PLACES, "(sentence > 0).cumsum(-1).sub(1).clamp(min=0)"),
@@ -172,13 +172,13 @@ PACKED_ROWS = Question(
             change("tril(-1)", "triu(1)"),
         ),
         Mistake(
-            "the length of the sentence, not a position",
+            "sentence length instead of the position",
             ANEW,
             ORDER,
             (change(PLACES, "mask.sum(-1)"), change(PLACES, "mask.sum(-1) - 1")),
         ),
         Mistake(
-            "a mask of numbers",
+            "the mask is not of dtype bool",
             "Return a mask of True and False, of the dtype torch.bool.",
             MASK,
             change("return mask,", "return mask.long(),"),

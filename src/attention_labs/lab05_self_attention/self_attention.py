@@ -118,7 +118,7 @@ SELF_ATTENTION = Question(
     ),
     mistakes=(
         Mistake(
-            "scale missing",
+            "scale factor missing",
             SCALE,
             SCORING + "scale",
             edit(FORWARD, " / math.sqrt(q.size(-1))", ""),
@@ -130,7 +130,7 @@ SELF_ATTENTION = Question(
             edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
         ),
         Mistake(
-            "scaled by the length of the sequence",
+            "scaled by the sequence length",
             SCALE,
             SCORING + "scale",
             edit(FORWARD, "q.size(-1)", "q.size(-2)"),
@@ -162,7 +162,7 @@ SELF_ATTENTION = Question(
             edit(FORWARD, "q @ k.mT", "k @ q.mT"),
         ),
         Mistake(
-            "causal where no mask is given",
+            "causal mask added when none is given",
             "If no mask is given, every position attends to all positions, including"
             " later ones.",
             SCORING + "mask",

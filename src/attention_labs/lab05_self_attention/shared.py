@@ -13,7 +13,7 @@ _WEIGHT_OFF_MASK = somewhere(
     1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)
 )
 WEIGHT = Mistake(
-    "a forbidden position has weight",
+    "a masked position has nonzero weight",
     "Pass the mask to `attend`. True means that a position may be attended to.",
     SCORING + "mask",
     sign=lambda request, reply, reference: (

@@ -124,13 +124,13 @@ POSITIONS = Question(
             edit(FORWARD, "angles.sin(), angles.cos()", "angles.cos(), angles.sin()"),
         ),
         Mistake(
-            "clocks half as far apart",
+            "factor 2 missing in the frequency exponent",
             "The exponent is 2i / D, where i counts the clocks. Mind the factor 2.",
             ORDER,
             edit(FORWARD, "-2 * math", "-math"),
         ),
         Mistake(
-            "clocks that run faster and faster",
+            "frequencies increase instead of decreasing",
             "Each clock is slower than the one before. Divide the position by the"
             " power of 10000.",
             ORDER,
@@ -167,7 +167,7 @@ POSITIONS = Question(
             ),
         ),
         Mistake(
-            "positions counted in half precision",
+            "wrong at large positions in bfloat16",
             "bfloat16 cannot tell 256 from 257. Compute in float32, and convert the"
             " encodings to the dtype of x at the end.",
             ORDER,
@@ -190,7 +190,7 @@ POSITIONS = Question(
             ),
         ),
         Mistake(
-            "right only for the first positions",
+            "right at the first two positions, wrong later",
             "There is no last position. Compute the sines and cosines for the"
             " positions of this call, or let a table grow.",
             ORDER,

@@ -78,7 +78,7 @@ SPLIT_HEADS = Question(
             ),
         ),
         Mistake(
-            "pieces interleaved",
+            "entries of the heads interleaved",
             "Of the two new axes, the first counts the heads, and the second counts"
             " the entries of a piece.",
             HEADS + "split",
@@ -90,7 +90,7 @@ SPLIT_HEADS = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "numbers at the wrong places",
+            "right numbers in the wrong places",
             MIXED,
             HEADS + "split",
             sign=ELSEWHERE,

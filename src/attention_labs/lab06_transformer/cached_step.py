@@ -306,7 +306,7 @@ CACHED_STEP = Question(
             (NO_PAST, NO_PAST & LAST_ROWS),
         ),
         Mistake(
-            "one layer's past for all",
+            "all blocks get the first block's past",
             "Each block has its own keys and values. Loop over blocks, sources and"
             " cache together.",
             CACHE,
@@ -326,7 +326,7 @@ CACHED_STEP = Question(
             edit(STEP, "source, mask,", "source, None,"),
         ),
         Mistake(
-            "the first rows of the mask",
+            "first rows of the mask instead of the last",
             "The new tokens are the *last* T of P + T tokens, so their rows are the"
             " last T rows of the mask.",
             MASK,
@@ -340,14 +340,14 @@ CACHED_STEP = Question(
             NEW_ALONE,
         ),
         Mistake(
-            "the source's mask left out",
+            "the source mask is missing",
             "No token may attend to padding in the source. Pass memory.mask to every"
             " block.",
             MASK,
             edit(STEP, "memory.mask", "None"),
         ),
         Mistake(
-            "the last norm left out",
+            "the final norm is missing",
             "The output of the last pre-norm block is a sum that is not normalised."
             " Apply `self.norm` once, before the head.",
             BLOCK,
@@ -368,14 +368,14 @@ CACHED_STEP = Question(
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(
-            "something is kept between steps",
+            "wrong when a step continues an earlier cache",
             "Take everything about the past from the cache. The step before may have"
             " belonged to a different sentence.",
             CACHE,
             sign=comparable(_in_turns),
         ),
         Mistake(
-            "wrong from the second piece on",
+            "wrong when tokens come in several pieces",
             "The new tokens have a past. Their positions begin at P, their mask has P"
             " + T columns, and each block gets its own past.",
             CACHE,
@@ -404,7 +404,7 @@ CACHED_STEP = Question(
             sign=comparable(lambda *asked: len(asked[0].inputs[4]) == 1),
         ),
         Mistake(
-            "not as many logits as tokens",
+            "logits for the wrong number of tokens",
             "Return logits for every token, (B, T, V), even if T is more than 1.",
             BLOCK,
             sign=lambda request, reply, reference: (

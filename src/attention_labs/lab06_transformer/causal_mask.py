@@ -85,7 +85,7 @@ CAUSAL_MASK = Question(
     ),
     mistakes=(
         Mistake(
-            "the upper triangle",
+            "upper triangle instead of the lower triangle",
             "Rows are queries, and columns are keys. Row t must be True up to column"
             " t, not from column t on.",
             MASK,
@@ -99,7 +99,7 @@ CAUSAL_MASK = Question(
             edit(causal_mask, ".tril()", ".tril(-1)"),
         ),
         Mistake(
-            "one position too far",
+            "the next position is allowed, too",
             "Position t has to predict the token at t + 1, so it must not attend to"
             " position t + 1.",
             MASK,
@@ -112,13 +112,13 @@ CAUSAL_MASK = Question(
             edit(causal_mask, ".tril()", ".triu(1)"),
         ),
         Mistake(
-            "nothing is forbidden",
+            "nothing is masked",
             "A position must not attend to any later position.",
             MASK,
             edit(causal_mask, ".tril()", ""),
         ),
         Mistake(
-            "a mask of numbers",
+            "the mask is not of dtype bool",
             "Return a mask of True and False, of the dtype torch.bool.",
             MASK,
             sign=lambda request, reply, reference: (
@@ -126,7 +126,7 @@ CAUSAL_MASK = Question(
             ),
         ),
         Mistake(
-            "a tensor made on the default device",
+            "a tensor is on the wrong device",
             "Make the mask on `device`.",
             sign=lambda request, reply, reference: (
                 bool(reply.outputs) and reply.outputs[0].device.type != request.device

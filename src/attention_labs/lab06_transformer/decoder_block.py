@@ -272,7 +272,7 @@ DECODER_BLOCK = Question(
             & edit(FORWARD, "source, source_mask, need", "source, mask, need"),
         ),
         Mistake(
-            "one attention for both",
+            "cross-attention module used for the self-attention",
             "Use self_attention for the target and cross_attention for the source.",
             LOOKED_UP,
             edit(FORWARD, "around(self.self_attention", "around(self.cross_attention"),
@@ -284,7 +284,7 @@ DECODER_BLOCK = Question(
             edit(FORWARD, "x = self.around_cross.after(x, context)", ""),
         ),
         Mistake(
-            "one norm for two sub-layers",
+            "one norm shared by two sub-layers",
             "Each sub-layer has its own `Residual`: around_self, around_cross or"
             " around_feed_forward.",
             BLOCK,
@@ -320,7 +320,7 @@ DECODER_BLOCK = Question(
             edit(look_around, "past.extend(now)", "now.extend(past)"),
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "Pass `source_mask` to the cross-attention.",
             MASK,
             sign=_weight_on_padding,
@@ -345,14 +345,14 @@ DECODER_BLOCK = Question(
         ),
         *ELSEWHERE,
         Mistake(
-            "something is wrong with the past",
+            "wrong when a past is given",
             "Without a past, the block is right. New queries must attend to old and"
             " new keys. Do not compute the old keys again.",
             CACHE,
             sign=comparable(_has_past),
         ),
         Mistake(
-            "something is wrong with a mask",
+            "wrong when a mask is given",
             "Without masks, the block is right. Use `mask` for the self-attention and"
             " `source_mask` for the cross-attention.",
             MASK,

@@ -202,7 +202,7 @@ ENCODER_BLOCK = Question(
             edit(FORWARD, THINK, "thought"),
         ),
         Mistake(
-            "the feed-forward network left out",
+            "feed-forward network missing",
             THINKING,
             BLOCK,
             edit(FORWARD, THINK, "x"),
@@ -215,7 +215,7 @@ ENCODER_BLOCK = Question(
             & edit(FORWARD, "after(x, thought)", "after(y, thought)"),
         ),
         Mistake(
-            "one norm for both sub-layers",
+            "one norm shared by both sub-layers",
             "Each sub-layer has its own `Residual`: around_self or"
             " around_feed_forward.",
             BLOCK,

@@ -240,7 +240,7 @@ GREEDY = Question(
     ),
     mistakes=(
         Mistake(
-            "BOS at every step",
+            "BOS is fed in at every step",
             "Feed each step the token that was chosen in the step before.",
             WRITING,
             edit(
@@ -303,7 +303,7 @@ GREEDY = Question(
             edit(decoding.greedy, "argmax", "argmin"),
         ),
         Mistake(
-            "a sentence goes on after its end",
+            "a sentence continues after its EOS",
             "After a sentence's EOS, write EOS for this sentence, whatever the model"
             " predicts.",
             WRITING,
@@ -317,7 +317,7 @@ GREEDY = Question(
             sign=error_like("wanted tensors"),
         ),
         Mistake(
-            "more work than needed",
+            "tokens right, model calls or dtype wrong",
             "The tokens are right. Read the source once, and feed each token once.",
             CACHE,
             sign=lambda request, reply, reference: close(

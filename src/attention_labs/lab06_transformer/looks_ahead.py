@@ -319,7 +319,7 @@ LOOKS_AHEAD = Question(
     ),
     mistakes=(
         Mistake(
-            "not only the positions before the change are compared",
+            "positions from the change on are compared",
             ONLY_BEFORE,
             DECODER,
             (change("[:, :t]", "[:, : t + 1]"), change("[:, :t]", "[:, t:]")),
@@ -372,7 +372,7 @@ LOOKS_AHEAD = Question(
             change(COMPARED, "(after.argmax(-1) - before.argmax(-1))[:, :t]"),
         ),
         Mistake(
-            "logits that become smaller are not counted",
+            "decreases of logits are ignored",
             "A logit may become larger or smaller. Use `abs`.",
             DECODER,
             change(".abs()", ""),
@@ -391,7 +391,7 @@ LOOKS_AHEAD = Question(
             (change("> 1e-4", "!= 0"), change("1e-4", "1e-9")),
         ),
         Mistake(
-            "small leaks are overlooked",
+            "the threshold for a leak is too high",
             "Every change of more than 0.001 is a leak.",
             DECODER,
             change("1e-4", "0.1"),
@@ -419,7 +419,7 @@ LOOKS_AHEAD = Question(
             ),
         ),
         Mistake(
-            "a tensor is returned, not True or False",
+            "a tensor with several values used as a bool",
             "The comparison gives a tensor. Reduce it with `any()`, and convert the"
             " result with `bool`.",
             "",
@@ -433,7 +433,7 @@ LOOKS_AHEAD = Question(
             sign=somewhere(0, lambda given, wanted: given < wanted),
         ),
         Mistake(
-            "a leak where there is none",
+            "a leak is reported where there is none",
             ONLY_BEFORE + " Rounding and dropout may change these logits, too.",
             DECODER,
             sign=somewhere(0, lambda given, wanted: given > wanted),

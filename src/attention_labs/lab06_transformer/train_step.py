@@ -230,7 +230,7 @@ TRAIN_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "loss on padding",
+            "padding is included in the loss",
             PER_TOKEN,
             PADDING,
             edit(train_step, ", ignore_index=PAD", ""),
@@ -242,13 +242,13 @@ TRAIN_STEP = Question(
             edit(train_step, LOSS, SUM + " / target.numel()"),
         ),
         Mistake(
-            "the sum of the losses, not their mean",
+            "sum of the losses instead of the mean",
             PER_TOKEN,
             FORCING,
             edit(train_step, LOSS, SUM),
         ),
         Mistake(
-            "mean of the sentences' means",
+            "mean of the per-sentence means",
             PER_TOKEN + " A token of a short sentence counts as much as a token of a"
             " long one.",
             PADDING,
@@ -268,7 +268,7 @@ TRAIN_STEP = Question(
             edit(train_step, "entropy(logits", "entropy(logits.softmax(-1)"),
         ),
         Mistake(
-            "gradients of earlier steps added",
+            "gradients of earlier steps are not cleared",
             "backward adds to the gradients that are already there. Call zero_grad"
             " before it.",
             "",
@@ -308,7 +308,7 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "every gradient gets the length clip_norm",
+            "short gradients are scaled up to clip_norm",
             "Do not change a gradient that is shorter than clip_norm.",
             "",
             edit(
@@ -325,13 +325,13 @@ TRAIN_STEP = Question(
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(
-            "the loss comes with its graph",
+            "the returned loss still requires a gradient",
             "A loss with its graph keeps everything in memory that it was computed"
             " from. Return loss.detach() or a number.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][0] > 0)),
         ),
         Mistake(
-            "nothing is learned",
+            "the parameters do not change",
             "The parameters have not changed. Do the gradients exist when the"
             " optimizer makes its step?",
             "",
@@ -345,7 +345,7 @@ TRAIN_STEP = Question(
             sign=_loss_alone,
         ),
         Mistake(
-            "something is wrong with the padding",
+            "wrong when there is padding",
             PER_TOKEN,
             PADDING,
             sign=comparable(
@@ -353,7 +353,7 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "something is wrong with the length of the gradient",
+            "wrong when the gradient has to be clipped",
             "clip_norm limits the length of the gradient of all parameters together.",
             "",
             sign=comparable(
@@ -361,7 +361,7 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "something is wrong from the second step on",
+            "wrong with more than one step",
             "The first step is right. Does it leave gradients behind that change the"
             " second step?",
             "",
@@ -370,7 +370,7 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "the loss is right, the step is not",
+            "the loss is right, the update is wrong",
             "Do each of these once, in this order: clear the gradients, call backward,"
             " shorten the gradient, make the step.",
             "",

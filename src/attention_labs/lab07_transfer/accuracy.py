@@ -241,7 +241,7 @@ ACCURACY = Question(
     ),
     mistakes=(
         Mistake(
-            "every answer is compared with every label",
+            "every prediction is compared with every label",
             "Comparing (B,) with (B, 1) gives (B, B). Give both the same shape.",
             "",
             (
@@ -255,7 +255,7 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "the mean of the batches' shares",
+            "mean of the per-batch accuracies",
             ALL,
             "",
             edit(accuracy, ".sum())", ".sum()) / len(batch.labels)")
@@ -273,7 +273,7 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "all batches taken to be as large as the first one",
+            "all batches assumed as large as the first",
             ALL,
             "",
             edit(
@@ -290,7 +290,7 @@ ACCURACY = Question(
             edit(accuracy, "logits.argmax(-1)", "logits[:, :2].argmax(-1)"),
         ),
         Mistake(
-            "the model is left in eval mode, if all answers are right",
+            "mode not restored when all answers are right",
             "Restore the mode before you return, on every path through the function.",
             "",
             edit(
@@ -318,7 +318,7 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "the number of right labels, not their share",
+            "number of right labels instead of their share",
             ALL,
             "",
             edit(accuracy, "right / count", "right"),
@@ -341,7 +341,7 @@ ACCURACY = Question(
             edit(accuracy, "model.train(was_training)", "model.train()"),
         ),
         Mistake(
-            "gradients are kept",
+            "gradients not switched off, or not restored",
             "Measuring needs no gradients. Put `with torch.no_grad():` around the"
             " calls of the model, and around nothing else.",
             sign=somewhere(1, lambda how, wanted: (how != wanted)[[1, 5]]),

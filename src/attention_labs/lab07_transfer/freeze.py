@@ -248,7 +248,7 @@ FREEZE = Question(
     ),
     mistakes=(
         Mistake(
-            "requires_grad set on the module",
+            "requires_grad set on the module, not its parameters",
             "A module has no requires_grad, so this line only makes a new attribute."
             " Call the method requires_grad_, which sets it for all parameters.",
             LOADING,
@@ -271,13 +271,13 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "the body is always in eval mode",
+            "an unfrozen body stays in eval mode, too",
             "Keep the body in eval mode only if `self.frozen` is True.",
             LOADING,
             edit(SentenceClassifier.train, "if self.frozen", "if True"),
         ),
         Mistake(
-            "train calls itself",
+            "infinite recursion",
             "A `train` that calls `self.train` never ends. Call `super().train(...)`"
             " to do what every module does.",
             sign=error_like("RecursionError|recursion"),
@@ -307,7 +307,7 @@ FREEZE = Question(
             edit(SentenceClassifier.freeze, "= True", "= not self.frozen"),
         ),
         Mistake(
-            "taken for frozen without freeze()",
+            "frozen state inferred from requires_grad",
             "Store in `self.frozen` that `freeze()` was called. Parameters may require"
             " no gradient for a different reason.",
             LOADING,
@@ -338,7 +338,7 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "only the body's own mode, not that of its parts",
+            "eval mode set on the body, not its submodules",
             "A module's `training` does not affect its parts. Call `eval()`, which"
             " switches every module in it.",
             LOADING,
@@ -353,7 +353,7 @@ FREEZE = Question(
             sign=comparable(_body_trains),
         ),
         Mistake(
-            "the mode is ignored",
+            "the mode argument is ignored",
             "`eval()` calls `train(False)`, so pass `mode` on. The model itself has a"
             " mode, too.",
             LOADING,

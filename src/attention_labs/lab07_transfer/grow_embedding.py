@@ -187,7 +187,7 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the first row is always taken for padding",
+            "the first row is always treated as padding",
             "`padding_idx` tells which row belongs to the padding. If it is None, no"
             " row does.",
             LOADING,
@@ -197,7 +197,7 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "new rows of zeros",
+            "the new rows are zeros",
             AVERAGE,
             LOADING,
             change(MEAN, "old.new_zeros(count, old.size(1))"),
@@ -215,13 +215,13 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the sum of the rows, not their mean",
+            "sum of the rows instead of the mean",
             AVERAGE,
             LOADING,
             change("mean(dim", "sum(dim"),
         ),
         Mistake(
-            "one number for the whole row",
+            "one mean over all entries",
             "Take the mean over the rows, so that it has an entry for each column.",
             LOADING,
             change(MEAN, "old[words].mean().expand(count, old.size(1))"),
@@ -233,7 +233,7 @@ GROW_EMBEDDING = Question(
             change("[old, new]", "[new, old]"),
         ),
         Mistake(
-            "one row too few or too many",
+            "wrong number of rows",
             "Add `count` new rows. `count` may be 0.",
             LOADING,
             change("expand(count", "expand(1"),
@@ -244,7 +244,7 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the padding is forgotten",
+            "padding_idx is not passed on",
             SETTINGS,
             LOADING,
             change(", padding_idx=padding)", ")"),
@@ -263,7 +263,7 @@ GROW_EMBEDDING = Question(
             change("freeze=frozen", "freeze=False"),
         ),
         Mistake(
-            "the row of the padding is emptied",
+            "the padding row is zero",
             "`nn.Embedding(..., padding_idx=...)` sets this row to zero. Copy the old"
             " rows afterwards.",
             LOADING,
@@ -276,7 +276,7 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the old embedding is changed, or shared",
+            "the old embedding is changed or shares memory",
             "Make a new embedding with its own table. `clone` and `cat` copy.",
             "",
             sign=wrong_in(2, 0, 1),
@@ -295,7 +295,7 @@ GROW_EMBEDDING = Question(
             sign=wrong_in(1, 0),
         ),
         Mistake(
-            "old rows are changed",
+            "the old rows are wrong",
             "The body was trained with the old rows. Do not change them.",
             LOADING,
             sign=comparable(

@@ -321,7 +321,7 @@ LOAD_BODY = Question(
     ),
     mistakes=(
         Mistake(
-            "letters stripped, not the prefix",
+            "single letters are stripped, not the prefix",
             "lstrip removes single letters: all leading ones that occur in its"
             " argument. removeprefix removes the prefix as a whole.",
             LOADING,
@@ -336,7 +336,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the prefix left on",
+            "the prefix is not removed",
             "The file has prefix + name where the body has name. Remove the prefix"
             " before you compare.",
             LOADING,
@@ -344,21 +344,21 @@ LOAD_BODY = Question(
             & edit(load_body, " if name.startswith(prefix)", ""),
         ),
         Mistake(
-            "names without the prefix are taken, too",
+            "names without the prefix are loaded, too",
             "Names that do not begin with the prefix belong to a different part of the"
             " file's model. Do not copy them.",
             LOADING,
             edit(load_body, " if name.startswith(prefix)", ""),
         ),
         Mistake(
-            "the prefix is looked for anywhere",
+            "the prefix is accepted anywhere in the name",
             "A name has to *begin* with the prefix.",
             LOADING,
             edit(load_body, "name.removeprefix(prefix)", "name.split(prefix)[-1]")
             & edit(load_body, "name.startswith(prefix)", "prefix in name"),
         ),
         Mistake(
-            "the prefix is taken out everywhere",
+            "the prefix is removed everywhere in the name",
             "The prefix is only at the beginning of a name. If the same letters occur"
             " again later in the name, keep them there.",
             LOADING,
@@ -368,7 +368,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "buffers are forgotten",
+            "buffers are not loaded",
             "`body.state_dict()` has the parameters and the saved buffers.",
             LOADING,
             edit(
@@ -378,7 +378,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "buffers that are not saved are expected in the file",
+            "non-persistent buffers are expected in the file",
             "`body.state_dict()` has only the buffers that are saved. named_buffers"
             " has more.",
             LOADING,
@@ -406,7 +406,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "unexpected names without the prefix",
+            "unexpected names are reported without the prefix",
             "Return the unexpected names as they are in the file, with their prefix.",
             LOADING,
             edit(
@@ -450,7 +450,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the file's dtype is taken over",
+            "a tensor of the body has changed its dtype",
             "Copy into the body's tensor: the numbers then take its dtype. `.data = x`"
             " and assign=True replace the tensor.",
             LOADING,
@@ -468,7 +468,7 @@ LOAD_BODY = Question(
             edit(load_body, "missing, unexpected", "unexpected, missing"),
         ),
         Mistake(
-            "copied with the gradient on",
+            "in-place change of a tensor that requires a gradient",
             "Copying must not be recorded for a gradient. Use load_state_dict, the"
             " tensors of state_dict(), or torch.no_grad().",
             FOLDER,
@@ -482,7 +482,7 @@ LOAD_BODY = Question(
             sign=error_like(r"Missing key|Unexpected key"),
         ),
         Mistake(
-            "the wrong error",
+            "an unexpected error about mismatched shapes",
             "The docstring's Raises says which error, and load_state_dict raises a"
             " different error.",
             LOADING,
@@ -503,7 +503,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the error names no tensor",
+            "the error message names no tensor",
             "Say in the message which tensor does not fit, so that the reader can"
             " find the part with the wrong shape.",
             LOADING,

@@ -200,25 +200,25 @@ PARAMETER_GROUPS = Question(
     ),
     mistakes=(
         Mistake(
-            "the lowest layer learns fastest",
+            "the order of the layers is reversed",
             ORDER + " `encoder.layer` begins with the lowest layer.",
             LOADING,
             edit(parameter_groups, "*reversed(", "*("),
         ),
         Mistake(
-            "the parts in the wrong order",
+            "the order of all parts is reversed",
             ORDER,
             LOADING,
             edit(parameter_groups, "enumerate(parts)", "enumerate(parts[::-1])"),
         ),
         Mistake(
-            "the embeddings left out",
+            "the embeddings are missing",
             ORDER,
             LOADING,
             edit(parameter_groups, ", model.body.embeddings", ""),
         ),
         Mistake(
-            "the head left out",
+            "the head is missing",
             "Give the head the learning rate `rate`.",
             LOADING,
             edit(parameter_groups, "[model.head", "[torch.nn.Identity()"),
@@ -236,7 +236,7 @@ PARAMETER_GROUPS = Question(
             edit(parameter_groups, "rate * decay**depth", "rate"),
         ),
         Mistake(
-            "the head's rate is lowered, too",
+            "the head's rate is multiplied by decay, too",
             "The head has `rate`, and the part below it has `rate * decay`.",
             LOADING,
             edit(parameter_groups, "decay**depth", "decay ** (depth + 1)"),
@@ -249,7 +249,7 @@ PARAMETER_GROUPS = Question(
             edit(parameter_groups, "decay**depth", "(decay * depth if depth else 1)"),
         ),
         Mistake(
-            "divided by decay",
+            "divided by decay instead of multiplied",
             "Below the head, the rates get smaller. Multiply by `decay`.",
             LOADING,
             edit(parameter_groups, "* decay", "/ decay"),
@@ -315,7 +315,7 @@ PARAMETER_GROUPS = Question(
             sign=error_like("appear in more than one|duplicate"),
         ),
         Mistake(
-            "a group without its keys",
+            "the groups have the wrong format",
             'Make each group a dict, {"params": parameters, "lr": rate}, and return a'
             " list of groups.",
             LOADING,

@@ -182,7 +182,7 @@ SENTENCE_HEAD = Question(
     ),
     mistakes=(
         Mistake(
-            "padding counts",
+            "padding is included in the mean",
             MEAN,
             PADDING,
             edit(Head.forward, POOLED, "states.mean(1)"),
@@ -193,16 +193,18 @@ SENTENCE_HEAD = Question(
             PADDING,
             edit(Head.forward, COUNT, "states.size(1)"),
         ),
-        Mistake("the sum, not the mean", MEAN, PADDING, edit(Head.forward, COUNT, "1")),
         Mistake(
-            "a division by no token at all",
+            "the sum instead of the mean", MEAN, PADDING, edit(Head.forward, COUNT, "1")
+        ),
+        Mistake(
+            "division by zero for a sentence without tokens",
             "For a sentence without a real token, the denominator is 0. Use a"
             " denominator of at least 1.",
             PADDING,
             edit(Head.forward, ".clamp(min=1)", ""),
         ),
         Mistake(
-            "padding is taken to be at the end",
+            "padding is assumed to be at the end",
             "The mask tells which tokens are real. They need not be the first ones.",
             PADDING,
             edit(
@@ -213,7 +215,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "logits of zero for a sentence without a token",
+            "zero logits for a sentence without tokens",
             "Its mean is zero. Pass this mean through the network like any other mean.",
             PADDING,
             edit(
@@ -224,7 +226,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "not a number where there is no token",
+            "NaN gradients for a sentence without tokens",
             "A division by zero has no finite gradient, even if you replace the"
             " result afterwards. Use a denominator of at least 1.",
             PADDING,
@@ -242,19 +244,19 @@ SENTENCE_HEAD = Question(
             edit(Head.forward, POOLED, "states[:, 0]"),
         ),
         Mistake(
-            "tanh left out",
+            "tanh missing",
             MAPS + " Two linear maps without tanh between them are one.",
             LOADING,
             edit(Head.forward, "torch.tanh", ""),
         ),
         Mistake(
-            "the inner map left out",
+            "inner layer missing",
             MAPS,
             LOADING,
             edit(Head.forward, "torch.tanh(self.inner(pooled))", "pooled"),
         ),
         Mistake(
-            "dropout left out", MAPS, LOADING, edit(Head.forward, "self.dropout", "")
+            "dropout missing", MAPS, LOADING, edit(Head.forward, "self.dropout", "")
         ),
         Mistake(
             "dropout before the tanh",
@@ -267,7 +269,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "dropout after the last map",
+            "dropout after the last layer",
             MAPS,
             LOADING,
             edit(
@@ -277,7 +279,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "dropout of the mean",
+            "dropout applied to the mean",
             MAPS,
             LOADING,
             edit(
@@ -287,7 +289,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "dropout outside of training",
+            "wrong in eval mode when dropout is set",
             "`self.dropout` follows the mode of the model. F.dropout needs"
             " `training=self.training`.",
             sign=lambda request, reply, reference: (
@@ -301,7 +303,7 @@ SENTENCE_HEAD = Question(
             sign=lambda request, reply, reference: (request.init or (0,))[-1] > 0,
         ),
         Mistake(
-            "an answer for every word",
+            "the logits have an extra axis",
             "Return one answer per sentence. Average the states over the positions"
             " first.",
             PADDING,

@@ -245,7 +245,7 @@ GROUPED_QUERIES = Question(
             & ask(VALUES, "v = v.repeat(1, group_size, 1, 1)"),
         ),
         Mistake(
-            "keys and values of different heads",
+            "keys and values come from different heads",
             "Use the same head of keys and of values for a query head. " + GROUPS,
             SHARE,
             (
@@ -254,7 +254,7 @@ GROUPED_QUERIES = Question(
             ),
         ),
         Mistake(
-            "scaled by the width of the model, not of a head",
+            "scaled by the model width, not the head width",
             "Divide the scores by the square root of Dh, the width of the vectors that"
             " are multiplied.",
             SCORING + "scale",
@@ -264,7 +264,7 @@ GROUPED_QUERIES = Question(
             ),
         ),
         Mistake(
-            "scale missing",
+            "scale factor missing",
             "Divide the scores by the square root of Dh, the width of the vectors that"
             " are multiplied.",
             SCORING + "scale",
@@ -296,7 +296,7 @@ GROUPED_QUERIES = Question(
             ask("k = self.positions(k)", "k, v = self.positions(k), self.positions(v)"),
         ),
         Mistake(
-            "every step begins at position 0",
+            "positions start at 0 in every step",
             PLACES,
             TURN,
             ask(TURNED, "q = self.positions(q)"),
@@ -319,13 +319,13 @@ GROUPED_QUERIES = Question(
             forward("now if past is None else past.extend(now)", "now"),
         ),
         Mistake(
-            "output map missing",
+            "output projection missing",
             "Apply `output_proj` to the concatenated contexts of the heads.",
             SHARE,
             ask("self.output_proj(context", "(context"),
         ),
         Mistake(
-            "contexts merged without bringing the heads back",
+            "heads merged by view, without transpose",
             "First bring the heads of one token together, (B, T, H, Dh). Then merge"
             " the last two axes into one.",
             SHARE,
@@ -366,7 +366,7 @@ GROUPED_QUERIES = Question(
             sign=lambda request, reply, reference: bool(request.inputs[2]),
         ),
         Mistake(
-            "a later token has weight",
+            "a later token has nonzero weight",
             "The new tokens are the last T of P + T tokens. Row t of the mask allows"
             " the columns up to and including P + t.",
             MASK,
@@ -374,7 +374,7 @@ GROUPED_QUERIES = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "wrong from the second step on",
+            "wrong with more than one step",
             PLACES + " The new tokens attend to old and new tokens.",
             SHARE,
             sign=lambda request, reply, reference: (
@@ -382,7 +382,7 @@ GROUPED_QUERIES = Question(
             ),
         ),
         Mistake(
-            "the weights are right, the contexts are not",
+            "the weights are right, the contexts are wrong",
             "Use the values of each head's own group. Then concatenate the contexts,"
             " and apply `output_proj` last.",
             SHARE,

@@ -138,25 +138,25 @@ INDUCTION_SCORE = Question(
     ),
     mistakes=(
         Mistake(
-            "the weight on the same token, not on the one after it",
+            "weight on the same token, not the next one",
             "An induction head attends to the token that followed, key s + 1.",
             SCORES,
             change(INDEX, "(after - 1).clamp(min=0)[:, None, :, None]"),
         ),
         Mistake(
-            "the weight on the token before the same one",
+            "weight on the token before the same one",
             "An induction head attends to the token that followed, key s + 1.",
             SCORES,
             change(INDEX, "(after - 2).clamp(min=0)[:, None, :, None]"),
         ),
         Mistake(
-            "the earliest occurrence, not the latest",
+            "the earliest occurrence instead of the latest",
             LATEST,
             SCORES,
             change(AFTER, "same.int().argmax(dim=-1).add(1) * same.any(dim=-1)"),
         ),
         Mistake(
-            "all earlier occurrences are added up",
+            "summed over all earlier occurrences",
             LATEST,
             SCORES,
             _all_occurrences,
@@ -173,7 +173,7 @@ INDUCTION_SCORE = Question(
             ),
         ),
         Mistake(
-            "later occurrences, not earlier ones",
+            "later occurrences instead of earlier ones",
             "Rows are queries, and columns are keys. Earlier keys are below the"
             " diagonal.",
             SCORES,
@@ -181,25 +181,25 @@ INDUCTION_SCORE = Question(
             & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
         ),
         Mistake(
-            "an occurrence at the first position is overlooked",
+            "an occurrence at position 0 is ignored",
             "Positions count from 0. An occurrence at position 0 counts, too.",
             SCORES,
             change("found = after > 0", "found = after > 1"),
         ),
         Mistake(
-            "positions that do not count are in the mean",
+            "the denominator counts all positions",
             COUNTED,
             SCORES,
             change("found.sum().clamp(min=1)", "found.numel()"),
         ),
         Mistake(
-            "positions without an earlier occurrence have a weight",
+            "positions without an earlier occurrence are included",
             COUNTED + " At other positions there is no s, and index 0 has no meaning.",
             SCORES,
             change(" * found[:, None]", ""),
         ),
         Mistake(
-            "the mean of the rows' means",
+            "mean of the per-row means",
             COUNTED + " So a row with many such positions counts more than a row with"
             " few.",
             SCORES,
@@ -210,7 +210,7 @@ INDUCTION_SCORE = Question(
             ),
         ),
         Mistake(
-            "summed, not averaged",
+            "sum instead of the mean",
             COUNTED,
             SCORES,
             change(" / found.sum().clamp(min=1)", ""),
@@ -229,14 +229,14 @@ INDUCTION_SCORE = Question(
             change("weights.gather", "weights.mT.gather"),
         ),
         Mistake(
-            "largest weights are counted, not averaged",
+            "hits of the largest weight instead of weights",
             "Take the mean of the weights, even where they are not the largest.",
             SCORES,
             _hits,
         ),
         *ANYWHERE,
         Mistake(
-            "one number for all heads",
+            "a single score for all heads",
             "Return a separate score for each head, (H,).",
             SCORES,
             sign=wrong_output(

@@ -183,19 +183,19 @@ ROTARY = Question(
             change("(past, past + x.size(-2)", "(0, x.size(-2)"),
         ),
         Mistake(
-            "clocks half as far apart",
+            "factor 2 missing in the frequency exponent",
             SPEEDS + " Here i counts the pairs. Mind the factor 2.",
             TURN,
             (change("2 * i / self.dim", "i / self.dim"),),
         ),
         Mistake(
-            "clocks that run faster and faster",
+            "frequencies increase instead of decreasing",
             SPEEDS + " Each pair turns more slowly than the one before.",
             TURN,
             change("1.0 / self.base", "self.base"),
         ),
         Mistake(
-            "one speed for all pairs",
+            "one frequency for all pairs",
             SPEEDS,
             TURN,
             change(SLOWER, "torch.ones_like(i)"),
@@ -207,7 +207,7 @@ ROTARY = Question(
             change("self.base", "10_000.0"),
         ),
         Mistake(
-            "positions counted in half precision",
+            "wrong at large positions in bfloat16",
             "bfloat16 cannot tell 256 from 257. Compute angles, sines and cosines in"
             " float32, and convert them at the end.",
             TURN,
@@ -231,7 +231,7 @@ ROTARY = Question(
             ),
         ),
         Mistake(
-            "the vectors do not keep their lengths",
+            "the lengths of the vectors change",
             "A rotation keeps all lengths. For each pair, subtract one of the two"
             " sines and add the other.",
             TURN,

@@ -339,7 +339,7 @@ RUNNING_SOFTMAX = Question(
             change(".maximum(largest)", ""),
         ),
         Mistake(
-            "no score is subtracted",
+            "the maximum is not subtracted",
             TOP + " The exponential of a large number overflows.",
             RUNNING,
             change(
@@ -348,7 +348,7 @@ RUNNING_SOFTMAX = Question(
             ),
         ),
         Mistake(
-            "the largest score begins at 0",
+            "the running maximum starts at 0",
             "All scores may be below 0. Before the first block, set m to minus"
             " infinity.",
             RUNNING,
@@ -368,13 +368,13 @@ RUNNING_SOFTMAX = Question(
             _mean_of_blocks,
         ),
         Mistake(
-            "not divided by the sum",
+            "division by the sum missing",
             "Divide o by l after the last block.",
             RUNNING,
             change("context / total", "context"),
         ),
         Mistake(
-            "scale missing",
+            "scale factor missing",
             "Divide the scores by the square root of D, the width of a key.",
             SCALE,
             change(" * scale", ""),
@@ -393,7 +393,7 @@ RUNNING_SOFTMAX = Question(
             _kept,
         ),
         Mistake(
-            "a loop over single queries or keys",
+            "too many operator calls for a block",
             "Compute the scores of all queries for a block as one matrix product. Loop"
             " only over the blocks.",
             RUNNING,
@@ -409,7 +409,7 @@ RUNNING_SOFTMAX = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "wrong from the second block on",
+            "wrong with more than one block",
             SHRINK + " Divide once, after the last block.",
             RUNNING,
             sign=lambda request, reply, reference: len(request.inputs[3]) > 1,

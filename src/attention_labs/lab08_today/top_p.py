@@ -182,20 +182,20 @@ TOP_P = Question(
             change(PLACED, "inside.gather(-1, ids)"),
         ),
         Mistake(
-            "sorted from the least probable token",
+            "sorted in ascending order",
             "Sort the most probable tokens first, with `descending=True`.",
             DRAWN,
             change("descending=True", "descending=False"),
         ),
         Mistake(
-            "the tokens that should stay are removed",
+            "the mask is inverted",
             "`masked_fill` fills where the mask is True, so its mask must mark the"
             " tokens to remove.",
             DRAWN,
             change("~keep", "keep"),
         ),
         Mistake(
-            "probabilities are returned, not logits",
+            "probabilities returned instead of logits",
             "Return the logits of the kept tokens unchanged. The softmax comes later.",
             DRAWN,
             change("return logits", "return logits.softmax(dim=-1)"),
@@ -228,13 +228,13 @@ TOP_P = Question(
             change("< p", "< 1 - p"),
         ),
         Mistake(
-            "logits are summed, not probabilities",
+            "logits are summed instead of probabilities",
             "Take the softmax first.",
             DRAWN,
             change("logits.softmax(dim=-1).sort", "logits.sort"),
         ),
         Mistake(
-            "more equally probable tokens stay than are needed",
+            "too many equally probable tokens stay",
             "Keep no more of them than you need. Decide by the place in the sorted"
             " order, not by the probability.",
             DRAWN,

@@ -138,18 +138,21 @@ wrong_edits(
     masked_logits=(
         edit(LOSS, FLAT, f"({FLAT} * (batch.target_out != PAD).flatten()[:, None])")
         & edit(LOSS, "ignore_index=PAD", "ignore_index=-100"),
-        "padding has a say",
+        "the loss is too large where there is padding",
         NO_NAME,
         FITS,
     ),
     all_places_counted=(
         edit(LOSS, COUNT, "batch.target_out.numel()"),
-        "padding is counted",
+        "the token count includes padding",
     ),
-    end_not_counted=(edit(LOSS, "!= PAD", "> EOS"), "other tokens are counted"),
+    end_not_counted=(
+        edit(LOSS, "!= PAD", "> EOS"),
+        "the sum is right, the token count is wrong",
+    ),
     not_flattened=(
         edit(LOSS, FLAT, "logits") & edit(LOSS, RIGHT, "batch.target_out"),
-        "positions and vocabulary mixed up",
+        "logits and targets do not fit together",
     ),
     not_summed=(
         edit(LOSS, '"sum"', '"none"'),
@@ -157,7 +160,7 @@ wrong_edits(
     ),
     a_number=(
         edit(LOSS, "return total", "return total.item()"),
-        "no gradient can pass a number",
+        "a returned value is not a tensor",
     ),
     detached=(edit(LOSS, "return total", "return total.detach()"), CUT),
     without_count=(edit(LOSS, f", {COUNT}", ""), TOO_MUCH),

@@ -129,13 +129,13 @@ def by_columns(rows):
     return ids, positions
 
 
-@wrong("pad_left", "the rows turned around")
+@wrong("pad_left", "the rows are reversed")
 def flipped_once(rows):
     _, positions = by_lists(rows)
     return pad(rows).flip(1), positions
 
 
-@wrong("pad_left", "the ids are asked what is padding")
+@wrong("pad_left", "padding is inferred from the ids")
 def counted_by_ids(rows):
     ids, _ = by_lists(rows)
     token = ids != PAD
@@ -149,7 +149,7 @@ def below_zero(rows):
     return ids, torch.arange(ids.size(1)) - ids.size(1) + lengths[:, None]
 
 
-@wrong("pad_left", "the caller's rows are changed")
+@wrong("pad_left", "the input rows are changed")
 def filled_in_place(rows):
     longest = max(len(row) for row in rows)
     positions = [[0] * (longest - len(row)) + [*range(len(row))] for row in rows]
@@ -192,11 +192,11 @@ wrong_edits(
     ),
     floats=(
         edit(REFERENCE, "(places, dtype=torch.long)", "(places, dtype=torch.float)"),
-        "ids are whole numbers",
+        "the ids are not of dtype torch.long",
     ),
     not_filled=(
         edit(REFERENCE, "[PAD] * (longest - len(row)) + [*row]", "[*row]"),
-        "rows still of different lengths",
+        "rows of different lengths in one tensor",
     ),
     from_one=(
         edit(REFERENCE, "range(len(row))", "range(1, 1 + len(row))"),

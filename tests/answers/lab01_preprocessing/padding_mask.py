@@ -100,7 +100,7 @@ wrong_edits(
     "padding_mask",
     own_width=(
         edit(padding_mask, "arange(size", "arange(lengths.max()"),
-        "the width is taken from the longest sentence",
+        "width of the longest sentence instead of size",
     ),
     zeros_and_ones=(
         edit(padding_mask, ")[:, None]", ")[:, None].float()"),

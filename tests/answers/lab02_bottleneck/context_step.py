@@ -71,11 +71,11 @@ wrong_edits(
     Context,
     source_in_front=(
         edit(TELL, "[embedded, told]", "[told, embedded]"),
-        "the source before the token",
+        "source concatenated before the token",
     ),
     not_repeated=(
         edit(TELL, TOLD, "memory.value"),
-        "one source for many tokens",
+        "tensors of different lengths are concatenated",
         FITS,
     ),
     not_told=(edit(TELL, BOTH, "embedded"), FITS),
@@ -84,8 +84,8 @@ wrong_edits(
         edit(TELL, BOTH, "torch.cat([embedded, memory.value], dim=1)"),
         FITS,
     ),
-    starts_again=(FIRST_STATE, "every step starts from the first state"),
-    no_past=(NO_STATE, "every step starts from nothing"),
+    starts_again=(FIRST_STATE, "every step starts from the initial state"),
+    no_past=(NO_STATE, "every step starts from a zero state"),
     old_cache_handed_on=(
         edit(STEP, LAST, "cache"),
         "the new state is not passed on",
@@ -98,7 +98,7 @@ wrong_edits(
     ),
     head_after_tanh=(
         edit(STEP, SAY, "self.head(torch.relu(states))"),
-        "the logits are made of something else",
+        "only the logits are wrong",
     ),
     ones_over_the_source=(
         edit(STEP, "shape, 1)", "shape, memory.value.size(-1))"),
@@ -112,8 +112,11 @@ wrong_edits(
             "[embedded, told]",
             "[embedded.mean(0, keepdim=True).expand_as(embedded), told]",
         ),
-        "the update reads something else",
+        "the weights are right, the new state is wrong",
     ),
-    told_state_kept_on_self=(KEPT_ON_SELF, "the update reads something else"),
+    told_state_kept_on_self=(
+        KEPT_ON_SELF,
+        "the weights are right, the new state is wrong",
+    ),
     told_handed_on_without_gradient=(NO_GRADIENT, CUT),
 )

@@ -105,10 +105,10 @@ wrong_edits(
     Encoder,
     column_minus_one=(edit(FORWARD, END, "states[:, -1]"), LAST_COLUMN),
     second_of_the_gru=(edit(FORWARD, END, "last.squeeze(0)"), LAST_COLUMN),
-    layers_left=(edit(FORWARD, END, "last"), "the axis of the layers is left"),
+    layers_left=(edit(FORWARD, END, "last"), "an extra axis in the final state"),
     one_too_early=(
         edit(FORWARD, END, "at_end(states, lengths - 1)"),
-        "the final state is one position too early",
+        "final state taken one position too early",
         "the wrong final state",
     ),
     mean_for_final=(
@@ -121,10 +121,10 @@ wrong_edits(
     ),
     allowed_where_there_is_an_id=(
         edit(FORWARD, MASK, "(source != 0)[:, None]"),
-        "the ids are asked what is padding",
+        "padding is inferred from the ids",
     ),
-    mask_inverted=(edit(FORWARD, MASK, f"~{MASK}"), "mask the wrong way around"),
-    all_allowed=(edit(FORWARD, MASK, f"{MASK} | True"), "padding allowed"),
+    mask_inverted=(edit(FORWARD, MASK, f"~{MASK}"), "the mask is inverted"),
+    all_allowed=(edit(FORWARD, MASK, f"{MASK} | True"), "the mask is True everywhere"),
     mask_of_numbers=(
         edit(FORWARD, MASK, f"{MASK}.float()"),
         "numbers instead of True and False",
@@ -137,7 +137,7 @@ wrong_edits(
     time_first=(
         edit(FORWARD, "self.embed(source)", "self.embed(source).transpose(0, 1)")
         & edit(FORWARD, "return", "states = states.transpose(0, 1); return"),
-        "read across the batch",
+        "the RNN reads along the batch axis",
     ),
     goes_on_from_the_last_batch=(
         edit(FORWARD, "states, last", "states, self.state")

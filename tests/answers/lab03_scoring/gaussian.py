@@ -116,7 +116,7 @@ wrong_edits(
     no_minus=(
         edit(FORWARD, "-x", "x"),
         "wrong sign",
-        "the further, the more alike",
+        "the score grows with the distance",
     ),
     half_forgotten=(edit(FORWARD, "2 * self", "self"), FACTOR),
     times_the_bandwidth=(
@@ -136,7 +136,7 @@ wrong_edits(
     ),
     keys_down=(
         edit(FORWARD, X, "query.unsqueeze(-3) - projected.unsqueeze(-2)"),
-        "rows and columns exchanged",
+        "the scores are transposed",
         EXCHANGED,
     ),
     mean_squared=(

@@ -114,7 +114,7 @@ def token_by_token(sentence):
 
 SEEN = "a token attends beyond its sentence"
 OTHER = "wrong positions"
-NUMBERS = "a mask of numbers"
+NUMBERS = "the mask is not of dtype bool"
 
 wrong_edits(
     "packed_rows",

@@ -132,6 +132,6 @@ wrong_edits(
     counted_in_the_dtype_of_x=(
         edit(ANGLES, f"{PLACES}, dtype=torch.float32", f"{PLACES}, dtype=x.dtype")
         & edit(ANGLES, f"{CLOCKS}, dtype=torch.float32", f"{CLOCKS}, dtype=x.dtype"),
-        "positions counted in half precision",
+        "wrong at large positions in bfloat16",
     ),
 )

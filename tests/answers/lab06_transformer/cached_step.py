@@ -79,7 +79,7 @@ right_edits(
 
 # A single token has a mask, too.
 ALWAYS = allow(f"mask = {SQUARE}[past:]")
-SECOND = "wrong from the second piece on"
+SECOND = "wrong when tokens come in several pieces"
 PUT_TOGETHER = "the decoder is put together in a wrong way"
 LAST = "right only at the last token"
 CACHE = "a wrong cache is returned"
@@ -124,7 +124,7 @@ wrong_edits(
     ),
     source_unmasked=(
         change("memory.mask", "None"),
-        "the source's mask left out",
+        "the source mask is missing",
         PUT_TOGETHER,
     ),
     one_source_for_all=(
@@ -136,7 +136,7 @@ wrong_edits(
         & change("norm(x)", "norm(states)"),
         PUT_TOGETHER,
     ),
-    not_normalised=(say("self.head(x)"), "the last norm left out", PUT_TOGETHER),
+    not_normalised=(say("self.head(x)"), "the final norm is missing", PUT_TOGETHER),
     last_token_said=(
         say("self.head(self.norm(x[:, -1:])).expand(-1, x.size(1), -1)"),
         EXCHANGED,

@@ -59,12 +59,12 @@ def filled_row_by_row(size, device=None):
     return mask
 
 
-NUMBERS = "a mask of numbers"
+NUMBERS = "the mask is not of dtype bool"
 OTHER = "a wrong triangle"
 
 wrong_edits(
     "causal_mask",
-    upper=(change("tril", "triu"), "the upper triangle"),
+    upper=(change("tril", "triu"), "upper triangle instead of the lower triangle"),
     strictly_before=(
         change("tril()", "tril(-1)"),
         "a position does not attend to itself",
@@ -82,7 +82,7 @@ wrong_edits(
     with_a_batch=(change("ones(size", "ones(1, size"), ONE_AXIS),
     on_the_cpu=(
         change(", device=device", ""),
-        "a tensor made on the default device",
+        "a tensor is on the wrong device",
     ),
     device_required=(change("device: torch.device | None = None", "device"), REQUIRED),
     forgets_to_return=(change("return ", ""), NOTHING),

@@ -57,7 +57,7 @@ right_edits(
     ),
 )
 
-PAST = "something is wrong with the past"
+PAST = "wrong when a past is given"
 
 wrong_edits(
     "decoder_block",
@@ -73,7 +73,7 @@ wrong_edits(
     one_norm_for_both=(
         change("around_cross.before", "around_self.before")
         & change("around_cross.after", "around_self.after"),
-        "one norm for two sub-layers",
+        "one norm shared by two sub-layers",
     ),
     decoder_never_thinks=(change(THOUGHT, "x"), JOINED),
     thinks_without_a_norm=(change(THOUGHT, "x + self.feed_forward(x)"), JOINED),
@@ -86,7 +86,7 @@ wrong_edits(
         change(ASKED_SOURCE, "query, source, None, need_weights"),
         WEIGHT,
     ),
-    looks_ahead=(change(ASKED, "query, None, past"), "something is wrong with a mask"),
+    looks_ahead=(change(ASKED, "query, None, past"), "wrong when a mask is given"),
     weights_never=(
         change(ASKED_SOURCE, "query, source, source_mask, need_weights=False"),
         TOO_MUCH,

@@ -81,7 +81,7 @@ wrong_edits(
     ),
     never_thinks=(
         change(ADDED_2, "x"),
-        "the feed-forward network left out",
+        "feed-forward network missing",
         JOINED,
     ),
     thinks_first=(

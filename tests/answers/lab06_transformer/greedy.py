@@ -89,9 +89,9 @@ def filled_in(model, source, lengths, bos, eos, max_length):
 
 
 CHOSEN = "wrong tokens are fed or chosen"
-GOES_ON = "a sentence goes on after its end"
+GOES_ON = "a sentence continues after its EOS"
 NUMBER = "a wrong number of steps"
-WORK = "more work than needed"
+WORK = "tokens right, model calls or dtype wrong"
 GO_ON = change(FILLED, "token") & change(DONE, "False")
 # All tokens so far are fed at every step.
 FROM_BOS = (
@@ -107,7 +107,7 @@ wrong_edits(
     begun_with_zeros=(
         change(", bos, dtype", ", 0, dtype"),
         CHOSEN,
-        "BOS at every step",
+        "BOS is fed in at every step",
     ),
     begun_without_time=(change("(source.size(0), 1)", "(source.size(0),)"), AXES, FITS),
     over_the_batch=(

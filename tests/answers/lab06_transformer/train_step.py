@@ -98,15 +98,19 @@ right_edits(
     a_plain_number=change("loss.detach()", "loss.item()"),
 )
 
-PADDING = "something is wrong with the padding"
-LEARNED = "nothing is learned"
-LONG = "something is wrong with the length of the gradient"
-RIGHT = "the loss is right, the step is not"
+PADDING = "wrong when there is padding"
+LEARNED = "the parameters do not change"
+LONG = "wrong when the gradient has to be clipped"
+RIGHT = "the loss is right, the update is wrong"
 ANOTHER = "a wrong loss"
 
 wrong_edits(
     "train_step",
-    padding_counted=(change(", ignore_index=PAD", ""), "loss on padding", PADDING),
+    padding_counted=(
+        change(", ignore_index=PAD", ""),
+        "padding is included in the loss",
+        PADDING,
+    ),
     zeros_averaged=(
         change("=PAD)", "=PAD, reduction='none').mean()"),
         "padding counts in the mean",
@@ -119,10 +123,10 @@ wrong_edits(
             "(F.cross_entropy(logits.mT, target, ignore_index=PAD, reduction='none')"
             ".sum(1) / (target != PAD).sum(1)).mean()",
         ),
-        "mean of the sentences' means",
+        "mean of the per-sentence means",
         PADDING,
     ),
-    summed=(change(LOSS, SUM), "the sum of the losses, not their mean"),
+    summed=(change(LOSS, SUM), "sum of the losses instead of the mean"),
     per_sentence=(change(LOSS, SUM + " / len(batch.source)"), ANOTHER),
     softmax_twice=(
         change("(logits, target", "(torch.softmax(logits, dim=-1), target"),
@@ -139,13 +143,13 @@ wrong_edits(
     ),
     never_cleared=(
         change(CLEAR, ""),
-        "gradients of earlier steps added",
-        "something is wrong from the second step on",
+        "gradients of earlier steps are not cleared",
+        "wrong with more than one step",
     ),
     cleared_at_the_end=(
         change(CLEAR, "")
         & change(STEP, f"{STEP}; optimizer.zero_grad(set_to_none=False)"),
-        "gradients of earlier steps added",
+        "gradients of earlier steps are not cleared",
     ),
     cleared_too_late=(change(CLEAR, "") & change(BACK, f"{BACK}; {CLEAR}"), LEARNED),
     no_step=(change(STEP, ""), LEARNED),
@@ -176,7 +180,7 @@ wrong_edits(
             f"length = {LENGTH}\n"
             "    for p in model.parameters(): p.grad.mul_(clip_norm / length)",
         ),
-        "every gradient gets the length clip_norm",
+        "short gradients are scaled up to clip_norm",
         LONG,
         RIGHT,
     ),
@@ -193,7 +197,7 @@ wrong_edits(
     ),
     with_its_graph=(
         change("loss.detach()", "loss"),
-        "the loss comes with its graph",
+        "the returned loss still requires a gradient",
     ),
     evaluated=(
         change("logits, _ =", "model.eval(); logits, _ ="),

@@ -152,7 +152,7 @@ EVAL, BACK = "model.eval()", "model.train(was_training)"
 SHARE = "return right / count"
 COUNTED = "wrong answers count"
 BATCHES = "the batches are put together in a wrong way"
-NUMBER = "the number of right labels, not their share"
+NUMBER = "number of right labels instead of their share"
 
 wrong_edits(
     "accuracy",
@@ -162,26 +162,29 @@ wrong_edits(
         "the model is left in train mode",
     ),
     never_in_eval=(change(EVAL, "pass"), "measured in train mode"),
-    gradients_on=(change("no_grad", "enable_grad"), "gradients are kept"),
+    gradients_on=(
+        change("no_grad", "enable_grad"),
+        "gradients not switched off, or not restored",
+    ),
     gradients_off_for_good=(
         change(EVAL, f"torch.set_grad_enabled(False); {EVAL}"),
-        "gradients are kept",
+        "gradients not switched off, or not restored",
     ),
     labels_with_an_axis=(
         change("batch.labels[:, 0]", "batch.labels"),
-        "every answer is compared with every label",
+        "every prediction is compared with every label",
     ),
     mean_with_an_axis=(
         change(HITS, "0) + (logits.argmax(-1) == batch.labels).double().mean(")
         & change("len(batch.labels)", "1"),
-        "every answer is compared with every label",
+        "every prediction is compared with every label",
         COUNTED,
         BATCHES,
     ),
     mean_of_means=(
         change(f"{HITS})", f"{HITS}) / len(batch.labels)")
         & change("+= len(batch.labels)", "+= 1"),
-        "the mean of the batches' shares",
+        "mean of the per-batch accuracies",
         BATCHES,
     ),
     last_batch_alone=(
@@ -201,7 +204,7 @@ wrong_edits(
     in_percent=(
         change(SHARE, "return 100 * right / count"),
         COUNTED,
-        "off by one constant factor",
+        "off by a constant factor",
     ),
     the_errors=(change(SHARE, "return 1 - right / count"), COUNTED),
     per_batch=(change(SHARE, "return right / len(batches)"), NUMBER, BATCHES, COUNTED),

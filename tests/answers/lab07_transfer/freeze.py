@@ -74,11 +74,11 @@ right_edits(
     & freeze(REST, "pass"),
 )
 
-ATTRIBUTE = "requires_grad set on the module"
+ATTRIBUTE = "requires_grad set on the module, not its parameters"
 OTHERS = "the wrong parameters are frozen"
 DROPOUT = "dropout in the frozen body"
 RESTS = "a part is in eval mode that should be in train mode"
-IGNORED = "the mode is ignored"
+IGNORED = "the mode argument is ignored"
 
 wrong_edits(
     "freeze",
@@ -116,10 +116,10 @@ wrong_edits(
         train(f"{KEEP}\n    return self", f"return {REST} if self.frozen else None"),
         "train does not return the model",
     ),
-    endless=(train("super()", "self"), "train calls itself"),
+    endless=(train("super()", "self"), "infinite recursion"),
     never_asks=(
         train("if self.frozen", "if True"),
-        "the body is always in eval mode",
+        "an unfrozen body stays in eval mode, too",
     ),
     mode_not_handed_on=(train("train(mode)", "train()"), IGNORED, RESTS, DROPOUT),
     one_layer_only=(

@@ -170,13 +170,13 @@ wrong_edits(
             REPORT,
             "return missing, [x for x in weights if x not in {prefix + y for y in own}]",
         ),
-        "letters stripped, not the prefix",
+        "single letters are stripped, not the prefix",
         "not everything is copied into the body",
     ),
     prefix_forgotten=(
         UNCHECKED
         & change(COPIED, "return tuple(body.load_state_dict(weights, strict=False))"),
-        "the prefix left on",
+        "the prefix is not removed",
         ARRIVES,
     ),
     any_name_taken=(
@@ -184,7 +184,7 @@ wrong_edits(
         & change(
             REPORT, "return missing, [name for name in fitting if name not in own]"
         ),
-        "names without the prefix are taken, too",
+        "names without the prefix are loaded, too",
         "an error for a tensor that does not belong to the body",
         NAMES_TOLD,
     ),
@@ -192,7 +192,10 @@ wrong_edits(
         change(REPORT, "return missing, [x for x in ours.values() if x not in own]"),
         "the old head's names are not returned",
     ),
-    torchs_own_error=(UNCHECKED & change(COPIED, STRICT), "the wrong error"),
+    torchs_own_error=(
+        UNCHECKED & change(COPIED, STRICT),
+        "an unexpected error about mismatched shapes",
+    ),
     strict=(
         UNCHECKED
         & change(" if ours[name] in own", "")
@@ -226,7 +229,7 @@ wrong_edits(
     ),
     gradient_on=(
         UNCHECKED & change(COPY, "body.get_parameter(name).copy_(x)"),
-        "copied with the gradient on",
+        "in-place change of a tensor that requires a gradient",
     ),
     no_gradient_any_more=(
         change(COPIED, f"body.requires_grad_(False)\n    {COPIED}"),

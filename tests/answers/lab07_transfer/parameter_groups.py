@@ -130,17 +130,20 @@ def recursive(model, rate, decay):
     )
 
 
-KEYS = "a group without its keys"
+KEYS = "the groups have the wrong format"
 TWICE = "a parameter in two groups"
 BODY = ("wrong rates below the head", "one rate for the whole body")
 
 wrong_edits(
     "parameter_groups",
-    lowest_first=(change("*reversed(", "*("), "the lowest layer learns fastest"),
-    upside_down=(change("(parts)", "(parts[::-1])"), "the parts in the wrong order"),
+    lowest_first=(change("*reversed(", "*("), "the order of the layers is reversed"),
+    upside_down=(
+        change("(parts)", "(parts[::-1])"),
+        "the order of all parts is reversed",
+    ),
     no_embeddings=(
         change(", model.body.embeddings", ""),
-        "the embeddings left out",
+        "the embeddings are missing",
         "parameters that are not trained",
     ),
     two_groups=(change(PARTS, "[model.head, model.body]"), *BODY),
@@ -149,7 +152,7 @@ wrong_edits(
     model_first=(change("model.head", "model"), TWICE),
     head_lowered=(
         change("enumerate(parts)", "enumerate(parts, start=1)"),
-        "the head's rate is lowered, too",
+        "the head's rate is multiplied by decay, too",
     ),
     embeddings_like_the_last_layer=(
         change("decay**depth", "decay ** (1 if depth == len(parts) - 1 else depth)"),

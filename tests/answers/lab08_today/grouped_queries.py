@@ -180,9 +180,9 @@ right_edits(
 )
 
 OTHERS = "the result is not contexts, weights and a cache"
-CACHE, SECOND = "a wrong cache", "wrong from the second step on"
-AHEAD, PLACED = "a later token has weight", "wrong only with positions"
-CONTEXTS = "the weights are right, the contexts are not"
+CACHE, SECOND = "a wrong cache", "wrong with more than one step"
+AHEAD, PLACED = "a later token has nonzero weight", "wrong only with positions"
+CONTEXTS = "the weights are right, the contexts are wrong"
 
 
 @wrong("grouped_queries", CACHE)
@@ -252,7 +252,7 @@ wrong_edits(
     ),
     past_is_a_batch=(
         edit(PLACE, "k.size(2) - q.size(2)", "k.size(0) - q.size(0)"),
-        "every step begins at position 0",
+        "positions start at 0 in every step",
     ),
     keys_from_where_queries_are=(
         edit(PLACE, "self.positions(k)", "self.positions(k, k.size(2) - q.size(2))"),
@@ -269,7 +269,7 @@ wrong_edits(
             "context.transpose(1, 2).flatten(2)",
             "context.reshape(len(context), context.size(2), -1)",
         ),
-        "contexts merged without bringing the heads back",
+        "heads merged by view, without transpose",
     ),
     mask_on_the_cpu=(
         edit(WEIGH, "causal_mask(s, scores.device)", "causal_mask(s)"),

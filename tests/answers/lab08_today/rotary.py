@@ -123,7 +123,7 @@ right_edits(
 
 PAIRS = "neighbouring entries form the pairs"
 FIRST = "right only at the first position"
-LENGTHS = "the vectors do not keep their lengths"
+LENGTHS = "the lengths of the vectors change"
 
 
 @wrong("rotary", PAIRS)
@@ -192,6 +192,6 @@ wrong_edits(
     not_cast=(edit(FORWARD, CAST, "self.turn(x, angles.cos(), angles.sin())"), DTYPE),
     angles_in_the_dtype_of_x=(
         edit(FORWARD, "self.angles(x, past)", "self.angles(x, past).to(x.dtype)"),
-        "positions counted in half precision",
+        "wrong at large positions in bfloat16",
     ),
 )

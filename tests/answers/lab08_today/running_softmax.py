@@ -170,8 +170,8 @@ right_edits(
     key_scaled=edit(running, "query @ key.mT * scale", "query @ (key * scale).mT"),
 )
 
-SECOND = "wrong from the second block on"
-LOOPED = "a loop over single queries or keys"
+SECOND = "wrong with more than one block"
+LOOPED = "too many operator calls for a block"
 SHRUNK = "only one of the two sums is rescaled"
 GROWS = "a tensor or list that grows with the number of keys"
 
@@ -268,7 +268,7 @@ wrong_edits(
         ),
         NAN,
         "the largest score of only one block",
-        "no score is subtracted",
+        "the maximum is not subtracted",
     ),
     mean_by_hand=(
         edit(running, "o * shrink + p @ value", "o * shrink + p @ value / n"),
@@ -280,7 +280,7 @@ wrong_edits(
     begins_at_minus_thousand=(
         edit(running, "-math.inf", "-1e3"),
         NAN,
-        "the largest score begins at 0",
+        "the running maximum starts at 0",
     ),
     blocks_divided_alone=(
         edit(running, "(e - new).exp(), (m", "(e - new).softmax(-1), (m"),

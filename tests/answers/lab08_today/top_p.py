@@ -164,7 +164,7 @@ def brought_back_by_the_ids(logits, p):
     return logits.masked_fill((before >= p).gather(-1, ids), -math.inf)
 
 
-@wrong("top_p", "more equally probable tokens stay than are needed", MANY)
+@wrong("top_p", "too many equally probable tokens stay", MANY)
 def by_the_least_probability(logits, p):
     probabilities = logits.softmax(dim=-1)
     ordered = probabilities.sort(dim=-1, descending=True).values
@@ -234,7 +234,7 @@ wrong_edits(
     mask_returned=(edit(nucleus, "torch.where(out, -math.inf, logits)", "~out"),),
     the_most_probable_removed=(
         edit(nucleus, "before >= p", "before < p"),
-        "the tokens that should stay are removed",
+        "the mask is inverted",
     ),
     never_less_than_two=(
         edit(nucleus, "before >= p", "(before >= p) & (before > ordered[..., :1])"),
