@@ -139,7 +139,7 @@ def decoder_step(order: str, ax: Axes | None = None) -> Axes:
     if ax is None:
         _, ax = plt.subplots(figsize=(7.2, 3.9), layout="constrained")
     first = order == "Bahdanau"
-    query, context = "#b34700", "#1f5f99"
+    query, context = "#1f5f99", "#b3224a"  # of look.css
     places = {"GRU": (3.2, 0.6), "$h_t$": (5.2, 0.6), "$h_{t-1}$": (0.7, 0.6)}
     places |= {"$y_{t-1}$": (3.2, -0.9), "$c_t$": (3.2 if first else 7.2, 2.0)}
     places |= {"softmax": (9.2, 0.6), "$y_t$": (11.1, 0.6)}
