@@ -141,8 +141,8 @@ def test_the_points_in_the_text_are_those_of_the_cells(lab):
     ]
     by_hand = [c.metadata.nbgrader.points for c in rubrics(cells)]
     said = re.search(
-        r"\*\*Points:\*\* (\d+), of which (\d+) are given by `check\(...\)` cells.* and"
-        r" (\d+) by a person",
+        r"\*\*Points:\*\* (\d+): up to (\d+) from the `check\(...\)` cells, and up to"
+        r" (\d+) from a person",
         cells[0].source,
     )
     assert [int(number) for number in said.groups()] == [
@@ -154,6 +154,13 @@ def test_the_points_in_the_text_are_those_of_the_cells(lab):
         r"^##.*\((\d+) points", "\n".join(c.source for c in cells), flags=re.MULTILINE
     )
     assert sorted(map(int, told)) == sorted(points)
+
+
+def test_all_labs_begin_with_the_same_rules():
+    """How to work, what every answer must do, and how points are given."""
+    heads = [notebook("solutions", lab).cells[0].source for lab in LABS]
+    rules = {head.partition("**How to work.**")[2] for head in heads}
+    assert len(rules) == 1 and "" not in rules
 
 
 @pytest.mark.parametrize("lab", LABS)
@@ -272,7 +279,7 @@ def test_feedback_shows_the_table_and_names_the_mistake(course):
         / "lab03_scoring"
         / "lab03_scoring.html"
     ).read_text()
-    assert "scale missing" in feedback
+    assert "scale factor missing" in feedback
     assert "masked_softmax: 5 of 5 points" in feedback
     # no debris of a progress bar
     assert "\r" not in feedback and "step/s" not in feedback

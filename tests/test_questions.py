@@ -216,6 +216,62 @@ def test_another_wrong_answer_loses_points(name, thing):
     assert points(name, thing) < QUESTIONS[name].points
 
 
+class Negative(DotScore):
+    def forward(self, query, projected):
+        return -super().forward(query, projected)
+
+
+class Tripled(DotScore):
+    def forward(self, query, projected):
+        return 3 * super().forward(query, projected)
+
+
+class OneAxisMore(DotScore):
+    def forward(self, query, projected):
+        return super().forward(query, projected)[..., None]
+
+
+class InPlaceAndNegative(DotScore):
+    def forward(self, query, projected):
+        return super().forward(query.neg_(), projected)
+
+
+def exact(name, thing):
+    return {r.mistake.name for r in check(name, thing).results if r.exact}
+
+
+@pytest.mark.parametrize(
+    "name, thing, mistake",
+    [
+        ("masked_softmax", in_place, "an input is changed in place"),
+        ("masked_softmax", detached, "outputs right, gradients missing or wrong"),
+        ("masked_softmax", always_single_precision, "a wrong or mismatched dtype"),
+        ("dot", Negative, "the sign is flipped"),
+        ("dot", Tripled, "off by a constant factor"),
+        ("dot", OneAxisMore, "an extra or missing axis of length one"),
+    ],
+)
+def test_a_mistake_is_exact_if_nothing_is_wrong_without_it(name, thing, mistake):
+    assert mistake in exact(name, thing)
+
+
+def test_a_mistake_is_not_exact_if_something_is_wrong_without_it():
+    assert "an input is changed in place" not in exact("dot", InPlaceAndNegative)
+
+
+def test_of_two_mistakes_each_is_exact_where_the_other_does_not_show():
+    question = QUESTIONS["bahdanau_step"]
+    predicts, handed_on = (
+        next(m for m in question.mistakes if m.name == name)
+        for name in (
+            "the old state goes into the output layer",
+            "the old state is returned, not the new one",
+        )
+    )
+    both = (predicts.made_by & handed_on.made_by).apply(question.reference)
+    assert handed_on.name in exact("bahdanau_step", both)
+
+
 def test_the_other_points_count_only_once_the_first_property_holds():
     # its manners are good, and nothing else is
     grade = check("masked_softmax", nothing)

@@ -51,7 +51,7 @@ class Score(nn.Module, ABC):
             projected: `project_keys(key)`.
 
         Returns:
-            Scores: any real number, higher = more alike.
+            Scores: any real number; a better match has a higher score.
 
         Raises:
             ValueError: queries and keys are not of the right widths, or not of one

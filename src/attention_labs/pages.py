@@ -25,7 +25,7 @@ TITLES = {
     "05_scoring.html#scoring-general": "General, or bilinear",
     "05_scoring.html#scoring-interface": "One interface, two steps",
     "05_scoring.html#scoring-mask": "Mask before the softmax, not after",
-    "05_scoring.html#scoring-scale": "Scaled dot: why the root of the width?",
+    "05_scoring.html#scoring-scale": "Scaled dot: why the square root of the width?",
     "05_scoring.html#scoring-softmax": "From scores to weights",
     "06_bahdanau.html#bahdanau-maps": "The map, before and after",
     "06_bahdanau.html#bahdanau-step": "One step",

@@ -4,6 +4,7 @@ Axes exchanged, a scale, NaN, an error's text; and what an answer gets wrong onl
 the battery varies one thing.
 """
 
+from collections.abc import Callable
 from itertools import permutations
 
 from torch import Tensor
@@ -70,24 +71,85 @@ def _other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
     )
 
 
+def _mended(
+    mend: Callable[[Tensor, Tensor], Tensor | None],
+) -> Callable[[Request, Reply, Reply], Reply]:
+    """Mend the outputs that are not the reference's, by mend(given, wanted).
+
+    Their gradients follow from them.
+    """
+
+    def undone(request: Request, reply: Reply, reference: Reply) -> Reply:
+        outputs = []
+        for given, wanted in zip(reply.outputs, reference.outputs):
+            same = given.shape == wanted.shape
+            if not (same and (given.is_meta or close(given, wanted))):
+                mended = mend(given, wanted)
+                given = given if mended is None else mended
+            outputs.append(given)
+        return reply._replace(outputs=tuple(outputs), gradients=reference.gradients)
+
+    return undone
+
+
+def _as_wanted(given: Tensor, wanted: Tensor) -> Tensor | None:
+    """Take axes of length one away, or put them in."""
+    return given.reshape(wanted.shape) if _one_axis_off(given, wanted) else None
+
+
+def _turned_back(given: Tensor, wanted: Tensor) -> Tensor | None:
+    """Exchange axes until the numbers are at their places."""
+    if given.dim() != wanted.dim():
+        return None
+    turned = map(given.permute, permutations(range(given.dim())))
+    return next((x for x in turned if x.is_meta or close(x, wanted)), None)
+
+
+def _scaled_back(given: Tensor, wanted: Tensor) -> Tensor | None:
+    factor = scaled_by(given, wanted)
+    return None if factor is None else given / factor
+
+
+def _in_its_dtype(request: Request, reply: Reply, reference: Reply) -> Reply:
+    return reply._replace(
+        outputs=tuple(
+            given.to(request.dtype) if wanted.is_floating_point() else given
+            for given, wanted in zip(reply.outputs, reference.outputs)
+        )
+    )
+
+
+def _in_order(request: Request, reply: Reply, reference: Reply) -> Reply:
+    if len(reply.outputs) == len(reference.outputs):
+        for order in permutations(reply.outputs):
+            if all(map(close, order, reference.outputs)):
+                return reply._replace(outputs=order)
+    return reply
+
+
+def _with_gradients(request: Request, reply: Reply, reference: Reply) -> Reply:
+    cut = _cut_off(request, reply, reference)
+    return reply._replace(gradients=reference.gradients) if cut else reply
+
+
 # The order counts: the first that applies is the one that is told.
 ANYWHERE = (
     Mistake(
-        "nothing returned",
+        "nothing is returned",
         "A function without `return` returns None.",
         sign=error_like("^nothing was returned"),
     ),
     Mistake(
-        "too much or too little is returned",
-        "The docstring's Returns says what, and in which order.",
+        "wrong number of return values",
+        "Look at Returns in the docstring: it says what to return, and in which order.",
         sign=lambda request, reply, reference: (
             not reply.error and len(reply.outputs) != len(reference.outputs)
         ),
     ),
     Mistake(
-        "an argument that may be left out is required",
-        "The signature in the docstring gives this argument a default, so the call"
-        " without it has to work, too.",
+        "a required argument is missing in a call",
+        "The signature gives this argument a default, so a call without it must work"
+        " as well.",
         sign=error_like("missing .* required positional argument"),
     ),
     Mistake(
@@ -98,24 +160,25 @@ ANYWHERE = (
     ),
     Mistake(
         "an input is changed in place",
-        "Methods that end in _ and assignments to x[...] change the caller's tensor:"
-        " make a new one.",
+        "Methods that end in _ and assignments to x[...] change the caller's tensor."
+        " Make a new tensor instead.",
         sign=_either(
             lambda request, reply, reference: reply.changed,
             error_like(
                 "in-place operation|inplace operation|modified inplace|written-to"
             ),
         ),
+        undone=lambda request, reply, reference: reply._replace(changed=False),
     ),
     Mistake(
-        "an argument that may be None is used as if it were not",
-        "The call without this argument has to work, too: test `if x is not None`"
-        " first. If the None comes from one of your own methods, this method lacks a"
+        "None where a value is needed",
+        "A call without this argument must work as well: test `if x is not None`"
+        " first. If the None comes from one of your own methods, the method lacks a"
         " `return`.",
         sign=error_like("'?NoneType'?( object)?|not None"),
     ),
     Mistake(
-        "numbers taken out of a tensor",
+        "values are read out of a tensor",
         "item, tolist, numpy, float(...) and an `if` on a tensor's values fetch"
         " numbers from the device, and no gradient can pass through them. Compute"
         " with tensors only.",
@@ -125,7 +188,7 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "a tensor made on the default device",
+        "a tensor is on the wrong device",
         "torch.zeros, torch.ones, torch.tensor and torch.arange make their tensors on"
         " the CPU unless you pass device=x.device.",
         sign=lambda request, reply, reference: (
@@ -133,24 +196,26 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "dtype lost on the way",
+        "a wrong or mismatched dtype",
         "The result has the dtype of the inputs. Create new tensors with"
-        " dtype=x.dtype, and if you compute in another dtype, cast the result back.",
+        " dtype=x.dtype, and if you compute in a different dtype, cast the result"
+        " back.",
         sign=_either(
             error_like(
                 "dtype|expected scalar type|expected .* to have|not implemented for"
             ),
             _other_dtype,
         ),
+        undone=_in_its_dtype,
     ),
     Mistake(
-        "a name that does not exist",
-        "Python's message says which name is missing. Do you spell it as in the"
-        " docstring and in `__init__`?",
+        "a name, attribute or key does not exist",
+        "Python's message says which name is missing. Compare its spelling with the"
+        " docstring and with `__init__`.",
         sign=error_like("^(NameError|UnboundLocalError|AttributeError|KeyError)"),
     ),
     Mistake(
-        "shapes that do not fit",
+        "shapes do not match",
         "In the check all axes have different lengths, so the numbers in torch's"
         " message show which axes do not fit together. Write the shape of the result"
         " next to each line of your code.",
@@ -165,14 +230,13 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "a view of a turned tensor",
-        "After transpose or mT, the numbers of a row no longer stand side by side in"
-        " memory. view needs them side by side; flatten and reshape copy them if"
-        " necessary.",
+        "a view of a transposed tensor",
+        "After transpose or mT, the numbers of a row are no longer side by side in"
+        " memory, as view needs them. flatten and reshape copy them if necessary.",
         sign=error_like("view size is not compatible"),
     ),
     Mistake(
-        "written for one number of axes",
+        "the number of axes does not fit",
         "There may be any number of axes before the last two, so count axes from the"
         " end: -1 and -2.",
         sign=error_like(
@@ -181,30 +245,34 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "the outputs in another order",
-        "The docstring's Returns says which comes first.",
+        "the outputs in the wrong order",
+        "Look at Returns in the docstring: it says which output comes first.",
         sign=_other_order,
+        undone=_in_order,
     ),
     Mistake(
-        "the gradient is cut off",
+        "outputs right, gradients missing or wrong",
         "The numbers are right, but nothing can be learned through them: detach, .data,"
         " no_grad and torch.tensor(x) take a tensor out of the graph.",
         sign=_cut_off,
+        undone=_with_gradients,
     ),
     Mistake(
-        "an axis of length one too many or too few",
+        "an extra or missing axis of length one",
         "keepdim, squeeze and unsqueeze keep, remove and insert such axes. Compare"
         " the shapes.",
         sign=wrong_output(_one_axis_off),
+        undone=_mended(_as_wanted),
     ),
     Mistake(
-        "axes exchanged",
-        "The numbers are at the wrong places: compare the order of the axes with the"
-        " docstring's.",
+        "the axes are in the wrong order",
+        "The numbers are in the wrong places. Compare the order of your axes with the"
+        " docstring.",
         sign=wrong_output(_exchanged),
+        undone=_mended(_turned_back),
     ),
     Mistake(
-        "a softmax too many",
+        "an extra softmax on the output",
         "Return the scores or logits as they are. The softmax comes later.",
         sign=wrong_output(
             lambda given, wanted: (
@@ -213,20 +281,22 @@ ANYWHERE = (
         ),
     ),
     Mistake(
-        "sign turned around",
+        "wrong sign",
         "Every number is the negative of what it should be.",
         sign=wrong_output(lambda given, wanted: close(-given, wanted)),
+        undone=_mended(lambda given, wanted: -given),
     ),
     Mistake(
-        "off by one constant factor",
+        "off by a constant factor",
         "Every number is the same multiple of what it should be: a scale is missing"
         " or wrong, or it is applied twice.",
         sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
+        undone=_mended(_scaled_back),
     ),
     Mistake(
-        "not a number",
-        "0/0, inf - inf and the logarithm of 0 are not numbers, and one of them spoils"
-        " every number after it.",
+        "NaN in the outputs or gradients",
+        "0/0 and inf - inf give nan, and so does every number that is computed from"
+        " nan.",
         sign=_not_a_number,
     ),
 )
@@ -239,26 +309,28 @@ def _in(variation: str) -> Sign:
 # What is told before anything else: without the calls that came before, all is right.
 KEPT = (
     Mistake(
-        "another answer to the same question",
-        "The same inputs give the same outputs, whatever was asked before: keep nothing"
-        " on self between calls, draw nothing at random and make no layers in forward.",
+        "a different answer to the same question",
+        "The same inputs must always give the same outputs. Do not keep anything on"
+        " self between calls, do not use random numbers, and do not create layers in"
+        " forward.",
         sign=_in("second call"),
     ),
     Mistake(
-        "two objects share something",
-        "What belongs to one object stands on self and is made in `__init__`, not on"
-        " the class or beside it.",
+        "two instances affect each other",
+        "Whatever belongs to one object must be created in `__init__` and stored on"
+        " self, not on the class or in a global variable.",
         sign=_in("another instance"),
     ),
     Mistake(
-        "another answer in eval mode",
-        "Nothing but dropout depends on the mode: ask self.training for nothing else.",
+        "a different answer in eval mode",
+        "Only dropout may depend on the mode. Do not use self.training for anything"
+        " else.",
         sign=_in("eval mode"),
     ),
     Mistake(
-        "right only up to some length",
-        "The text sets no limit to the length: make tables and loops as long as what"
-        " comes in.",
+        "wrong for long inputs",
+        "The lab sets no limit to the length: make tables and loops as long as the"
+        " inputs.",
         sign=_in("long"),
     ),
 )
@@ -267,40 +339,42 @@ KEPT = (
 VARIED = (
     Mistake(
         "wrong for an axis of length one",
-        "One sentence, one position, one head is an ordinary case: squeeze without an"
-        " axis takes such an axis away, and broadcasting stretches it.",
+        "One sentence, one position or one head is an ordinary case. squeeze without"
+        " an argument removes such an axis, and broadcasting expands it.",
         sign=_in("one"),
     ),
     Mistake(
-        "wrong for nothing at all",
-        "An axis may have length zero, a list no element: the result is as empty.",
+        "wrong for empty inputs",
+        "An axis may have length zero, and a list may be empty. Then the result is"
+        " empty as well.",
         sign=_in("zero"),
     ),
     Mistake(
-        "wrong where two axes are equally long",
-        "What an axis means is told by its place, not by its length.",
+        "wrong when two axes have equal length",
+        "Find an axis by its place, not by its length.",
         sign=_in("alike"),
     ),
     Mistake(
-        "written for one number of axes",
-        "The axes in front may be any: count axes from the end, -1 and -2.",
+        "the number of axes does not fit",
+        "There may be any number of axes before the last two, so count axes from the"
+        " end: -1 and -2.",
         sign=_in("in front"),
     ),
     Mistake(
-        "wrong for large numbers",
-        "The numbers that come in may be of any size: clamp nothing, and take no"
+        "wrong for zeros or large numbers",
+        "The inputs may be large numbers. Do not clamp them, and do not compute an"
         " exponential that could overflow.",
         sign=_in("large"),
     ),
     Mistake(
-        "numbers read as they lie in memory",
-        "Those of a tensor need not lie side by side, or in its order: leave as_strided"
-        " and storages alone, and reshape where view cannot.",
+        "numbers read in the order of the memory",
+        "The numbers of a tensor need not be side by side in memory, or in order. Do"
+        " not use as_strided or storages, and use reshape instead of view.",
         sign=lambda request, reply, reference: request.layout != "contiguous",
     ),
     Mistake(
         "wrong in float32",
-        "The numbers are right in float64 alone: look for constants that float32 cannot"
+        "The numbers are right only in float64. Look for constants that float32 cannot"
         " hold, and for differences of large numbers.",
         sign=_in("float32"),
     ),

@@ -274,6 +274,13 @@ def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
     )
     for request in battery._made(d):
         twice = (*calls, replace(request, init=None, parameters={}))
+        note = "the tensors of an earlier call, which now hold other numbers"
+        refilled = tuple(replace(x, init=None) for x in alike)
+        yield _noted(request, note, before=refilled, refilled=True)
+        if request.parameters:
+            note = "after a call with the same inputs and other parameters"
+            others = tuple(replace(x, inputs=request.inputs) for x in refilled)
+            yield _noted(request, note, before=others, refilled=True)
         yield _noted(request, "after calls with other inputs", before=calls)
         yield _noted(request, "after a call with shorter inputs", before=shorter)
         yield _noted(request, "after a call with the same inputs", before=twice)
@@ -296,13 +303,13 @@ def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
 # something was kept.
 EDGES: dict[str, tuple[str, Variation]] = {
     "one": ("length one", _all_at_one),
-    "zero": ("nothing at all", _at_length(0)),
+    "zero": ("empty inputs", _at_length(0)),
     "alike": ("equal lengths", _alike),
-    "in front": ("more and fewer axes", _in_front),
-    "long": ("very long", _long),
+    "in front": ("more or fewer leading axes", _in_front),
+    "long": ("long inputs", _long),
     "large": ("large numbers", _large),
     "eval mode": ("eval mode", _eval_mode),
-    "second call": ("a second call", _second_call),
+    "second call": ("repeated calls", _second_call),
     "another instance": ("two instances", _another_instance),
 }
 
@@ -340,8 +347,8 @@ MANNERS: dict[str, tuple[str, Variation]] = {
     "float32": ("dtype kept", _as("in float32", dtype=torch.float32)),
     "bfloat16": ("dtype kept", _as("in bfloat16", dtype=torch.bfloat16)),
     "long in bfloat16": ("dtype kept", _long_in_half),
-    "device": ("works on any device", _as("on device meta", device="meta")),
-    "elsewhere": ("works on any device", _as("on another device", elsewhere=True)),
+    "device": ("device kept", _as("on device meta", device="meta")),
+    "elsewhere": ("device kept", _as("on another device", elsewhere=True)),
 }
 
 PLAIN = ("one", "zero", "long", "second call", "unchanged")

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import operator
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -150,7 +151,7 @@ class _Examination:
         if line := wrong[0].reply.where:
             finding = finding._replace(seen=f"{finding.seen} ({line})")
         finding = finding._replace(inputs=self._inputs(wrong[0]), case=self._case())
-        return finding, *self._recognise(wrong, on_course)
+        return finding, *self._recognise(wrong, judge, on_course)
 
     def _every(self, whole: bool) -> Iterator[Asked]:
         for request, reference in self.kept(whole=whole):
@@ -186,12 +187,13 @@ class _Examination:
         return None
 
     def _recognise(
-        self, wrong: list[Asked], on_course: bool
+        self, wrong: list[Asked], judge: Judge, on_course: bool
     ) -> tuple[Mistake | None, bool]:
         """Name the mistake, and say whether it is exactly that.
 
-        The same replies as those of a known one say most: to all requests, or to those
-        where something is wrong. A sign that all of these show says less, one that the
+        The same replies as those of a known one say most, in what the judge looks at:
+        to all requests, or to those where something is wrong. So does a mistake without
+        which nothing is wrong. A sign that all of these show says less, one that the
         first shows and half of them little. Where the first property does not hold,
         what goes wrong after it is mostly the same mistake in other clothes.
         """
@@ -199,10 +201,17 @@ class _Examination:
         for known in question.mistakes:
             for answer in known.answers(question.reference):
                 said = functools.partial(self.kept(whole=False).reply_of, answer)
-                if all(alike(one.reply, said(one.request)) for one in wrong):
-                    if all(alike(x.reply, said(x.request)) for x in self.asked):
+
+                def agrees(one: Asked, said: Any = said) -> bool:
+                    known = one._replace(reply=said(one.request))
+                    return alike(one.reply, known.reply) or _as_wrong(judge, one, known)
+
+                if all(map(agrees, wrong)):
+                    if all(map(agrees, self.asked)):
                         return known, True
                     like = like or known
+            if all(_mended(known, judge, one) for one in wrong):
+                return known, True
         signs: list[Mistake] = []
         if on_course:
             signs += KEPT
@@ -238,6 +247,36 @@ def _counting(judge: Judge) -> Judge:
 
 def _of_numbers(finding: Finding | None) -> bool:
     return finding is not None and finding.seen.startswith(("entries", "shape"))
+
+
+def _mended(known: Mistake, judge: Judge, one: Asked) -> bool:
+    """Whether a reply is right once a mistake is undone."""
+    with contextlib.suppress(IndexError, RuntimeError):
+        if known.undone and not one.reply.error:
+            return not judge(one.request, known.undone(*one), one.reference)
+    return False
+
+
+def _as_wrong(judge: Judge, one: Asked, known: Asked) -> bool:
+    """Whether two replies are the same to a judge, and the first is right nowhere else.
+
+    An answer that makes two mistakes is told by what a property looks at, even if the
+    other mistake shows in the other outputs.
+    """
+    if one.reply.error or known.reply.error:
+        return False
+    request, *replies = one.request, one.reply, known.reply
+    if judge(request, *replies) or judge(request, *reversed(replies)):
+        return False
+    right = [
+        [
+            close(given, wanted)
+            for given, wanted in zip(x.reply.outputs, x.reference.outputs)
+            if not given.is_meta
+        ]
+        for x in (one, known)
+    ]
+    return all(map(operator.le, *right))
 
 
 def _shows(sign: Sign, one: Asked) -> bool:

@@ -60,7 +60,10 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
         ):
             made = _constructed(question, thing, replace(request, init=init))
             returned: list[tuple[Tensor, Tensor]] = []
-            for earlier in request.before:
+            for earlier in request.before if request.refilled else ():
+                with _holding(inputs, earlier) as other, _loaded(made, earlier):
+                    question.use(made, *other)
+            for earlier in () if request.refilled else request.before:
                 other = made
                 if earlier.init is not None:
                     own = copy.deepcopy(earlier.init)
@@ -131,6 +134,36 @@ def _constructed(question: Question, thing: Any, request: Request) -> Any:
                 f" new, {unknown} are gone"
             )
     return made.train(request.training)
+
+
+@contextlib.contextmanager
+def _holding(inputs: Sequence[Any], earlier: Request) -> Iterator[list[Any]]:
+    """Let tensors hold an earlier request's numbers, as far as their shapes allow."""
+    given = [_placed(x, earlier) for x in earlier.inputs]
+    same = [
+        i
+        for i, (x, y) in enumerate(zip(inputs, given))
+        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape == y.shape
+    ]
+    kept = [inputs[i].clone() for i in same]
+    for i in same:
+        inputs[i].copy_(given[i])
+        given[i] = inputs[i]
+    yield given
+    for i, numbers in zip(same, kept):
+        inputs[i].copy_(numbers)
+
+
+@contextlib.contextmanager
+def _loaded(made: Any, earlier: Request) -> Iterator[None]:
+    """Let an object have an earlier request's parameters."""
+    if not earlier.parameters:
+        yield
+        return
+    kept = {name: x.clone() for name, x in made.state_dict().items()}
+    made.load_state_dict(earlier.parameters, strict=False)
+    yield
+    made.load_state_dict(kept, strict=False)
 
 
 def where(error: BaseException, files: Collection[str]) -> str:

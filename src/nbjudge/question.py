@@ -38,6 +38,8 @@ class Request:
             device than the inputs.
         before: what is asked first, of the same object or, if `init` is given, of
             another one; what comes of it is not looked at.
+        refilled: whether what is asked first hands in the same tensors, and loads its
+            parameters into the same object, before they hold the request's numbers.
         variation: that of the battery by which it was made.
         about: what it asks, in words that a student understands.
     """
@@ -53,6 +55,7 @@ class Request:
     layout: str = "contiguous"
     elsewhere: bool = False
     before: tuple["Request", ...] = ()
+    refilled: bool = False
     variation: str = ""
     about: str = ""
 
@@ -176,6 +179,8 @@ class Mistake:
             tuple if it is made in several ways.
         sign: whether a reply that is wrong, compared with the reference's, shows this
             mistake however it was made.
+        undone: returns the reply without this mistake; if no reply is wrong any more,
+            it was this mistake and no other.
     """
 
     name: str
@@ -183,6 +188,7 @@ class Mistake:
     section: str = ""
     made_by: Any = ()
     sign: Sign | None = None
+    undone: Callable[[Request, Reply, Reply], Reply] | None = None
 
     def answers(self, reference: Any) -> list[Any]:
         """Return the answers that make this mistake.

@@ -20,14 +20,14 @@ PLAIN_SIGNS = tuple(
     for mistake in ANYWHERE
     if mistake.name
     in (
-        "nothing returned",
-        "too much or too little is returned",
-        "an argument that may be left out is required",
-        "a name that does not exist",
+        "nothing is returned",
+        "wrong number of return values",
+        "a required argument is missing in a call",
+        "a name, attribute or key does not exist",
     )
 )
 ONCE = Mistake(
-    "something that can be read only once",
+    "an iterator is returned",
     "map, filter, zip and (... for ...) make iterators: after one loop over them"
     " nothing is left. tuple(...) or list(...) keeps what is in them.",
     sign=error_like("empty when it has been read once"),

@@ -109,7 +109,9 @@ def pairs(most: int = 12) -> list[Row]:
             names = named(grade(question, thing))
             tried += 1
             true += bool(names & {one.name, other.name})
-            wrongly = names - GENERAL - {one.name, other.name}
+            # A name without an answer that makes the mistake says what is seen alone.
+            causes = {known.name for known in question.mistakes if known.made_by}
+            wrongly = names & causes - {one.name, other.name}
             false += [
                 f"{question.name}: {one.name} and {other.name} called {name}"
                 for name in wrongly

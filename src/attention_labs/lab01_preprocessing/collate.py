@@ -97,7 +97,8 @@ def _rare(d: Draw) -> list[Request]:
 
 def _in_place(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     return same_whole_numbers(request, reply, reference) and Finding(
-        reply.error or "another place", "the ids on the device, the lengths on the CPU"
+        reply.error or "a different device",
+        "the ids on the device, the lengths on the CPU",
     )
 
 
@@ -140,18 +141,19 @@ COLLATE = Question(
     stand_ins={"pad": core.pad},
     battery=BATTERY,
     requirements={
-        "sources": "Sources get neither `BOS` nor `EOS`.",
-        "lengths": "The lengths count the tokens of each source; they stay on the CPU,"
-        " while the ids go to `device`.",
-        "tokens": "Every token of a source or target counts, also a token that the"
-        " vocabulary does not know, and one of the four special tokens, even `<pad>`."
-        " A target may be empty, but a source never is.",
-        "batch": "Return a batch: `Batch(source, lengths, target_in, target_out)`, in"
-        " this order.",
-        "rows": "Each row comes from one `Example`, which has the fields `source` and"
-        " `target` (tuples of tokens), and is filled up with `PAD` at its end.",
-        "examples": "examples: a list, which stays as it is; each has `source` and"
-        " `target`, tuples of tokens.",
+        "sources": "Add neither `BOS` nor `EOS` to a source.",
+        "lengths": "The lengths are the numbers of tokens in the sources. Leave them"
+        " on the CPU, and move the ids to `device`.",
+        "tokens": "Count every token, even one that the vocabulary does not know and"
+        " even a special token such as `<pad>`. A target may be empty, but a source"
+        " never is.",
+        "batch": "Return `Batch(source, lengths, target_in, target_out)`, with the"
+        " fields in this order.",
+        "rows": "Make each row from one `Example`, and append `PAD` to the shorter"
+        " rows.",
+        "examples": "examples: a list; each has `source` and `target`, tuples of"
+        " tokens.",
+        "unchanged": "Do not change the inputs.",
         "device": "device: where the ids go.",
         "returns": "A `Batch` of source (B, S), lengths (B,), target_in (B, T) and"
         " target_out (B, T).",
@@ -175,7 +177,7 @@ COLLATE = Question(
             same_whole_numbers,
             checks=("lengths", "tokens", "batch", "returns"),
             claim="edges: tokens that are special or unknown, an empty target, one"
-            " example, the same one twice, many; a second call",
+            " example, the same one twice, many; repeated calls",
             also=_rare,
         ),
         BATTERY.line(
@@ -183,7 +185,7 @@ COLLATE = Question(
             1,
             lambda d: _examples(d, device=("meta",)),
             each_of(_in_place, left_alone),
-            checks=("lengths", "device", "examples"),
+            checks=("lengths", "device", "examples", "unchanged"),
             throughout=left_alone,
         ),
     ),
@@ -198,14 +200,14 @@ COLLATE = Question(
             _targets_alone(lambda given, said, batch: close(given, said)),
         ),
         Mistake(
-            "shifted the wrong way",
+            "the target is shifted in the wrong direction",
             "target_in begins with BOS, and target_out ends with EOS.",
             FORCING,
             edit(SequenceTask.collate, "[BOS, *target]", "[*target] + [EOS]")
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target]"),
         ),
         Mistake(
-            "the end behind the padding",
+            "EOS comes after the padding",
             "EOS follows the last token of each target; padding comes after it.",
             FORCING,
             edit(
@@ -215,7 +217,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "BOS and EOS on both sides",
+            "both BOS and EOS in target_in and target_out",
             "Both have one token more than the target: target_in begins with BOS, and"
             " target_out ends with EOS.",
             FORCING,
@@ -223,21 +225,34 @@ COLLATE = Question(
             & edit(SequenceTask.collate, "[*target, EOS]", "[BOS, *target, EOS]"),
             _targets_alone(
                 lambda given, said, batch: (
+                    given.size(-1) > batch.target_in.size(-1)
+                    and _times(given, EOS) > _times(batch.target_in, EOS)
+                    and _times(said, BOS) > _times(batch.target_out, BOS)
+                )
+            ),
+        ),
+        Mistake(
+            "EOS in target_in, or BOS in target_out",
+            "Both have one token more than the target: target_in begins with BOS, and"
+            " target_out ends with EOS.",
+            FORCING,
+            sign=_targets_alone(
+                lambda given, said, batch: (
                     _times(given, EOS) > _times(batch.target_in, EOS)
                     or _times(said, BOS) > _times(batch.target_out, BOS)
                 )
             ),
         ),
         Mistake(
-            "the beginning is missing",
-            "The first token has to be predicted, too, from BOS.",
+            "BOS is missing in target_in",
+            "The first token has to be predicted as well, from BOS.",
             FORCING,
             sign=_targets_alone(
                 lambda given, said, batch: _token_missing(given, batch.target_in, BOS)
             ),
         ),
         Mistake(
-            "the end is missing",
+            "EOS is missing in target_out",
             "The model has to learn where to stop, so EOS is the last token of"
             " target_out.",
             FORCING,
@@ -246,7 +261,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "sources between BOS and EOS",
+            "BOS or EOS in the sources",
             "An encoder does not predict anything. Sources have their own tokens and"
             " nothing more.",
             FORCING,
@@ -265,7 +280,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "padding counted in the lengths",
+            "the lengths include padding",
             "The lengths count each source's own tokens. The width of the batch can be"
             " read off its shape.",
             PADDING,
@@ -276,9 +291,9 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "the lengths are read off the ids",
-            "A token may have the id of PAD and still counts. Count the tokens before"
-            " they are padded.",
+            "lengths computed from the ids",
+            "A token may have the id of PAD, and it still counts. Count the tokens"
+            " before you pad the rows.",
             PADDING,
             edit(
                 SequenceTask.collate,
@@ -287,7 +302,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "unknown tokens are left out",
+            "no UNK among the ids",
             "A token that the vocabulary does not know stays in its place, as UNK.",
             PADDING,
             sign=lambda request, reply, reference: (
@@ -302,13 +317,13 @@ COLLATE = Question(
             sign=lambda request, reply, reference: reply.changed,
         ),
         Mistake(
-            "the lengths are those of something else",
+            "the sources are right, the lengths are wrong",
             "lengths[b] is the number of tokens in source b.",
             PADDING,
             sign=wrong_in(1, 0),
         ),
         Mistake(
-            "a vocabulary of the other language",
+            "unexpected UNK among the ids",
             "Sources are encoded with the vocabulary of the source and targets with"
             " that of the target. The other vocabulary gives UNK everywhere.",
             sign=lambda request, reply, reference: (
@@ -318,7 +333,7 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "tokens, where ids are meant",
+            "tokens instead of ids",
             "A tensor holds numbers: encode the tokens before they are padded.",
             sign=error_like(
                 "too many dimensions 'str'|must be an integer|integer is required|type"
@@ -326,13 +341,13 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "lists, where tensors are meant",
+            "lists instead of tensors",
             "The four fields of a Batch are tensors. `pad` turns rows of ids into a"
             " tensor, and torch.tensor does the same for the lengths.",
             sign=error_like("wanted tensors"),
         ),
         Mistake(
-            "not every example is in the batch",
+            "wrong number of rows in the batch",
             "Each example is a row of each of the four tensors, in the order in which"
             " the examples came.",
             sign=lambda request, reply, reference: (
@@ -350,7 +365,7 @@ COLLATE = Question(
             sign=error_like("wanted a Batch|Batch.__new__"),
         ),
         Mistake(
-            "left where they were made, or sent along too far",
+            "tensors of the batch on the wrong device",
             "The three tensors of ids go to `device`; the lengths stay on the CPU.",
             sign=lambda request, reply, reference: (
                 request.inputs[-1] == "meta" and not reply.error

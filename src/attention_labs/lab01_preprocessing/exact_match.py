@@ -108,7 +108,7 @@ def _compared(test: str) -> Edit:
 
 
 _right_share = in_words(
-    same_numbers, lambda *_: Finding("another share", "the share of right answers")
+    same_numbers, lambda *_: Finding("a different share", "the share of right answers")
 )
 BATTERY = Battery(
     PLAIN,
@@ -125,13 +125,13 @@ EXACT_MATCH = Question(
     use=_use_exact_match,
     battery=BATTERY,
     requirements={
-        "all": "*Exact match* is strict: an answer counts as right if it has the same"
+        "all": "*Exact match* is strict: an answer is right only if it has the same"
         " tokens as the target, in the same number and order.",
-        "every": "Count a prediction only if every token is right.",
-        "predictions": "predictions: a list with a tuple of tokens per example, at"
-        " least one; a tuple may be empty.",
-        "references": "references: the right ones, in the same order.",
-        "unchanged": "Your function does not change the two lists.",
+        "every": "Compute the share of predictions in which every token is right.",
+        "predictions": "predictions: a tuple of tokens for each example, in a list"
+        " that is not empty; a tuple may be empty.",
+        "references": "references: the correct answers, in the same order.",
+        "unchanged": "Do not change the inputs.",
         "returns": "The share of examples that are right, a float in [0, 1].",
     },
     properties=(
@@ -147,14 +147,14 @@ EXACT_MATCH = Question(
             each_of(_right_share, same_kind),
             checks=("all", "every", "predictions", "references", "returns"),
             claim="edges: a token too many or too few, empty answers, the same answer"
-            " twice, one example, many; a float comes back",
+            " twice, one example, many; the result is a float",
             also=_rare,
         ),
         BATTERY.manners(1, left_alone, checks=("unchanged",)),
     ),
     mistakes=(
         Mistake(
-            "right tokens counted, not right answers",
+            "token accuracy instead of exact match",
             "An answer is right or wrong as a whole: one wrong token is enough.",
             ACCURACIES,
             (
@@ -176,7 +176,7 @@ EXACT_MATCH = Question(
             ),
         ),
         Mistake(
-            "compared only as far as the shorter one goes",
+            "compared only up to the shorter length",
             "zip stops at the end of the shorter tuple, but an answer that lacks"
             " tokens is wrong.",
             ACCURACIES,
@@ -187,19 +187,19 @@ EXACT_MATCH = Question(
             ),
         ),
         Mistake(
-            "the order of the tokens does not count",
+            "the order of the tokens is ignored",
             "A set or a sorted list of tokens no longer knows their order.",
             ACCURACIES,
             (_compared("sorted(p) == sorted(r)"), _compared("set(p) == set(r)")),
         ),
         Mistake(
-            "an answer compared with another example's",
+            "compared with the references of all examples",
             "The first prediction belongs to the first reference, and so on.",
             ACCURACIES,
             _compared("p in references"),
         ),
         Mistake(
-            "tokens run together before they are compared",
+            "tokens are joined before the comparison",
             "If tokens are joined without a separator, different tokens can give the"
             " same text.",
             made_by=_compared("''.join(p) == ''.join(r)"),
@@ -214,35 +214,35 @@ EXACT_MATCH = Question(
             ),
         ),
         Mistake(
-            "wrong answers counted",
+            "wrong answers are counted instead of right ones",
             "The function returns the share of right answers.",
             ACCURACIES,
             _compared("p != r"),
         ),
         Mistake(
-            "right answers counted, not their share",
+            "number of right answers instead of their share",
             "Divide by the number of examples.",
             ACCURACIES,
             edit(exact_match, " / len(\n        references\n    )", ""),
         ),
         Mistake(
-            "all or nothing over all examples",
-            "Each answer counts by itself: what is wanted is the share of right ones.",
+            "all examples are compared as one",
+            "Each answer counts by itself: return the share of right answers.",
             ACCURACIES,
             _compared("predictions == references"),
         ),
         Mistake(
-            "a share in percent",
+            "the share is in percent",
             "A share is a number between 0 and 1.",
             made_by=_compared("100 * (p == r)"),
         ),
         Mistake(
-            "no number is returned",
+            "the result is not a number",
             "The share of right answers is one number.",
             sign=error_like(r"float\(\) argument|only be converted to"),
         ),
         Mistake(
-            "tensors expected, where tuples of strings come",
+            "an operation does not fit lists and strings",
             "Tokens are strings here: compare them in Python.",
             sign=error_like(
                 "too many dimensions|'(list|tuple|str|bool)' object|can't"
@@ -250,7 +250,7 @@ EXACT_MATCH = Question(
             ),
         ),
         Mistake(
-            "divided by something else",
+            "divided by the wrong number",
             "Divide by the number of examples.",
             ACCURACIES,
             (
@@ -264,7 +264,7 @@ EXACT_MATCH = Question(
             ),
         ),
         Mistake(
-            "equal answers are counted once",
+            "duplicate examples are counted once",
             "A set or a dictionary keeps only one of several equal things, but every"
             " example counts, even if it occurs twice.",
             ACCURACIES,
@@ -278,21 +278,21 @@ EXACT_MATCH = Question(
             ),
         ),
         Mistake(
-            "an empty answer counts as wrong",
+            "empty answers always count as wrong",
             "An empty tuple counts as False in Python, but it is the right answer if"
             " the reference is empty.",
             ACCURACIES,
             _compared("bool(p) and tuple(p) == tuple(r)"),
         ),
         Mistake(
-            "an empty answer counts as right",
+            "empty answers always count as right",
             "all() of nothing is True, but an answer without tokens is right only if"
             " the reference is empty.",
             ACCURACIES,
             _compared("not p or tuple(p) == tuple(r)"),
         ),
         Mistake(
-            "capital letters do not count",
+            "upper and lower case are not distinguished",
             "Two tokens are the same if they are equal, letter by letter.",
             ACCURACIES,
             _compared("[t.lower() for t in p] == [t.lower() for t in r]"),
@@ -307,7 +307,7 @@ EXACT_MATCH = Question(
             ),
         ),
         another_kind(
-            "another type than a float",
+            "a type other than a float",
             "A tensor is not a float. .item() turns it into a number.",
         ),
         *PLAIN_SIGNS,

@@ -157,16 +157,17 @@ LOSS = Question(
     battery=BATTERY,
     requirements={
         "each": "The loss of a position is the negative logarithm of the probability"
-        " that the right token gets,",
-        "sum": "Return the *sum* over all positions that hold a token, and how many"
-        " those are.",
-        "end": "`EOS` is a token: the model has to learn where to stop. Padding is"
-        " not a token, and a position at which `target_out` is `PAD` is padding.",
+        " that the model gives to the correct token:",
+        "sum": "Return the *sum* of the losses over all positions that hold a token,"
+        " and the number of these positions.",
+        "end": "`EOS` counts as a token, because the model must learn where to stop.",
+        "padding": "A position at which `target_out` is `PAD` is padding and does not"
+        " count.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
-        " logits and something else, which you do not need here.",
-        "any": "The logits are finite, but may be large. They may have any"
-        " floating-point dtype, and the sum has the same dtype. Your function does"
-        " not change the batch.",
+        " logits and a second result, which you do not need.",
+        "any": "The logits are finite, but they may be large. They may have any"
+        " floating-point dtype, and the sum must have the same dtype.",
+        "unchanged": "Do not change the inputs.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
         " and the number of tokens, an int or a tensor without axes.",
     },
@@ -183,28 +184,28 @@ LOSS = Question(
             1,
             lambda d: replace(_taught(d), gradients=True),
             of_output(TOTAL, same_gradients),
-            checks=("sum", "end"),
+            checks=("sum", "end", "padding"),
         ),
         BATTERY.line(
             "how many tokens are in the sum",
             1,
             _counted,
             _same_count,
-            checks=("sum", "end", "returns"),
+            checks=("sum", "end", "padding", "returns"),
         ),
         BATTERY.edges(
             1,
             each_of(of_output(TOTAL, same_gradients), _same_count),
             checks=("each", "sum", "any"),
             claim="edges: one sentence, one position, many; large logits, a target"
-            " padded wider, a second call",
+            " padded wider, repeated calls",
             also=_rare,
         ),
-        BATTERY.manners(1, of_output(TOTAL, good_manners), checks=("any",)),
+        BATTERY.manners(1, of_output(TOTAL, good_manners), checks=("any", "unchanged")),
     ),
     mistakes=(
         Mistake(
-            "a mean, where the sum is meant",
+            "a mean instead of the sum",
             "cross_entropy returns a mean unless you tell it otherwise. Look at"
             " `reduction`.",
             GENERATOR,
@@ -217,7 +218,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "padding has a say",
+            "padding is included in the loss",
             "Padding must not be part of the sum or of the count. See `ignore_index`.",
             PADDING,
             (
@@ -227,14 +228,14 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "the end does not count",
+            "EOS is ignored instead of padding",
             "EOS is a token: the model has to learn where to stop. What is left out is"
             " PAD.",
             FORCING,
             edit(SequenceTask.loss, "ignore_index=PAD", "ignore_index=EOS"),
         ),
         Mistake(
-            "logits of other positions and tokens",
+            "logits are scrambled by reshape",
             "view and reshape can give the right shape and still mix up the logits."
             " cross_entropy needs (N, V), or (B, V, T) made by exchanging two axes.",
             made_by=edit(
@@ -245,14 +246,14 @@ LOSS = Question(
             & edit(SequenceTask.loss, "target_out.flatten()", "target_out"),
         ),
         Mistake(
-            "the loss looks at what goes in",
+            "the loss is computed against target_in",
             "The logits at a position predict the token of target_out at that"
             " position, so compare them with target_out.",
             FORCING,
             edit(SequenceTask.loss, "target_out.flatten()", "target_in.flatten()"),
         ),
         Mistake(
-            "the model is given the answer",
+            "target_out is fed to the model",
             "The model's input is target_in. If it gets target_out, it only has to"
             " copy.",
             FORCING,
@@ -265,7 +266,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "the target is shifted once more",
+            "the target is shifted a second time",
             "target_in and target_out are shifted already: the logits at position t"
             " belong to position t of target_out.",
             FORCING,
@@ -282,20 +283,20 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "the end is left out",
+            "EOS is left out of the loss",
             "EOS is a token like any other in the loss: the model has to learn where"
             " to stop.",
             FORCING,
             _left_out("EOS"),
         ),
         Mistake(
-            "unknown tokens are left out",
+            "UNK is left out of the loss",
             "UNK is a token like any other in the loss: what is left out is PAD.",
             FORCING,
             _left_out(str(UNK)),
         ),
         Mistake(
-            "the loss has a ceiling",
+            "probabilities are clamped before the logarithm",
             "If probabilities are clamped from below, very wrong tokens cost too"
             " little and get no gradient. log_softmax needs no clamp.",
             GENERATOR,
@@ -316,7 +317,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "softmax done twice",
+            "softmax applied twice",
             "cross_entropy takes logits and computes the softmax itself.",
             GENERATOR,
             edit(
@@ -326,7 +327,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "positions and vocabulary mixed up",
+            "logits and targets do not fit together",
             "cross_entropy needs the vocabulary on the second axis. Merge B and T into"
             " one axis, and V is the second.",
             GENERATOR,
@@ -336,7 +337,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "a loss per position, where one sum is meant",
+            "a loss per position instead of one sum",
             "The first thing that you return, the sum, is a tensor without axes.",
             GENERATOR,
             sign=lambda request, reply, reference: (
@@ -346,13 +347,13 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "no gradient can pass a number",
+            "a returned value is not a tensor",
             "float(...) and .item() turn a tensor into a plain number, and no gradient"
             " can pass through it.",
             sign=error_like("wanted tensors"),
         ),
         Mistake(
-            "padding is counted",
+            "the token count includes padding",
             "Count the tokens in the sum, which are the positions where target_out is"
             " not PAD.",
             PADDING,
@@ -364,7 +365,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "other tokens are counted",
+            "the sum is right, the token count is wrong",
             "Count the tokens in the sum: the positions where target_out is not PAD,"
             " including EOS.",
             PADDING,
@@ -377,7 +378,7 @@ LOSS = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "padding has a say",
+            "the loss is too large where there is padding",
             "Padding must not be part of the sum or of the count.",
             PADDING,
             sign=_total(
@@ -385,7 +386,7 @@ LOSS = Question(
             ),
         ),
         Mistake(
-            "another loss",
+            "a different loss",
             "The loss is the sum of -log P(target_out) over all tokens, in nats, and"
             " nothing else.",
             GENERATOR,

@@ -55,13 +55,13 @@ PAD_QUESTION = Question(
     use=lambda pad, rows: pad(rows),
     battery=BATTERY,
     requirements={
-        "filled": "Rows of ids that are shorter than the longest are filled up with"
-        " `PAD`, at the end.",
-        "empty": "There is at least one row. Rows may be empty, and so may all of"
-        " them: then the tensor is (B, 0).",
-        "lists": "Do not change the rows that you are given.",
-        "returns": "Fill rows of ids up with PAD to the longest of them: a tensor (B,"
-        " T) of integers (`torch.long`).",
+        "filled": "Write `pad`, which appends `PAD` to each row of ids until the row"
+        " is as long as the longest one.",
+        "empty": "There is at least one row. A row may be empty. If all rows are"
+        " empty, return a tensor of shape (B, 0).",
+        "lists": "Do not change the inputs.",
+        "returns": "Append PAD to rows of ids: a tensor (B, T) of whole numbers"
+        " (`torch.long`).",
     },
     properties=(
         BATTERY.numbers(
@@ -75,15 +75,15 @@ PAD_QUESTION = Question(
             1,
             same_whole_numbers,
             checks=("filled", "empty", "returns"),
-            claim="edges: rows of one length, one row, many; an empty row, all of them;"
-            " large ids, long rows, a second call",
+            claim="edges: rows of one length, one row, many; an empty row, all of"
+            " them; large ids, long rows, repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("lists",)),
     ),
     mistakes=(
         Mistake(
-            "filled up in front",
+            "padding added in front",
             "Padding comes after the last id, so that every sentence begins in the"
             " first column.",
             PADDING,
@@ -94,8 +94,8 @@ PAD_QUESTION = Question(
             ),
         ),
         Mistake(
-            "rows cut off",
-            "The longest row says how wide the batch is, not the shortest.",
+            "rows are truncated",
+            "The batch is as wide as its longest row, not its shortest.",
             made_by=edit(pad, "max(", "min(")
             & edit(pad, "*row, *[PAD] * (longest - len(row))", "*row[:longest]"),
             sign=lambda request, reply, reference: (
@@ -119,12 +119,12 @@ PAD_QUESTION = Question(
             ),
         ),
         Mistake(
-            "columns are sentences",
+            "the result is transposed",
             "A row of the tensor is a row that came in: (B, T).",
             made_by=edit(pad, "torch.long\n    )", "torch.long\n    ).T"),
         ),
         Mistake(
-            "filled up with another id",
+            "filled up with the wrong id",
             "The id that stands for nothing is PAD.",
             sign=comparable(
                 lambda request, reply, reference: (
@@ -154,9 +154,9 @@ PAD_QUESTION = Question(
             edit(pad, "in rows]", "in rows if len(row)]"),
         ),
         Mistake(
-            "the rows in another order",
-            "Row b of the tensor is row b of the input. If you sort the rows by"
-            " length, this is lost.",
+            "the rows in the wrong order",
+            "Row b of the tensor must be row b of the input, so do not sort the rows"
+            " by length.",
             sign=comparable(
                 lambda request, reply, reference: (
                     sorted(reply.outputs[0].tolist())

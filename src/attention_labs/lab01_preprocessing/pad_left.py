@@ -89,18 +89,18 @@ PAD_LEFT = Question(
     stand_ins={"pad": core.pad},
     battery=BATTERY,
     requirements={
-        "front": "Each row is filled up with `PAD` in front, so that its last id stands"
-        " in the last column. The longest row is not filled up.",
-        "position": "The position of a token is the number of tokens that stand before"
-        " it in its own row: 0 for the first token, 1 for the second. Padding has the"
-        " position 0.",
-        "ids": "The id alone does not show whether a place is padding. The rows"
-        " themselves may contain the id of `PAD`, and there it is a token with a"
-        " position, like any other.",
-        "empty": "There is at least one row. Rows may be empty, and so may all of them:"
-        " then both tensors are (B, 0).",
-        "lists": "Your function does not change the rows that it is given.",
-        "rows": "rows: a list with a list of ids for each sentence.",
+        "front": "Put `PAD` in front of each row until the row is as long as the"
+        " longest one.",
+        "position": "The position of a token is the number of tokens before it in its"
+        " own row: 0 for the first token, 1 for the second. The position of padding is"
+        " 0.",
+        "ids": "A row may contain the id of `PAD` as one of its tokens. Such a token"
+        " has a position like any other token, so the ids alone do not show where the"
+        " padding is.",
+        "empty": "There is at least one row. A row may be empty. If all rows are"
+        " empty, both tensors have the shape (B, 0).",
+        "lists": "Do not change the inputs.",
+        "rows": "rows: a list of lists of ids, one for each sentence.",
         "returns": "The ids (B, T) and the positions (B, T), both of `torch.long`. T is"
         " the length of the longest row.",
     },
@@ -123,14 +123,20 @@ PAD_LEFT = Question(
             same_whole_numbers,
             checks=("ids", "empty", "returns"),
             claim="edges: the id of PAD as a token; rows of one length, one row, many;"
-            " an empty row, all of them; large ids, long rows, a second call",
+            " an empty row, all of them; large ids, long rows, repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("lists",)),
     ),
     mistakes=(
         Mistake(
-            "filled up behind",
+            "positions assume padding at the end",
+            "The padding comes first, and the first token after it has position 0.",
+            PADDING,
+            NUMBERED_IN_FRONT,
+        ),
+        Mistake(
+            "padding added at the end",
             "Here each row ends in the last column, so padding comes before its first"
             " id.",
             PADDING,
@@ -141,13 +147,13 @@ PAD_LEFT = Question(
             ),
         ),
         Mistake(
-            "the rows turned around",
+            "the rows are reversed",
             "Padding in front moves a row to the right. Its ids keep their order.",
             PADDING,
             edit(pad_left, "+ [*row]", "+ [*row][::-1]"),
         ),
         Mistake(
-            "columns counted, where positions are meant",
+            "columns counted instead of positions",
             "The number of a column depends on the longest row of the batch. Count the"
             " tokens that stand before it in the same row.",
             PADDING,
@@ -155,12 +161,6 @@ PAD_LEFT = Question(
                 edit(pad_left, NUMBERED, "[*range(longest)]"),
                 edit(pad_left, "[*range(len(row))]", "[*range(longest)][-len(row) :]"),
             ),
-        ),
-        Mistake(
-            "positions as if padding stood behind",
-            "The padding comes first, and the first token after it has position 0.",
-            PADDING,
-            NUMBERED_IN_FRONT,
         ),
         Mistake(
             "positions count from 1",
@@ -176,14 +176,14 @@ PAD_LEFT = Question(
             edit(pad_left, "range(len(row))", "range(len(row))][::-1"),
         ),
         Mistake(
-            "another position on padding",
+            "the wrong position on padding",
             "Positions are right where a token stands. On padding, the position is 0.",
             PADDING,
             edit(pad_left, "[0] *", "[-1] *"),
             _right_on_tokens,
         ),
         Mistake(
-            "the ids are asked what is padding",
+            "padding is inferred from the ids",
             "A row may contain the id of PAD as a token. Only the length of the row"
             " says how many tokens it has.",
             PADDING,

@@ -59,12 +59,12 @@ PADDING_MASK = Question(
     use=lambda mask, lengths, size: mask(lengths, size),
     battery=BATTERY,
     requirements={
-        "says": "A mask says so: it is `True` on the tokens of a sentence and `False`"
-        " on its padding.",
-        "lengths": "lengths: (B,), tokens in each sentence; a sentence may have none.",
-        "size": "size: S, the length to which the batch was padded; it may be more than"
-        " the longest sentence has.",
-        "unchanged": "Your function does not change the lengths.",
+        "says": "A mask tells it: the mask is `True` on the tokens of a sentence and"
+        " `False` on its padding.",
+        "lengths": "lengths: (B,), number of tokens in each sentence, which may be 0.",
+        "size": "size: S, the length of the padded rows; the longest sentence may be"
+        " shorter.",
+        "unchanged": "Do not change the inputs.",
         "returns": "(B, 1, S), of `torch.bool`, on the device of `lengths`: True = a"
         " token.",
     },
@@ -80,68 +80,67 @@ PADDING_MASK = Question(
             1,
             same_whole_numbers,
             checks=("says", "lengths", "size"),
-            claim="edges: batches padded wider, an empty sentence, a single one, one"
-            " position, many; a second call",
+            claim="edges: batches padded wider, an empty sentence, a single sentence,"
+            " one position, many; repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("unchanged", "returns")),
     ),
     mistakes=(
         Mistake(
-            "mask the wrong way around",
+            "the mask is inverted",
             "Here True means a token, which may be attended to. In some libraries True"
             " means padding.",
             MASK,
             edit(padding_mask, "<", ">="),
         ),
         Mistake(
-            "one position of padding counted as a token",
+            "one padding position counts as a token",
             "Positions count from 0: a sentence of n tokens has the positions 0 to n"
             " - 1.",
             MASK,
             edit(padding_mask, "<", "<="),
         ),
         Mistake(
-            "the first token missed out",
+            "the last token counts as padding",
             "Positions count from 0: a sentence of n tokens has the positions 0 to n"
             " - 1.",
             MASK,
             edit(padding_mask, "positions <", "positions + 1 <"),
         ),
         Mistake(
-            "the axis of the queries is missing",
+            "the query axis is missing",
             "All queries share one row: the mask is (B, 1, S).",
             MASK,
             edit(padding_mask, ")[:, None]", ")"),
         ),
         Mistake(
-            "the width is taken from the longest sentence",
-            "A batch may be padded wider than its longest sentence: `size` says how"
-            " wide.",
+            "width of the longest sentence instead of size",
+            "A batch may be wider than its longest sentence: its width is `size`.",
             PADDING,
             edit(padding_mask, "arange(size", "arange(int(lengths.max())"),
         ),
         Mistake(
-            "a sentence without tokens gets one",
+            "an empty sentence gets one token",
             "A length of 0 is allowed. Then every position is padding.",
             MASK,
             edit(padding_mask, "lengths[:, None]", "lengths.clamp(min=1)[:, None]"),
         ),
         Mistake(
-            "one sentence stands for all",
+            "the first length is used for all sentences",
             "Each sentence has a length of its own: the first axis is B.",
             MASK,
             edit(padding_mask, "lengths[:, None]", "lengths[:1, None]"),
         ),
         Mistake(
-            "a row for every query",
+            "a separate mask row for every query",
             "All queries may attend to the same positions, so their axis has length"
             " one. It is expanded where that is needed.",
             MASK,
             edit(padding_mask, ")[:, None]", ")[:, None].expand(-1, size, -1)"),
         ),
         Mistake(
-            "numbers, where True and False are meant",
+            "numbers instead of True and False",
             "A comparison gives torch.bool, which `~` and `masked_fill` need.",
             MASK,
             sign=lambda request, reply, reference: (

@@ -36,13 +36,13 @@ def draw_lengths(d: Draw, count: int, longest: int, least: int = 0) -> list[int]
 # The mistakes that are made wherever lists of ids become tensors.
 OF_ROWS = (
     Mistake(
-        "the caller's rows are changed",
+        "the input rows are changed",
         "append, extend and += change a list in place, and the list belongs to the"
         " caller. Build new lists.",
         sign=lambda request, reply, reference: reply.changed,
     ),
     Mistake(
-        "rows still of different lengths",
+        "rows of different lengths in one tensor",
         "A tensor is a rectangle: torch.tensor needs lists of the same length, so"
         " fill up the shorter ones first.",
         sign=error_like(
@@ -51,12 +51,12 @@ OF_ROWS = (
         ),
     ),
     Mistake(
-        "lists returned, where a tensor is meant",
+        "lists returned instead of a tensor",
         "torch.tensor turns lists of the same length into a tensor.",
         sign=error_like("wanted tensors"),
     ),
     Mistake(
-        "ids are whole numbers",
+        "the ids are not of dtype torch.long",
         "An embedding looks its row up by a whole number: the dtype is torch.long.",
         sign=lambda request, reply, reference: (
             "type 'str'" in reply.error

@@ -106,14 +106,13 @@ TOKENIZE = Question(
     use=_use_tokenize,
     battery=BATTERY,
     requirements={
-        "words": "a word is a run of letters and digits, and letters may have accents;",
-        "signs": "every other character that is not white space is a sign and a token"
-        ' of its own, a hyphen as well as a comma: "ninety-nine" is three tokens (no'
-        " text contains an underscore);",
-        "case": "upper and lower case make no difference: all letters are turned into"
-        " lower case, as `str.lower` does it;",
-        "space": "white space separates tokens and is not a token itself.",
-        "returns": "Split a text into words and signs, in lower case: a tuple of"
+        "words": "A word is a run of letters and digits. Letters may have accents.",
+        "signs": "Every other character is a token of its own, unless it is white"
+        ' space. So "ninety-nine" has three tokens. (No text contains an underscore.)',
+        "case": "Turn all letters into lower case, as `str.lower` does.",
+        "space": "White space separates tokens and is not a token itself. A text may"
+        " contain no tokens.",
+        "returns": "Split a text into words and symbols, in lower case: a tuple of"
         " strings.",
     },
     properties=(
@@ -125,7 +124,7 @@ TOKENIZE = Question(
             gradients=False,
         ),
         BATTERY.line(
-            "signs are tokens of their own",
+            "symbols are tokens of their own",
             1,
             _in_signs,
             same_tokens,
@@ -135,14 +134,14 @@ TOKENIZE = Question(
             1,
             each_of(same_tokens, same_kind),
             checks=("words", "signs", "case", "space", "returns"),
-            claim="edges: capital letters, accents, digits and any white space; one"
-            " word, none, many; the result is a tuple, also in a second call",
+            claim="edges: capital letters, accents, digits, all kinds of white space;"
+            " one word, none, many; the result is a tuple; repeated calls",
             also=_rare,
         ),
     ),
     mistakes=(
         Mistake(
-            "a text cut into letters",
+            "the text is split into characters",
             "tuple(text) holds the single characters of a text. Here a whole word is a"
             " token.",
             made_by=edit(tokenize, FOUND, "text.lower()"),
@@ -153,8 +152,8 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "signs stay at the words",
-            "Splitting at white space leaves 'ninety-nine,' in one piece, but signs"
+            "symbols stay attached to words",
+            "Splitting at white space leaves 'ninety-nine,' in one piece, but symbols"
             " are tokens of their own.",
             made_by=edit(tokenize, FOUND, "text.lower().split()"),
             sign=sees(
@@ -165,7 +164,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "signs thrown away",
+            "symbols thrown away",
             "A hyphen or a comma is a token, too, and so is every other character"
             " that is neither part of a word nor white space.",
             sign=sees(
@@ -177,20 +176,20 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "capital letters kept",
+            "capital letters are kept",
             "'One' and 'one' are the same token: turn all letters into lower case.",
             sign=sees(
                 lambda given, wanted: given != wanted == [*map(str.lower, given)]
             ),
         ),
         Mistake(
-            "letters become others",
+            "letters are replaced by others",
             "str.casefold turns 'ß', which is a lower-case letter already, into 'ss'."
             " str.lower leaves it as it is.",
             made_by=edit(tokenize, ".lower()", ".casefold()"),
         ),
         Mistake(
-            "letters with accents torn off",
+            "words with non-ASCII letters are wrong",
             r"[a-z] matches only the letters of English. \w and str.isalpha accept the"
             " letters of all languages, with and without accents.",
             sign=sees(
@@ -203,7 +202,7 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "digits are no part of a word",
+            "digits are split off from words",
             "A run of letters and digits is one token.",
             made_by=(
                 edit(tokenize, r"\w+", r"\d+|[^\W\d]+"),
@@ -211,13 +210,13 @@ TOKENIZE = Question(
             ),
         ),
         Mistake(
-            "white space among the tokens",
+            "white space or empty strings among the tokens",
             "White space separates tokens and is not a token itself, however much of"
             " it there is. The empty string between two spaces is not a token either.",
             sign=sees(lambda given, wanted: any(not token.strip() for token in given)),
         ),
         Mistake(
-            "words lost or out of order",
+            "tokens are missing, repeated or out of order",
             "The tokens keep the order of the text. A token that occurs twice appears"
             " twice, and a word may have a single letter.",
             sign=sees(
@@ -226,19 +225,19 @@ TOKENIZE = Question(
         ),
         ONCE,
         Mistake(
-            "no tuple of strings",
+            "the result is not a tuple of strings",
             "Your function has to return a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned|not iterable"),
         ),
         another_kind(
-            "another type than a tuple",
+            "a type other than a tuple",
             "A tuple and a list are never equal, so answers would not match: tuple(...)"
             " makes a tuple of a list.",
         ),
         *PLAIN_SIGNS,
         Mistake(
-            "signs run together",
-            "Each sign is a token by itself: '?!' are two.",
+            "symbols run together",
+            "Each symbol is a token by itself: '?!' is two tokens.",
             sign=sees(
                 lambda given, wanted: (
                     given != wanted and "".join(given) == "".join(wanted)

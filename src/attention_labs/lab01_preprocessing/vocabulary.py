@@ -160,18 +160,17 @@ VOCABULARY = Question(
     use=_use_vocabulary,
     battery=BATTERY,
     requirements={
-        "tokens": "`tokens[i]` is the token with the id `i`: first the four of"
-        " `SPECIALS`, then all others *once* each, in alphabetical order, so that"
-        " every run gives the same ids. If one of the four occurs in the texts, it"
-        " gets no second id.",
-        "encode": "`encode` gives ids. What is not in the vocabulary becomes `UNK`.",
-        "decode": "`decode` gives tokens. It stops at the first `EOS`, which is not"
-        " part of the answer, and leaves out `PAD` and `BOS`.",
-        "lists": "Your code does not change the lists that it is given.",
-        "any order": "tokens: a list of the tokens that get an id, in any order,"
-        " repeated or not.",
-        "types": "A tuple never equals a list, so the type of the result matters:"
-        " `encode` gives a list, `decode` a tuple.",
+        "tokens": "`tokens[i]` must be the token with the id `i`. The four tokens in"
+        " `SPECIALS` come first. All other tokens follow *once* each, in the order in"
+        " which `sorted` puts them, so every run gives the same ids. If one of the"
+        " four occurs in the texts, do not give it a second id.",
+        "encode": "`encode` must return a list of ids. A token that is not in the"
+        " vocabulary becomes `UNK`.",
+        "decode": "`decode` must return a tuple of tokens. Stop at the first `EOS`,"
+        " and leave out this `EOS` and every `PAD` and `BOS`. Keep all other tokens.",
+        "lists": "Do not change the inputs.",
+        "any order": "tokens: a list of the tokens that get an id, in any order; some"
+        " may be repeated.",
         "ids": "Map tokens to a list of ids.",
         "back": "Map a list of ids to a tuple of tokens.",
     },
@@ -181,7 +180,7 @@ VOCABULARY = Question(
             2,
             lambda d: _anything(d, len(SPECIALS)),
             _right,
-            checks=("tokens", "encode", "decode", "types", "any order"),
+            checks=("tokens", "encode", "decode", "any order"),
         ),
         BATTERY.line(
             "encode: UNK for unknown tokens, and for the specials their own ids",
@@ -202,14 +201,14 @@ VOCABULARY = Question(
             each_of(_right, same_kind),
             checks=("tokens", "encode", "decode", "ids", "back"),
             claim="edges: specials in the texts; one token, none, many; a list of ids"
-            " and a tuple of tokens; a second call, two vocabularies",
+            " and a tuple of tokens; repeated calls, two vocabularies",
             also=_specials_in_texts,
         ),
         BATTERY.manners(1, left_alone, checks=("lists",)),
     ),
     mistakes=(
         Mistake(
-            "the specials are left out",
+            "the special tokens are missing",
             "PAD, BOS, EOS and UNK have the ids 0 to 3 in every vocabulary: their"
             " tokens come first.",
             INFERENCE,
@@ -232,7 +231,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "the tokens are not in order",
+            "the tokens are in the wrong order",
             "A set has no reliable order, and the order of the texts changes with the"
             " texts. Sort the tokens and put them after the specials.",
             sign=sees(
@@ -242,7 +241,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "an unknown token is an error",
+            "looking up the id of a token fails",
             "A model meets tokens that it has not seen in training: they become UNK.",
             sign=_encoding_ends(
                 "^(KeyError|ValueError: .* is not in|ValueError: tuple.index)"
@@ -260,19 +259,19 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "an unknown token is padding",
+            "unknown tokens get the id of PAD",
             "PAD stands for nothing, and all later steps ignore it. An unknown token"
             " does stand for something: it becomes UNK.",
             PADDING,
             edit(Vocabulary.encode, "UNK", "PAD"),
         ),
         Mistake(
-            "what is no id is put out",
+            "encode returns items that are not integers",
             "encode gives whole numbers, one per token.",
             sign=_encoding_ends("cannot be interpreted as an integer|only integer"),
         ),
         Mistake(
-            "BOS and EOS among the ids",
+            "BOS or EOS among the ids",
             "encode gives one id for each of its tokens. BOS and EOS are added later,"
             " where batches are made.",
             FORCING,
@@ -281,7 +280,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "an unknown token gets an id of its own",
+            "encode returns an id outside the vocabulary",
             "A vocabulary does not grow, because a model has parameters for its tokens"
             " and for no others. Other tokens become UNK.",
             sign=lambda request, reply, reference: (
@@ -291,7 +290,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "a special token is unknown",
+            "the token <eos> does not get its id",
             "The four specials are tokens of the vocabulary like all others: encode"
             " knows their ids.",
             sign=sees(
@@ -302,7 +301,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "zero is taken for nothing",
+            "the id 0 is treated as missing",
             "PAD has the id 0, and Python treats 0 as False. Test with `in`, or give"
             " `get` a second argument.",
             PADDING,
@@ -318,13 +317,13 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "not as many ids as tokens",
+            "wrong number of ids",
             "encode gives one id for each token. A `return` inside a loop ends it at"
             " the first one.",
             sign=sees(lambda given, wanted: len(given) != len(wanted), _ids_of),
         ),
         Mistake(
-            "the answer goes on after its end",
+            "decoding continues after EOS",
             "Whatever comes after the first EOS is not part of the answer.",
             INFERENCE,
             edit(Vocabulary.decode, "break", "continue"),
@@ -337,7 +336,7 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "specials among the answer's tokens",
+            "special tokens among the decoded tokens",
             "PAD and BOS are not tokens of an answer, and EOS ends the answer without"
             " being part of it.",
             INFERENCE,
@@ -348,19 +347,19 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "unknown tokens left out of the answer",
+            "UNK is left out when decoding",
             "UNK is a token of the answer, though not a good one. Only PAD and BOS are"
             " left out.",
             made_by=edit(Vocabulary.decode, "(PAD, BOS)", "(PAD, BOS, UNK)"),
         ),
         Mistake(
-            "padding is taken for the end",
+            "decoding stops at PAD",
             "PAD is left out wherever it stands. Only EOS ends the answer.",
             INFERENCE,
             edit(Vocabulary.decode, "i == EOS", "i in (EOS, PAD)"),
         ),
         Mistake(
-            "tokens of the answer are lost",
+            "decoded tokens are missing",
             "Leave out PAD and BOS wherever they stand, and everything from the first"
             " EOS on. Keep all other tokens.",
             INFERENCE,
@@ -369,26 +368,26 @@ VOCABULARY = Question(
             ),
         ),
         Mistake(
-            "a list of the caller's is changed",
+            "an input list is changed",
             "sort, append, remove and += change a list in place, and the list belongs"
             " to the caller. sorted(...) and [... for ...] make new lists.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         ONCE,
         Mistake(
-            "an end is taken for granted",
+            "a search for a missing id or token fails",
             "A row has no EOS if the model never predicted one. In this case the"
             " whole row is the answer.",
             INFERENCE,
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),
         another_kind(
-            "another type than is asked for",
+            "a type other than the one asked for",
             "encode gives a list, decode a tuple. A tuple and a list are never equal,"
             " so answers would not match.",
         ),
         Mistake(
-            "no tuple of strings",
+            "the result is not a tuple of strings",
             "decode gives a tuple with a string for each token.",
             sign=error_like("a token is a string|a string was returned"),
         ),

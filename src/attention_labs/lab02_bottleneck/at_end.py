@@ -68,10 +68,10 @@ AT_END = Question(
     requirements={
         "manners": MANNERS,
         "wider": WIDER,
-        "picks": "For each sentence it picks the vector at position `lengths[b] - 1`.",
-        "padding": "The padding may hold anything, even NaN, and none of it may get"
-        " into the result.",
-        "devices": "The lengths are on the CPU; the vectors may be on a GPU.",
+        "picks": "For each sentence b, pick the vector at position `lengths[b] - 1`.",
+        "padding": "The padding may hold any values, even NaN, and must not influence"
+        " the result.",
+        "devices": "The lengths are on the CPU, but the vectors may be on a GPU.",
         "x": "x: (B, S, D), a padded batch of vectors.",
         "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
         "returns": "(B, D): x[b, lengths[b] - 1].",
@@ -85,7 +85,7 @@ AT_END = Question(
         BATTERY.edges(
             1,
             claim="one sentence, one token, long sentences, equal lengths, a batch"
-            " padded wider, NaN on padding, two batches in turn",
+            " padded wider, NaN on padding, two batches one after the other",
             also=_rare,
             checks=("picks", "wider", "padding", "lengths", "returns"),
         ),
@@ -93,40 +93,41 @@ AT_END = Question(
     ),
     mistakes=(
         Mistake(
-            "the last column",
-            "For all but the longest sentence, the last column holds padding.",
+            "last column instead of the last token",
+            "The last column holds padding for every sentence that is shorter than the"
+            " longest.",
             PADDING,
             edit(at_end, PICKED, "x[:, -1]"),
         ),
         Mistake(
-            "one position too far",
+            "one position past the last token",
             "Positions count from 0: the last of n tokens stands at n - 1.",
             PADDING,
             edit(at_end, ") - 1)", ") % x.size(1))"),
             sign=error_like("out of bounds|out of range"),
         ),
         Mistake(
-            "the first vector",
-            "At position 0 nothing but the first token has been read.",
+            "the first vector instead of the last",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(at_end, PICKED, "x[:, 0]"),
         ),
         Mistake(
-            "every sentence at every end",
+            "every sentence is indexed with all lengths",
             "x[:, ends] picks the ends of all sentences from every sentence, but each"
             " sentence has only one end.",
             PADDING,
             edit(at_end, PICKED, "x[:, lengths - 1]"),
         ),
         Mistake(
-            "one number of every vector",
-            "gather picks as many numbers as its index has, so the index has to be D"
-            " numbers wide.",
+            "only the first entry of each vector",
+            "gather picks one number for each entry of its index, so the index must be"
+            " D numbers wide.",
             PADDING,
             edit(at_end, ".expand(-1, 1, x.size(-1))", ""),
         ),
         Mistake(
-            "the sum or the mean of a sentence",
+            "vectors are summed or averaged",
             "The function picks one of the vectors. It does not mix them.",
             PADDING,
             (
@@ -139,7 +140,7 @@ AT_END = Question(
             ),
         ),
         Mistake(
-            "zero times what stands on padding",
+            "padding multiplied by zero, so NaN remains",
             "0 times NaN is NaN: pick the vector by its position, or let torch.where"
             " put zeros on padding before you add up.",
             PADDING,

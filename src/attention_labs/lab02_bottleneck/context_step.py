@@ -20,15 +20,15 @@ CONTEXT_STEP = step_question(
     _told,
     (
         Mistake(
-            "the source before the token",
+            "source concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the source.",
             HANDOVER,
             edit(STEP, "[x, context]", "[context, x]"),
         ),
         Mistake(
-            "told at the first step only",
-            "The source is concatenated to every input, not only to the first.",
+            "the source enters at the first step only",
+            "Concatenate the source to every input, not only to the first.",
             HANDOVER,
             edit(
                 STEP,
@@ -37,20 +37,20 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "zeros, where the source is meant",
+            "zeros instead of the source",
             "Concatenate the content of the slot, `memory.value`.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, torch.zeros_like(context)]"),
         ),
         Mistake(
-            "every sentence is told the first one's source",
+            "every sentence gets the first sentence's source",
             "Each sentence has a source of its own: the axis that is repeated is that"
             " of the tokens, not that of the batch.",
             HANDOVER,
             edit(STEP, "[x, context]", "[x, context[:1].expand_as(context)]"),
         ),
         Mistake(
-            "sentences mixed up when the slot is repeated",
+            "repeating the slot mixes up the sentences",
             "Repeat along the second axis, the axis of the tokens. Repeating along the"
             " batch changes the order of the sentences.",
             HANDOVER,
@@ -61,7 +61,7 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "told of the source that was remembered last",
+            "the source comes from self, not from memory",
             "A step gets the memory as an argument. Keep nothing of the source on"
             " self.",
             HANDOVER,
@@ -73,7 +73,7 @@ CONTEXT_STEP = step_question(
             ),
         ),
         Mistake(
-            "one source for many tokens",
+            "tensors of different lengths are concatenated",
             "torch.cat does not expand axes of length one. Repeat the slot for each of"
             " the T tokens.",
             HANDOVER,
@@ -86,10 +86,9 @@ CONTEXT_STEP = step_question(
         ),
     ),
     {
-        "told": "Now $c$ is concatenated to every input, after the embedding of the"
-        " token.",
-        "same": "$c$ is the content of the memory's one slot, `memory.value` (B, 1,"
-        " E), and the same for all T tokens.",
+        "told": "Concatenate the embedding of each token and $c$, in this order.",
+        "same": "$c$ is the same for all T tokens: it is the one slot of the memory,"
+        " `memory.value` (B, 1, E).",
         "equation": r"h_t = \mathrm{GRU}([y_{t-1};\, c],\, h_{t-1})",
         "slot": "memory: from `remember`; `memory.value` is (B, 1, E).",
     },

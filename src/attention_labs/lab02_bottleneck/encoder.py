@@ -72,13 +72,12 @@ ENCODER_QUESTION = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "states": "`states` (B, S, E), the state at every position; the states on"
-        " padding are not used;",
-        "final": "`final` (B, E), the state at each sentence's own end;",
-        "mask": "`mask` (B, 1, S), True on tokens: `padding_mask(lengths, size)` makes"
-        " it, on the device of the `lengths` that it is given.",
-        "devices": "Move the lengths to the device of `source` first: `states` and"
-        " `final` are there, too.",
+        "states": "`states` (B, S, E) holds the state at every position. What it holds"
+        " on padding does not matter.",
+        "final": "`final` (B, E) holds the state at the last token of each sentence.",
+        "mask": "`mask` (B, 1, S) is True on tokens and False on padding.",
+        "devices": "`padding_mask(lengths, size)` makes it on the device of the"
+        " lengths, so first move the lengths to the device of `source`.",
         "reads": "Read a source with one recurrent layer, from left to right.",
         "returns": "`Encoded`.",
     },
@@ -115,20 +114,20 @@ ENCODER_QUESTION = Question(
     ),
     mistakes=(
         Mistake(
-            "the last column is taken for the final state",
-            "After a short sentence the layer reads padding, and the second thing that"
-            " an nn.GRU returns is the state after this padding.",
+            "final state taken from the last column",
+            "After a short sentence, the layer reads padding. The second result of an"
+            " nn.GRU is the state after this padding.",
             PADDING,
             edit(FORWARD, END, "states[:, -1]"),
         ),
         Mistake(
-            "the final state is the first",
-            "At position 0 nothing but the first token has been read.",
+            "final state taken from the first position",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(FORWARD, END, "states[:, 0]"),
         ),
         Mistake(
-            "the final state is one position too early",
+            "final state taken one position too early",
             "`at_end` takes the lengths as they are.",
             PADDING,
             (
@@ -144,7 +143,7 @@ ENCODER_QUESTION = Question(
             edit(FORWARD, f"states, _ = {READ}", "states = self.embedding(source)"),
         ),
         Mistake(
-            "read across the batch",
+            "the RNN reads along the batch axis",
             "The layer was made with `batch_first=True`: it expects (B, S, width) and"
             " reads along the second axis.",
             ENCODER,
@@ -155,7 +154,7 @@ ENCODER_QUESTION = Question(
             ),
         ),
         Mistake(
-            "the axis of the layers is left",
+            "an extra axis in the final state",
             "An nn.GRU returns its last state as (layers, B, D), and this state"
             " belongs to the last column.",
             ENCODER,
@@ -176,7 +175,7 @@ ENCODER_QUESTION = Question(
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
-            "another final state",
+            "the wrong final state",
             "The states are right. The final state is the state at each sentence's own"
             " last token.",
             PADDING,
@@ -184,7 +183,7 @@ ENCODER_QUESTION = Question(
         ),
         OTHER_MASK,
         Mistake(
-            "other states",
+            "the wrong states",
             "The states are what the GRU returns first, when it reads the embedded"
             " tokens: (B, S, E), as they are.",
             ENCODER,

@@ -9,7 +9,7 @@ FINAL_STATE_STEP = step_question(
     (),
     {
         "equation": r"h_t = \mathrm{GRU}(y_{t-1},\, h_{t-1})",
-        "once": "The source is in $h_0$ and nowhere else.",
+        "once": "The first decoder learns about the source only once, from $h_0$.",
         "slot": "memory: from `remember`.",
     },
 )

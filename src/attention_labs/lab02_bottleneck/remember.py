@@ -77,28 +77,31 @@ REMEMBER = Question(
     battery=BATTERY,
     requirements={
         "manners": MANNERS,
-        "called": "`remember` is called once per source and keeps what will be needed.",
-        "value": "`value` (B, slots, E): what can be looked up. The decoders of this"
-        " lab keep *one* slot, and in it the final state $c$ of the source: (B, 1, E);",
-        "key": "`key`: what a query would be compared with. With one slot there is"
-        " nothing to choose, so it is the same as `value`;",
-        "mask": "`mask` (B, 1, slots): True, because the one slot may be looked at;",
-        "state": r"`state` (B, D): the decoder's first state, $h_0 = \tanh(W c + b)$.",
-        "bridge": "$W$ and $b$ are those of `bridge`, which is needed because encoder"
-        " and decoder may differ in width.",
+        "called": "`remember` is called once for each source.",
+        "value": "`value` (B, slots, E) holds what the decoder can look up. In this"
+        " lab, there is only *one* slot, and it holds the final state $c$ of the"
+        " source. So the shape is (B, 1, E).",
+        "key": "`key` holds what a query would be compared with. With one slot there"
+        " is nothing to choose, so use the same tensor as for `value`.",
+        "mask": "`mask` (B, 1, slots) must be True, because the decoder may look at"
+        " the slot.",
+        "state": r"`state` (B, D) is the decoder's first state, $h_0 = \tanh(W c +"
+        r" b)$.",
+        "bridge": "The linear layer `bridge` holds $W$ and $b$. It is needed because"
+        " the states of encoder and decoder may differ in width.",
         "forgets": "Keep the final state, and nothing else of the source: a `Memory`.",
     },
     properties=(
         BATTERY.numbers(
-            "one slot with the final state, which may be looked at; the first state;"
-            " all gradients",
+            "one slot, which holds the final state and is allowed by the mask; the"
+            " first state; all gradients",
             1,
             checks=("value", "key", "mask", "state", "bridge", "forgets"),
         ),
         BATTERY.edges(
             1,
-            claim="one sentence, one token, equal widths, a final"
-            " state of zeros, large numbers, eval mode, two sources in turn",
+            claim="one sentence, one token, equal widths, a final state of zeros,"
+            " large numbers, eval mode, two sources one after the other",
             checks=("called", "bridge", "mask", "state"),
         ),
         BATTERY.manners(1, checks=("manners", "mask")),
@@ -117,7 +120,7 @@ REMEMBER = Question(
             ),
         ),
         Mistake(
-            "the last column is taken for the final state",
+            "final state taken from the last column",
             "`encoded.final` is the state at each sentence's own end. The last column"
             " of the states may be padding.",
             PADDING,
@@ -125,7 +128,7 @@ REMEMBER = Question(
             & edit(first_state, FIRST, "torch.tanh(bridge(encoded.states[:, -1]))"),
         ),
         Mistake(
-            "the slot is forbidden",
+            "the slot is masked out",
             "For all but the longest source, the last column of the mask belongs to"
             " padding. The first column always belongs to a token.",
             MASK,
@@ -133,20 +136,21 @@ REMEMBER = Question(
             sign=wrong_in(2),
         ),
         Mistake(
-            "a mask for every token",
-            "The mask says which slots may be looked at, and there is one: (B, 1, 1).",
+            "the mask covers tokens instead of the slot",
+            "The mask says which slots the decoder may look at. There is only one"
+            " slot, so the mask is (B, 1, 1).",
             MASK,
             edit(one_slot, "[..., :1]", ""),
         ),
         Mistake(
-            "one mask for all sentences",
-            "Every tensor of a memory has an axis for the batch, so that sentences can"
-            " be picked from it: (B, 1, 1).",
+            "one mask for the whole batch",
+            "Every tensor of a memory has an axis for the batch, so the mask is (B, 1,"
+            " 1).",
             MASK,
             edit(one_slot, "encoded.mask[", "encoded.mask[:1, "),
         ),
         Mistake(
-            "the axis of the slots is missing",
+            "the slot axis is missing",
             "One slot is an axis of length one: (B, 1, E).",
             DECODERS,
             edit(one_slot, SLOT, "encoded.final"),
@@ -158,7 +162,7 @@ REMEMBER = Question(
             edit(first_state, FIRST, "bridge(encoded.final)"),
         ),
         Mistake(
-            "the final state goes in as it is",
+            "the final state is not projected",
             "Encoder and decoder need not be equally wide: `bridge` maps E numbers"
             " to D.",
             HANDOVER,
@@ -176,14 +180,14 @@ REMEMBER = Question(
         NOT_BOOL,
         *ANYWHERE,
         Mistake(
-            "another first state",
+            "the wrong first state",
             "The slot is right. The first state is the tanh of `bridge` of the final"
             " state.",
             HANDOVER,
             sign=right_in(0, 1, 2),
         ),
         Mistake(
-            "something else in the slot",
+            "the key or the value is wrong",
             "Key and value are the same tensor: `encoded.final` as it is, with an axis"
             " for the one slot, (B, 1, E).",
             DECODERS,

@@ -12,6 +12,7 @@ from attention_course.masks import padding_mask
 from attention_course.rnn import FinalStateDecoder
 from attention_course.seq2seq import Encoded, Memory
 from attention_labs.pages import FORCING, MASK, PADDING
+from attention_labs.rules import EVERYWHERE
 from nbjudge import (
     ANYWHERE,
     MODULE,
@@ -52,10 +53,7 @@ ONE_BATCH = {"in front": "a batch has one axis"}
 LENGTHS_ON_THE_CPU = {
     "elsewhere": "lengths are on the CPU, where tensors are made without device="
 }
-MANNERS = (
-    "Do not change the inputs that your code is given. What you return has the dtype"
-    " of the vectors or parameters that it is made from, and is on their device."
-)
+MANNERS = EVERYWHERE["manners"]
 WIDER = "A batch may be padded to more positions than its longest sentence has tokens."
 
 ENCODER = "02_encoder_decoder.html#encoder-decoder-encoder"
@@ -147,35 +145,35 @@ LEFT_OUT = {
 OF_AN_ENCODER = {
     "manners": MANNERS,
     "wider": WIDER,
-    "ids": "The lengths alone say what is a token and what is padding: any id of"
-    " the vocabulary may stand in either place.",
+    "ids": "Only the lengths tell you where the padding is. Any id of the vocabulary"
+    " may be a token, and any id may be padding.",
     "source": "source: (B, S), ids.",
     "lengths": "lengths: (B,), tokens in each source; on the CPU.",
 }
 RARE = (
     "all gradients; one sentence, one token, long sentences, equal lengths, a batch"
-    " padded wider, eval mode, two batches in turn, two encoders"
+    " padded wider, eval mode, two batches one after the other, two encoders"
 )
 SORTED = Mistake(
-    "the sentences in another order",
-    "The sentences have to keep their order. If you sort them to pack them, restore"
-    " the order afterwards, or pack with `enforce_sorted=False`.",
+    "the sentences in the wrong order",
+    "Keep the sentences in their order. If you sort them to pack them, restore the"
+    " order afterwards, or pack them with `enforce_sorted=False`.",
     sign=wrong_output(_sentences_exchanged),
 )
 NOT_BOOL = Mistake(
-    "numbers, where True and False are meant",
+    "numbers instead of True and False",
     "A mask is of dtype torch.bool.",
     MASK,
     sign=error_like("wanted torch.bool"),
 )
 TOLD_BY_IDS = Mistake(
-    "the ids are asked what is padding",
+    "padding is inferred from the ids",
     "An id of 0 may stand in a sentence, and any id may stand after its end. Only the"
     " lengths say how many tokens there are.",
     MASK,
 )
 OTHER_MASK = Mistake(
-    "another mask",
+    "the wrong mask",
     "States and final state are right. The mask is (B, 1, S), True on tokens.",
     MASK,
     sign=only(ALLOWED),
@@ -183,7 +181,7 @@ OTHER_MASK = Mistake(
 OF_ENCODERS = (
     SORTED,
     Mistake(
-        "mask the wrong way around",
+        "the mask is inverted",
         "True means a token. `padding_mask` gives the mask as it should be.",
         MASK,
         sign=comparable(
@@ -193,7 +191,7 @@ OF_ENCODERS = (
         ),
     ),
     Mistake(
-        "padding allowed",
+        "the mask is True everywhere",
         "The mask is False on padding: it is made from the lengths.",
         PADDING,
         sign=comparable(
@@ -291,7 +289,7 @@ def step_question(
             battery.edges(
                 1,
                 claim="one token, many tokens, a state or a source of zeros, large"
-                " numbers, eval mode, two sources in turn, two decoders",
+                " numbers, eval mode, two sources one after the other, two decoders",
                 checks=("one token", "handed", "memory", *requirements),
             ),
             battery.manners(1, checks=("manners", "one")),
@@ -303,13 +301,14 @@ def step_question(
 # The sentences of the lab that are about every decoder.
 OF_A_STEP = {
     "manners": MANNERS,
-    "handed": "`step` takes the state before the first of its tokens as `cache`, and"
-    " the last thing that it returns is the state after the last of its tokens.",
-    "one token": "`step` takes T tokens at once; when the model answers by itself, T"
-    " is 1.",
-    "one": "Its weight is one, in the dtype and on the device of the states.",
-    "memory": "A step depends only on its arguments: the decoder may have remembered"
-    " other sources in between.",
+    "handed": "The state before the first token comes in as `cache`. Return the"
+    " logits, the weights, and the state after the last token.",
+    "one token": "Write its `step`, which takes T tokens at once. When the model"
+    " writes by itself, T is 1.",
+    "one": "This memory has only one slot, so every weight is one. Give the weights"
+    " the dtype and the device of the states.",
+    "memory": "Use only the arguments of `step`: the decoder may have remembered other"
+    " sources in the meantime.",
     "token": "token: (B, T), ids.",
     "cache": "cache: (B, D), the state before the first of the tokens.",
     "returns": "Logits (B, T, V), weights (B, T, 1), and the state after the last token"
@@ -330,35 +329,35 @@ STEP, SAY = FinalStateDecoder.step, "self.head(self.dropout(states))"
 # The mistakes that every decoder invites: some are looked for first, some last.
 OF_STEPS = (
     Mistake(
-        "every step starts from the first state",
-        "memory.state is where decoding starts; the state before this step is the"
-        " cache.",
+        "every step starts from the initial state",
+        "memory.state is the state before the first step. The state before this step"
+        " is the cache.",
         HANDOVER,
         edit(STEP, "cache[None]", "memory.state[None]"),
     ),
     Mistake(
-        "every step starts from nothing",
+        "every step starts from a zero state",
         "Without a state an nn.GRU starts from zeros: the decoder would have no"
         " past and no source.",
         HANDOVER,
         edit(STEP, ", cache[None]", ""),
     ),
     Mistake(
-        "the new state is not handed on",
+        "the new state is not passed on",
         "The last thing that a step returns is the state after its last token. The"
         " next step starts from it.",
         HANDOVER,
         edit(STEP, "state[0]", "cache"),
     ),
     Mistake(
-        "the state after the first token is handed on",
+        "the state after the first token is passed on",
         "A step may take many tokens, and the next step starts after the last of them.",
         HANDOVER,
         edit(STEP, "state[0]", "states[:, 0]"),
     ),
     Mistake(
-        "probabilities, where logits are meant",
-        "The softmax is part of the loss: the head's numbers are returned as they are.",
+        "probabilities instead of logits",
+        "The softmax is part of the loss. Return the numbers from the head unchanged.",
         FORCING,
         (
             edit(STEP, SAY, f"{SAY}.softmax(-1)"),
@@ -366,48 +365,48 @@ OF_STEPS = (
         ),
     ),
     Mistake(
-        "states, where logits are meant",
+        "states instead of logits",
         "`head` maps each state to V numbers.",
         HANDOVER,
         edit(STEP, SAY, "states"),
     ),
     Mistake(
-        "the logits of one token only",
+        "logits for one token only",
         "Each of the T tokens has a state and logits of its own.",
         HANDOVER,
         sign=_logits_of_one_token,
     ),
     Mistake(
-        "the axis of the layers",
-        "Whatever batch_first says, an nn.GRU starts from a state (layers, B, D),"
-        " and returns one like this.",
+        "the GRU state has the wrong shape",
+        "Whatever batch_first says, an nn.GRU takes and returns a state of shape"
+        " (layers, B, D).",
         HANDOVER,
         sign=error_like("hx should|Expected hidden size"),
     ),
 )
 OF_STEPS_LAST = (
     Mistake(
-        "other weights",
+        "the wrong weights",
         "There is one slot, and at each of the T steps its weight is one: (B, T, 1),"
         " all ones.",
         DECODERS,
         sign=only(WEIGHTS),
     ),
     Mistake(
-        "another state is handed on",
+        "the wrong state is passed on",
         "The logits are right. The next step starts from the state after the last"
         " token, (B, D).",
         DECODERS,
         sign=only(STATE),
     ),
     Mistake(
-        "the logits are made of something else",
+        "only the logits are wrong",
         "The states are right. The logits are `head` of each of them.",
         DECODERS,
         sign=only(LOGITS),
     ),
     Mistake(
-        "the update reads something else",
+        "the weights are right, the new state is wrong",
         "The recurrent layer reads what the equation names, in this order, and starts"
         " from the cache.",
         DECODERS,

@@ -113,21 +113,21 @@ STACKED_ENCODER = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "layers": "Each layer reads the states of the layer below it, and the lowest"
-        " layer reads the embeddings. A layer has two LSTMs: one reads every sentence"
-        " forwards, the other reads it backwards. The two states of a position are"
-        " concatenated, the forward state first:",
-        "cells": "Only the states go to the next layer and into `states` and `final`;"
-        " the cells stay inside the LSTM. Every LSTM starts from zeros, which is what"
-        " `nn.LSTM` does if it is given no state.",
-        "turned": "Each sentence has to be reversed *within its own length*:",
-        "back": "So the backward LSTM reads a reversed batch, and its states have to be"
-        " reversed again before they are concatenated with the forward ones.",
-        "final": "The final state of a sentence is the concatenation of two states of"
-        " the top layer: the forward state at the sentence's last token, and the"
-        " backward state at the position where the backward LSTM has read the whole"
-        " sentence.",
-        "as before": "`states` and `mask` are as before.",
+        "layers": "The lowest layer reads the embeddings, and each other layer reads"
+        " the states of the layer below it. A layer has two LSTMs: one reads every"
+        " sentence forwards, and the other reads it backwards. Concatenate their two"
+        " states at each position, the forward state first:",
+        "cells": "Pass only the states on, to the next layer and into `states` and"
+        " `final`. Let every LSTM start from zeros, as `nn.LSTM` does if you give it"
+        " no state.",
+        "turned": "Reverse each sentence *within its own length* instead, with"
+        " `reverse_padded(x, lengths)`.",
+        "back": "So let the backward LSTM read a reversed batch, and reverse its"
+        " states again before you concatenate them with the forward states.",
+        "final": "The final state of a sentence combines two states of the top layer:"
+        " the forward state at the last token, and the backward state that has read"
+        " the whole sentence.",
+        "as before": "`states` and `mask` are as in section 2.",
         "returns": "`Encoded`, of the top layer.",
     },
     properties=(
@@ -139,7 +139,7 @@ STACKED_ENCODER = Question(
             ("layers", "cells", "turned", "back", "source", "lengths"),
         ),
         BATTERY.line(
-            "one layer: where each direction has read everything",
+            "one layer: the states that have read the whole sentence",
             1,
             lambda d: _read(d, 1),
             of_output(FINAL, same_numbers),
@@ -162,7 +162,7 @@ STACKED_ENCODER = Question(
     ),
     mistakes=(
         Mistake(
-            "the whole batch reversed",
+            "the padding is reversed together with the tokens",
             "flip(1) puts a short sentence's padding in front of it. Each sentence is"
             " reversed within its own length.",
             ENCODER,
@@ -173,14 +173,14 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward states not reversed again",
+            "backward states are not reversed back",
             "The backward states are in the order of the reversed sentence. Reverse"
             " them again before you concatenate them.",
             ENCODER,
             edit(FORWARD, "reverse_padded(turned, lengths)", "turned"),
         ),
         Mistake(
-            "both directions read forwards",
+            "both LSTMs read forward",
             "The backward LSTM starts at the end of each sentence: reverse what it"
             " reads, and reverse its states again.",
             ENCODER,
@@ -190,13 +190,13 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward before forward",
+            "backward states come before forward states",
             "The forward state comes first, and the backward state second.",
             ENCODER,
             edit(FORWARD, "[states, back]", "[back, states]"),
         ),
         Mistake(
-            "the directions are added",
+            "the states have half the expected width",
             "The two states of a position are concatenated: 2D numbers.",
             ENCODER,
             sign=lambda request, reply, reference: (
@@ -207,21 +207,24 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "backward final state at the last token",
+            "backward final state taken at the last token",
             "At the last token the backward LSTM has only begun. It has read everything"
             " at the first token of the sentence, which is the end of the reversed"
             " one.",
             ENCODER,
             edit(FORWARD, "at_end(turned, lengths)", "turned[:, 0]"),
             sign=comparable(
-                lambda request, reply, reference: close(
-                    reply.outputs[FINAL],
-                    at_end(reply.outputs[STATES], request.inputs[1]),
+                lambda request, reply, reference: (
+                    close(reply.outputs[STATES], reference.outputs[STATES])
+                    and close(
+                        reply.outputs[FINAL],
+                        at_end(reply.outputs[STATES], request.inputs[1]),
+                    )
                 )
             ),
         ),
         Mistake(
-            "the last column is taken for the final state",
+            "final state taken from the last column",
             "After a short sentence, both LSTMs have gone on to read padding.",
             PADDING,
             (
@@ -230,7 +233,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "cells, where states are meant",
+            "cells instead of states",
             "An nn.LSTM returns its states first, and then a pair (h, c) of the last"
             " state and the last cell. The final state is made of states.",
             ENCODER,
@@ -251,7 +254,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "an LSTM starts where another one stopped",
+            "backward LSTM starts from the forward LSTM's state",
             "Each LSTM starts from zeros: hand it the vectors that it reads, and"
             " nothing else.",
             ENCODER,
@@ -263,14 +266,14 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "an LSTM's second output is a pair",
+            "a tuple is used like a tensor",
             "An nn.LSTM returns two things: the states at all positions, and a pair of"
             " the last state and the last cell. Use the first.",
             ENCODER,
             sign=error_like("got tuple|tuple.*has no attribute"),
         ),
         Mistake(
-            "the axis of the layers is left",
+            "an extra axis in the final state",
             "An nn.LSTM returns its last state as (layers, B, D), and this state"
             " belongs to the last column.",
             ENCODER,
@@ -281,21 +284,21 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the forward layer is wrong",
+            "backward states right, forward states wrong",
             "The backward states are right. The forward LSTM reads the states of the"
             " layer below as they are.",
             ENCODER,
             sign=_half_right(STATES, False, True),
         ),
         Mistake(
-            "the backward layer is wrong",
+            "forward states right, backward states wrong",
             "The forward states are right. The backward LSTM reads each sentence"
             " reversed within its own length, and its states are reversed again.",
             ENCODER,
             sign=_half_right(STATES, True, False),
         ),
         Mistake(
-            "a layer does not read the layer below it",
+            "a layer gets inputs of the wrong size",
             "Each layer reads the states of the layer below it, of both directions: 2D"
             " numbers.",
             ENCODER,
@@ -317,7 +320,7 @@ STACKED_ENCODER = Question(
         *OF_ENCODERS,
         *ANYWHERE,
         Mistake(
-            "another final state",
+            "the wrong final state",
             "The states are right. The final state is the forward state at each"
             " sentence's last token and the backward state at its first.",
             ENCODER,
@@ -325,7 +328,7 @@ STACKED_ENCODER = Question(
         ),
         OTHER_MASK,
         Mistake(
-            "one layer is right, more are not",
+            "wrong with more than one layer",
             "Each layer reads the states of the layer below it, of both directions. The"
             " states of the top layer are returned.",
             ENCODER,
@@ -336,7 +339,7 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
-            "the directions are combined in another way",
+            "the directions are combined in the wrong way",
             "In every layer both LSTMs read the same states. The backward states are"
             " reversed again and come second: (B, S, 2D).",
             ENCODER,

@@ -110,13 +110,12 @@ TWO_SLOTS = Question(
         "wider": WIDER,
         "slots": "Slot 0 holds the state in the middle of the sentence. Slot 1 holds"
         " the state at its end, at position `lengths[b] - 1`.",
-        "middle": "The middle of a sentence of n tokens is the position (n - 1) / 2,"
+        "middle": "The middle of a sentence of n tokens is position (n - 1) / 2,"
         " rounded down. Positions count from 0, so the middle of five tokens is"
-        " position 2, the middle of four tokens is position 1, and the middle of a"
-        " single token is position 0.",
-        "padding": "The padding does not count: it may hold anything, even NaN, and"
-        " none of it may get into the result.",
-        "devices": "The lengths are on the CPU, and the states may be on a GPU.",
+        " position 2, and the middle of four tokens is position 1.",
+        "padding": "The padding may hold any values, even NaN, and must not influence"
+        " the result.",
+        "devices": "The lengths are on the CPU, but the states may be on a GPU.",
         "states": "states: (B, S, E), a padded batch of states.",
         "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
         "returns": "(B, 2, E): the state in the middle first, then the state at the"
@@ -137,7 +136,7 @@ TWO_SLOTS = Question(
         BATTERY.edges(
             1,
             claim="one sentence, one token, long sentences, equal lengths, a batch"
-            " padded wider, NaN on padding, two batches in turn",
+            " padded wider, NaN on padding, two batches one after the other",
             also=_rare,
             checks=("wider", "middle", "padding", "lengths", "returns"),
         ),
@@ -145,13 +144,13 @@ TWO_SLOTS = Question(
     ),
     mistakes=(
         Mistake(
-            "the end before the middle",
+            "the two slots are in the wrong order",
             "Slot 0 belongs to the middle of the sentence, slot 1 to its end.",
             DECODERS,
             edit(two_slots, MIDDLE + END, "[lengths - 1, (lengths - 1) // 2]"),
         ),
         Mistake(
-            "the middle of the batch",
+            "one middle position for the whole batch",
             "Each sentence has a middle of its own. It depends on the tokens of the"
             " sentence, not on how wide the batch was padded.",
             PADDING,
@@ -159,26 +158,27 @@ TWO_SLOTS = Question(
             _one_place_for_all,
         ),
         Mistake(
-            "the last column",
-            "For all but the longest sentence, the last column holds padding.",
+            "last column instead of the last token",
+            "The last column holds padding for every sentence that is shorter than the"
+            " longest.",
             PADDING,
             THE_LAST_COLUMN,
         ),
         Mistake(
-            "the other one of the two in the middle",
-            "An even number of tokens has no middle one. The text of the lab says"
-            " which of the two positions next to the middle to take.",
+            "the wrong one of the two in the middle",
+            "With an even number of tokens, no token is exactly in the middle. The lab"
+            " says which of the two positions beside the middle to take.",
             PADDING,
             edit(two_slots, MIDDLE, "[lengths // 2"),
         ),
         Mistake(
-            "the first state, where the middle one is meant",
-            "At position 0 nothing but the first token has been read.",
+            "the first state instead of the middle one",
+            "At position 0, only the first token has been read.",
             PADDING,
             edit(two_slots, MIDDLE, "[0 * lengths"),
         ),
         Mistake(
-            "a mean, where one state is meant",
+            "a mean instead of one state",
             "Each slot holds one of the states as it is, not a mixture of several.",
             DECODERS,
             edit(
@@ -189,34 +189,34 @@ TWO_SLOTS = Question(
             ),
         ),
         Mistake(
-            "two states in one slot",
+            "both states concatenated into one vector",
             "The memory has an axis for the slots, of length two: (B, 2, E).",
             DECODERS,
             edit(two_slots, PICKED, PICKED + ".flatten(1)"),
         ),
         Mistake(
-            "the slots in front of the sentences",
-            "The first axis is that of the batch: (B, 2, E). `torch.stack` takes the"
-            " place of the new axis as `dim`.",
+            "slot axis before the batch axis",
+            "The first axis is the batch: (B, 2, E). The argument `dim` of"
+            " `torch.stack` says where to put the new axis.",
             DECODERS,
             edit(two_slots, PICKED, PICKED + ".transpose(0, 1)"),
         ),
         Mistake(
-            "every sentence at every place",
+            "every sentence is indexed with all positions",
             "states[:, places] takes the places of all sentences from every sentence:"
             " each has two of its own.",
             PADDING,
             edit(two_slots, PICKED, "states[:, places]"),
         ),
         Mistake(
-            "one position too far",
+            "one position past the last token",
             "Positions count from 0: the last of n tokens stands at n - 1.",
             PADDING,
             edit(two_slots, END, ", lengths]"),
             error_like("out of bounds|out of range"),
         ),
         Mistake(
-            "zero times what stands on padding",
+            "padding multiplied by zero, so NaN remains",
             "0 times NaN is NaN: pick the states by their positions, or let torch.where"
             " put zeros on padding before you add up.",
             PADDING,

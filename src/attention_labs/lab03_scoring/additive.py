@@ -21,7 +21,7 @@ ADDITIVE = score_question(
             edit(FORWARD, "tanh(q + k)", "q + k"),
         ),
         Mistake(
-            "another nonlinearity in place of tanh",
+            "a different nonlinearity instead of tanh",
             "The formula has a hyperbolic tangent.",
             SCORING + "additive",
             (
@@ -30,7 +30,7 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
-            "tanh after u",
+            "tanh applied to the score",
             "The tanh is applied to each hidden unit, before u adds the units up. A"
             " score is not bounded by one.",
             SCORING + "additive",
@@ -41,7 +41,7 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
-            "u missing: summed without weights",
+            "the weight vector u is missing",
             "The vector u, here `energy_proj`, weights the hidden units before they"
             " are added up.",
             SCORING + "additive",
@@ -52,20 +52,20 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
-            "tanh of the two parts apart",
+            "tanh applied to query and key separately",
             "Query and key are added first; outside the tanh they could not interact.",
             SCORING + "additive",
             edit(FORWARD, "tanh(q + k)", "tanh(q) + tanh(k)"),
         ),
         Mistake(
-            "last axis of length one left over",
+            "an extra last axis of length one",
             "`energy_proj` makes one number per pair: (..., T, S, 1) still has to lose"
             " its last axis.",
             SCORING + "additive",
             edit(FORWARD, ".squeeze(-1)", ""),
         ),
         Mistake(
-            "rows and columns exchanged",
+            "the scores are transposed",
             "Row t, column s holds the score of query t and key s: queries come first.",
             SCORING + "additive",
             edit(FORWARD, "(query).unsqueeze(-2)", "(query).unsqueeze(-3)")
@@ -83,7 +83,7 @@ ADDITIVE = score_question(
             ),
         ),
         Mistake(
-            "the map U applied in forward",
+            "keys projected in forward, not in project_keys",
             "U k depends on the source alone: `project_keys` computes it once per"
             " sentence, and `forward` gets the result.",
             SCORING + "additive",

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attention_course.attention import attend, masked_softmax
 from attention_labs.lab03_scoring.shared import (
+    EVERYWHERE,
     IN_FRONT,
     KEYS,
     NO_NOTHING,
@@ -108,16 +109,16 @@ ATTEND = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "dropout": "If `dropout` is given, it is a module: call it on the weights"
-        " before you compute the context.",
-        "returned": "The weights that you *return* are the weights before dropout,"
-        " because we want to look at them.",
+        **EVERYWHERE,
+        "dropout": "If `dropout` is not None, it is a module. Call it on the weights,"
+        " and compute the context from what it returns.",
+        "returned": "Return the weights as they were *before* dropout, because we want"
+        " to look at them.",
         "scores": "scores: (..., T, S), how well each key matches each query.",
         "value": "value: (..., S, Dv), what is looked up.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",
-        "drops": "dropout: called on the weights that form the context, if it is not"
-        " None.",
+        "drops": "dropout: a module, called on the weights; None drops nothing.",
         "returns": "The context (..., T, Dv), and the weights (..., T, S) before"
         " dropout; both are zero for a query that may attend to nothing.",
     },
@@ -131,41 +132,41 @@ ATTEND = Question(
             1,
             judge=same_gradients,
             also=_dropped,
-            claim="a row that may attend to nothing; dropout acts on the context, not"
-            " on the weights returned; edges",
-            checks=("in front", "dropout", "returned", "drops", "returns"),
+            claim="edges, among them a row that may attend to nothing; dropout changes"
+            " the context, but not the weights that you return",
+            checks=("in front", "lengths", "dropout", "returned", "drops", "returns"),
         ),
-        BATTERY.manners(1),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
-            "weights first, context second",
+            "weights returned before the context",
             "The order is: context, weights.",
             SCORING + "context",
             edit(attend, "return context, weights", "return weights, context"),
         ),
         Mistake(
-            "scores, where weights are meant",
+            "scores instead of weights",
             "Only after the softmax do the numbers of a row say which share of each"
             " value to take.",
             SCORING + "context",
             edit(attend, KEPT, "scores"),
         ),
         Mistake(
-            "scores returned, where weights are meant",
+            "scores returned instead of weights",
             "Return the context and the weights from which it was computed, not the"
             " scores.",
             SCORING + "context",
             edit(attend, "return context, weights", "return context, scores"),
         ),
         Mistake(
-            "mask not passed on",
-            "The mask has to reach the softmax.",
+            "mask not passed to the softmax",
+            "Pass the mask to the softmax.",
             SCORING + "mask",
             edit(attend, "masked_softmax(scores, mask)", "masked_softmax(scores)"),
         ),
         Mistake(
-            "hard choice: the value of the highest score",
+            "argmax instead of a weighted sum",
             "Attention takes a share of every value. With a hard choice, no gradient"
             " reaches the scores.",
             SCORING + "context",
@@ -196,7 +197,7 @@ ATTEND = Question(
             edit(attend, KEPT, "weights"),
         ),
         Mistake(
-            "dropout on the context",
+            "dropout applied to the context",
             "Dropout is applied to the weights, before they make the context.",
             SCORING + "context",
             edit(attend, f"{KEPT} @ value", "dropped(weights @ value)")
@@ -206,21 +207,21 @@ ATTEND = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "The mask has to reach the softmax, and nothing may be added to the weights"
             " after it.",
             SCORING + "mask",
             sign=weight_where_forbidden(2),
         ),
         Mistake(
-            "the context is no weighted sum of the values",
+            "the weights are right, the context is wrong",
             "The weights are right: each query's context is the sum over s of its"
             " weight on s times value s.",
             SCORING + "context",
             sign=right_in(1),
         ),
         Mistake(
-            "the weights returned are not those that made the context",
+            "the context is right, the weights are wrong",
             "The context is right: return beside it the weights after the softmax and"
             " before dropout.",
             SCORING + "context",

@@ -7,7 +7,7 @@ from attention_course.scores import CosineScore, DotScore
 from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
 from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question
 from attention_labs.pages import SCORING
-from nbjudge import Mistake, edit
+from nbjudge import Mistake, Request, edit
 from nbjudge.edits import Edit
 
 SECTION = SCORING + "cosine"
@@ -21,6 +21,14 @@ def _directions_by(how: str) -> Edit:
     return edit(scores._direction, DIRECTION, how)
 
 
+def _with_zeros(request: Request) -> Request:
+    """Make the first query and the last key vectors of zeros."""
+    query, key = (x.clone() for x in request.inputs)
+    query[..., 0, :], key[..., -1, :] = 0.0, 0.0
+    about = "the first query and the last key are vectors of zeros"
+    return replace(request, inputs=(query, key), about=about)
+
+
 COSINE = score_question(
     "cosine",
     CosineScore,
@@ -30,28 +38,28 @@ COSINE = score_question(
         replace(NOT_TRANSPOSED, section=SECTION),
         replace(KEYS_ASK, section=SECTION),
         Mistake(
-            "not divided by any length",
+            "neither queries nor keys are normalised",
             "This is the dot product. Divide the queries and the keys by their"
             " lengths.",
             SECTION,
             DotScore,
         ),
         Mistake(
-            "the queries keep their lengths",
+            "the queries are not normalised",
             "The keys are divided by their lengths. Divide the queries, too: otherwise"
             " a query that is twice as long gets scores twice as large.",
             SECTION,
             edit(FORWARD, "_direction(query)", "query"),
         ),
         Mistake(
-            "the keys keep their lengths",
+            "the keys are not normalised",
             "The queries are divided by their lengths. Divide the keys, too: otherwise"
             " a long key wins over a short one that points in the same direction.",
             SECTION,
             edit(PROJECT, "_direction(key)", "key"),
         ),
         Mistake(
-            "the lengths of the keys are left to forward",
+            "keys normalised in forward, not in project_keys",
             "The length of a key depends on the source alone: `project_keys` divides by"
             " it once per sentence, and `forward` gets keys of length one.",
             SECTION,
@@ -64,9 +72,10 @@ COSINE = score_question(
             keys_as_they_came,
         ),
         Mistake(
-            "the length along the wrong axis",
-            "The length of a vector is the root of the sum over its own entries, the"
-            " last axis. The axis before it counts the queries or the keys.",
+            "normalised along the wrong axis",
+            "The length of a vector is the square root of the sum over its own"
+            " entries, the last axis. The axis before it counts the queries or the"
+            " keys.",
             SECTION,
             (
                 _directions_by("F.normalize(x, dim=-2)"),
@@ -75,13 +84,13 @@ COSINE = score_question(
             ),
         ),
         Mistake(
-            "one length for all vectors",
+            "all vectors divided by one common norm",
             "Every vector has a length of its own: `norm(dim=-1, keepdim=True)`.",
             SECTION,
             _directions_by("x / x.norm().clamp(min=1e-6)"),
         ),
         Mistake(
-            "a vector of zeros is divided by zero",
+            "zero vectors are divided by zero",
             "The length of a vector of zeros is 0, and 0 / 0 is not a number. Keep the"
             " divisor away from zero, with `clamp(min=...)` for example.",
             SECTION,
@@ -98,35 +107,35 @@ COSINE = score_question(
             ),
         ),
         Mistake(
-            "divided by the squares of the lengths",
-            "The length is the root of the sum of squares.",
+            "divided by the squared norms",
+            "The length is the square root of the sum of squares.",
             SECTION,
             _directions_by(
                 "x / x.square().sum(dim=-1, keepdim=True).clamp(min=1e-6)",
             ),
         ),
         Mistake(
-            "divided by the sums of the magnitudes",
-            "The length of a vector is the root of the sum of the squares of its"
+            "L1 norm instead of the L2 norm",
+            "The length of a vector is the square root of the sum of its squared"
             " entries, not the sum of their magnitudes.",
             SECTION,
             _directions_by("F.normalize(x, p=1, dim=-1)"),
         ),
         Mistake(
-            "divided by the root of the width, too",
+            "divided by the square root of the width, too",
             "The lengths already take the width into account. The cosine needs no other"
             " scale.",
             SECTION,
             edit(FORWARD, COMPARED, f"{COMPARED} / query.size(-1) ** 0.5"),
         ),
         Mistake(
-            "the angle, where its cosine is meant",
+            "the angle instead of its cosine",
             "The score is the cosine itself: it is high where the angle is small.",
             SECTION,
             edit(FORWARD, COMPARED, f"{COMPARED}.clamp(-1, 1).acos()"),
         ),
         Mistake(
-            "one minus the cosine",
+            "one minus the cosine instead of the cosine",
             "That is a distance: it is small where query and key match. A score is"
             " large there.",
             SECTION,
@@ -136,13 +145,14 @@ COSINE = score_question(
     {
         "scores": "Score every query (..., T, D) against every key of length one: (...,"
         " T, S).",
-        "lengths": "Divide every key (..., S, D) by its length: (..., S, D).",
-        "once": "The length of a key depends on the source alone, so `project_keys`"
-        " divides by it, once per sentence, and `forward` gets keys of length one."
-        " The queries are divided by their lengths in `forward`.",
-        "zeros": "A vector of zeros has no direction: it stays a vector of zeros, and"
-        " all its scores are 0.",
+        "keys": "Divide every key (..., S, D) by its length: (..., S, D).",
+        "once": "Divide each key by its length in `project_keys`, which is called once"
+        " for each source. So `forward` gets keys of length one. Divide each query by"
+        " its length in `forward`.",
+        "zeros": "A vector of zeros has no direction. Leave it as it is. All its"
+        " scores must be 0.",
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),
+    also=_with_zeros,
 )

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from attention_labs.lab03_scoring.shared import (
+    EVERYWHERE,
     IN_FRONT,
     QUERIES,
     SENTENCES,
@@ -62,16 +63,16 @@ DISTANCE_BIAS = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
+        **EVERYWHERE,
         "equation": r"e'_{ts} = e_{ts} - m\, \lvert p_t - s \rvert",
-        "positions": "The keys stand at the positions 0 to S - 1. There are at least as"
-        " many keys as queries. The last query stands at the position of the last key,"
-        " the query before it one position earlier, and so on.",
-        "both": "The distance counts in both directions: a key two positions after the"
+        "positions": "The S keys have the positions 0 to S - 1, and the T queries have"
+        " the last T of these positions. There are never more queries than keys.",
+        "both": "The distance counts in both directions. A key two positions after the"
         " query loses as much as a key two positions before it.",
         "before": "Return scores. The softmax comes later.",
         "scores": "scores: (..., T, S), any real numbers.",
-        "slope": "slope: a number, 0 or more, which a score loses for each position"
-        " that its query and its key are apart.",
+        "slope": "slope: a number, 0 or more: what a score loses for each position of"
+        " distance.",
         "returns": "Scores (..., T, S).",
     },
     properties=(
@@ -82,34 +83,34 @@ DISTANCE_BIAS = Question(
             requests=lambda d: _scores(d, 0),
         ),
         BATTERY.line(
-            "more keys than queries: the queries stand at the last positions",
+            "more keys than queries: the queries have the last positions",
             1,
             checks=("positions", "slope"),
         ),
         BATTERY.edges(
             1,
-            checks=("in front", "positions", "scores", "slope"),
+            checks=("in front", "lengths", "positions", "scores", "slope"),
             also=lambda d: _scores(d, d.P, slope=0.0),
         ),
-        BATTERY.manners(1),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
-            "the further, the higher",
+            "the bias is added instead of subtracted",
             "Subtract the cost of the distance from each score, so that near keys get"
             " more weight.",
             SOFTMAX,
             edit(distance_bias, "scores - slope", "scores + slope"),
         ),
         Mistake(
-            "the first query at the first key",
+            "queries aligned with the first keys",
             "The queries belong to the last positions. With 2 queries and 5 keys, they"
             " stand at 3 and 4.",
             INTERFACE,
             edit(distance_bias, "key[keys - queries :]", "key[:queries]"),
         ),
         Mistake(
-            "the distance has a sign",
+            "signed distance instead of the absolute distance",
             "A key after the query loses as much as a key before it. Neither gains.",
             INTERFACE,
             (
@@ -122,7 +123,7 @@ DISTANCE_BIAS = Question(
             ),
         ),
         Mistake(
-            "only one direction counts",
+            "distance counted in one direction only",
             "A key after the query loses as much as a key before it.",
             INTERFACE,
             (
@@ -137,26 +138,26 @@ DISTANCE_BIAS = Question(
             edit(distance_bias, ".abs()", ".square()"),
         ),
         Mistake(
-            "slope left out",
+            "the slope is missing",
             "The slope says how much each position of distance costs.",
             INTERFACE,
             edit(distance_bias, "slope * ", ""),
         ),
         Mistake(
-            "the distance as a share of the length",
+            "distance divided by the number of keys",
             "A position costs the same in a long text as in a short one: the distance"
             " is counted in positions.",
             INTERFACE,
             edit(distance_bias, LOWERED, f"{LOWERED} / keys"),
         ),
         Mistake(
-            "a key at the query's own position loses something",
+            "all distances are one too large",
             "Its distance is 0, and so it loses nothing.",
             INTERFACE,
             edit(distance_bias, ".abs()", ".abs() + 1"),
         ),
         Mistake(
-            "scores multiplied, where something is subtracted",
+            "scores multiplied instead of reduced by subtraction",
             "A product raises a negative score towards 0. A difference lowers every"
             " score.",
             SOFTMAX,
@@ -174,13 +175,13 @@ DISTANCE_BIAS = Question(
             ),
         ),
         Mistake(
-            "the bias alone",
+            "the bias is returned without the scores",
             "Return the scores that you were given, each of them lowered by the bias.",
             INTERFACE,
             edit(distance_bias, "scores - slope", "0 * scores - slope"),
         ),
         Mistake(
-            "weights, where scores are meant",
+            "weights instead of scores",
             "A score may be any real number. The softmax comes after the bias.",
             SOFTMAX,
             (

@@ -13,7 +13,7 @@ NOT_TRANSPOSED = Mistake(
     edit(DotScore.forward, "projected.mT", "projected"),
 )
 KEYS_ASK = Mistake(
-    "rows and columns exchanged",
+    "the scores are transposed",
     "Row t, column s holds the score of query t and key s: queries come first.",
     SCORING + "dot",
     edit(DotScore.forward, "query @ projected.mT", "projected @ query.mT"),
@@ -28,14 +28,14 @@ DOT = score_question(
         NOT_TRANSPOSED,
         KEYS_ASK,
         Mistake(
-            "scaled, where the plain product is meant",
-            "The dot score leaves the product as it is; dividing by the root of the"
-            " width is the next question.",
+            "scaled instead of the plain product",
+            "The dot score leaves the product as it is; dividing by the square root of"
+            " the width is the next question.",
             SCORING + "dot",
             ScaledDotScore,
         ),
         Mistake(
-            "cosine, where the plain product is meant",
+            "cosine instead of the plain product",
             "The dot score does not divide by the lengths of the vectors.",
             SCORING + "dot",
             CosineScore,

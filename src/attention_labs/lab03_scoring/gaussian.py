@@ -20,7 +20,7 @@ GAUSSIAN = score_question(
     (1, 1, 1),
     (
         Mistake(
-            "the further, the more alike",
+            "the score grows with the distance",
             "The score falls with the distance, so it is negative.",
             NEAREST,
             _made_of_the_score(".neg()"),
@@ -39,21 +39,21 @@ GAUSSIAN = score_question(
             _made_of_the_score(".mul(self.bandwidth)"),
         ),
         Mistake(
-            "the kernel, where its exponent is meant",
+            "the kernel instead of its exponent",
             "The softmax computes the exponential. The score is only what stands in"
             " the exponent of the Gaussian.",
             NEAREST,
             _made_of_the_score(".exp()"),
         ),
         Mistake(
-            "mean over the width, where the sum is meant",
+            "mean over the width instead of the sum",
             "The squared distance of two vectors is the sum of the squares of all D"
             " differences, not their mean.",
             NEAREST,
             _made_of_the_score(".div(query.size(-1))"),
         ),
         Mistake(
-            "bandwidth left out",
+            "the bandwidth is missing",
             "Divide by twice the square of the bandwidth: the larger the bandwidth,"
             " the more do distant keys count.",
             NEAREST,

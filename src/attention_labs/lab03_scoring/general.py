@@ -25,7 +25,7 @@ GENERAL = score_question(
             edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
         ),
         Mistake(
-            "the map applied in forward",
+            "keys projected in forward, not in project_keys",
             "The map depends on the source alone: `project_keys` applies it once per"
             " sentence, and `forward` gets the mapped keys.",
             SCORING + "general",
@@ -34,7 +34,7 @@ GENERAL = score_question(
             keys_as_they_came,
         ),
         Mistake(
-            "scaled, where the plain product is meant",
+            "scaled instead of the plain product",
             "The general score is a dot product after the map W, without a scale.",
             SCORING + "general",
             edit(DotScore.forward, "query @", "query / query.size(-1) ** 0.5 @"),

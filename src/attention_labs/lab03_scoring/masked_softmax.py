@@ -4,6 +4,7 @@ import torch
 
 from attention_course.attention import masked_softmax
 from attention_labs.lab03_scoring.shared import (
+    EVERYWHERE,
     IN_FRONT,
     KEYS,
     NO_NOTHING,
@@ -114,13 +115,13 @@ MASKED_SOFTMAX = Question(
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
-        "exact": "a forbidden position has weight exactly 0, and the allowed positions"
-        " of its row still sum to one;",
-        "empty": "in a row in which *nothing* is allowed, all weights are 0, not"
-        " `nan`, and so are the gradients of its scores;",
-        "broadcast": "`mask` may have fewer axes than `scores`, or axes of length one:"
-        " (B, 1, S) is common;",
-        "unchanged": "your function does not change the scores that it is given.",
+        **EVERYWHERE,
+        "exact": "The weight of a forbidden position must be exactly 0. The weights of"
+        " the allowed positions in its row must still sum to one.",
+        "empty": "In a row in which *nothing* is allowed, all weights must be 0, not"
+        " `nan`. The gradients of its scores must be 0 as well.",
+        "broadcast": "`mask` may have fewer axes than `scores`, and some of its axes"
+        " may have length one. A common shape is (B, 1, S).",
         "scores": "scores: (..., T, S), any real numbers.",
         "mask": "mask: True = may attend, broadcastable to `scores`; None allows"
         " everything.",
@@ -140,12 +141,14 @@ MASKED_SOFTMAX = Question(
             same_gradients,
             checks=("empty", "returns"),
         ),
-        BATTERY.edges(1, also=_large_scores, checks=("in front", "exact", "scores")),
-        BATTERY.manners(1, checks=("unchanged",)),
+        BATTERY.edges(
+            1, also=_large_scores, checks=("in front", "lengths", "exact", "scores")
+        ),
+        BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
-            "softmax over the queries",
+            "softmax over the query axis",
             "Each query spreads its attention over the source: the weights of one row,"
             " over the last axis, sum to one.",
             SCORING + "softmax",
@@ -153,7 +156,7 @@ MASKED_SOFTMAX = Question(
             sums_to_one_over(-2),
         ),
         Mistake(
-            "softmax over the batch",
+            "softmax over the batch axis",
             "Sentences of a batch do not compete: the last axis, the source, is the one"
             " that sums to one.",
             SCORING + "softmax",
@@ -161,7 +164,7 @@ MASKED_SOFTMAX = Question(
             sums_to_one_over(0),
         ),
         Mistake(
-            "mask after the softmax",
+            "mask applied after the softmax",
             "Forbidden positions took their share of the sum before they were set to"
             " zero: mask the scores instead.",
             SCORING + "mask",
@@ -169,33 +172,33 @@ MASKED_SOFTMAX = Question(
             _shares_of_less,
         ),
         Mistake(
-            "mask inverted",
-            "In this course True means: may attend.",
+            "the mask is inverted",
+            "In this course, True means that a query may attend to the position.",
             SCORING + "mask",
             edit(masked_softmax, "check_mask(mask, scores.shape)", "mask = ~mask"),
         ),
         Mistake(
-            "mask ignored",
+            "the mask is ignored",
             "Padding gets weight as if it were a token.",
             SCORING + "mask",
             edit(masked_softmax, "if mask is None", "if True"),
         ),
         Mistake(
-            "forbidden scores set to zero",
+            "masked scores set to zero",
             "A score of zero is a score like any other, and exp(0) is one: a forbidden"
             " score has to be very low.",
             SCORING + "mask",
             _filled("0.0"),
         ),
         Mistake(
-            "forbidden scores set to minus infinity",
+            "masked scores set to minus infinity",
             "This works except in a row in which all positions are forbidden. There"
             " the softmax divides zero by zero.",
             SCORING + "mask",
             _filled("-torch.inf"),
         ),
         Mistake(
-            "a row that may attend to nothing attends to everything",
+            "nonzero weights in a fully masked row",
             "Where all scores are equally low the softmax is uniform: set forbidden"
             " weights to zero as well.",
             SCORING + "mask",
@@ -208,7 +211,7 @@ MASKED_SOFTMAX = Question(
             ),
         ),
         Mistake(
-            "exponentials that overflow",
+            "the exponentials overflow",
             "exp(1000) is infinite: subtract the row's largest score first, or leave"
             " that to torch's softmax.",
             SCORING + "softmax",
@@ -232,7 +235,7 @@ MASKED_SOFTMAX = Question(
             ),
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "Its score has to be so low that its weight is zero, whatever the other"
             " scores of the row are.",
             SCORING + "mask",
@@ -240,7 +243,7 @@ MASKED_SOFTMAX = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "the rows do not sum to one",
+            "the rows of weights have the wrong sum",
             "The denominator has to be the sum over the allowed positions of the same"
             " row.",
             SCORING + "softmax",

@@ -24,7 +24,7 @@ SCALED_DOT = score_question(
             & edit(FORWARD, ") @ projected.mT", ").mT"),
         ),
         Mistake(
-            "scale missing",
+            "scale factor missing",
             "The products of wide vectors are large, and a softmax of large scores has"
             " no gradient to learn from.",
             SCORING + "scale",
@@ -38,14 +38,14 @@ SCALED_DOT = score_question(
             ),
         ),
         Mistake(
-            "divided by the width, not by its root",
-            "The variance of the product is the width, so its standard deviation is the"
-            " root of it.",
+            "divided by the width, not by its square root",
+            "The variance of the product is the width, so its standard deviation is"
+            " the square root of the width.",
             SCORING + "scale",
             edit(FORWARD, "math.sqrt(query.size(-1))", "query.size(-1)"),
         ),
         Mistake(
-            "multiplied by the root of the width",
+            "multiplied by the square root of the width",
             "The scale makes scores smaller, not larger.",
             SCORING + "scale",
             edit(FORWARD, "query / math", "query * math"),

@@ -1,12 +1,15 @@
 """What the questions of this lab share, and what is asked of every score."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from attention_course.scores import Score
 from attention_labs.pages import SCORING
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import (
     ANYWHERE,
     MODULE,
@@ -27,8 +30,8 @@ from nbjudge import (
 )
 
 IN_FRONT = (
-    "The axes in front of the last two may be `(B,)` or `(B, H)`, or missing, and"
-    " your code must work in all three cases."
+    "Before the last two axes, a tensor may have the axes `(B,)`, the axes `(B, H)`,"
+    " or none. Your code must work in all three cases."
 )
 COMPARES = "Score every query (..., T, D) against every key (..., S, D): (..., T, S)."
 NO_NOTHING = {"zero": "the text speaks of sentences, queries and keys that are there"}
@@ -75,13 +78,17 @@ def weight_where_forbidden(mask: int) -> Sign:
 
 
 def keys_as_they_came(request: Request, reply: Reply, reference: Reply) -> bool:
-    """Whether `project_keys` has handed the keys on as they are."""
-    return len(reply.outputs) == 2 and close(reply.outputs[1], request.inputs[1])
+    """Whether the scores are right, but `project_keys` returns the keys as they are."""
+    return (
+        len(reply.outputs) == 2
+        and close(reply.outputs[0], reference.outputs[0])
+        and close(reply.outputs[1], request.inputs[1])
+    )
 
 
 def score_question(
     name: str,
-    reference: type[nn.Module],
+    reference: type[Score],
     init: Callable[[Draw], tuple[Any, ...]],
     points: tuple[int, int, int],
     mistakes: tuple[Mistake, ...],
@@ -89,6 +96,7 @@ def score_question(
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
     large: tuple[float, ...] = Battery.large,
+    also: Callable[[Request], Request] | None = None,
 ) -> Question:
     """Declare a score: all have the same properties, and invite some mistakes alike.
 
@@ -103,6 +111,7 @@ def score_question(
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
         large: see `Battery`.
+        also: makes a rare request of an ordinary one.
     """
     section = mistakes[-1].section
 
@@ -112,8 +121,17 @@ def score_question(
         weights = parameters(d, lambda: reference(*init(d)))
         return Request(inputs, init(d), weights)
 
-    def use(score: Any, query: Tensor, key: Tensor) -> Any:
-        projected = score.project_keys(key)
+    def rare(d: Draw) -> list[Request]:
+        asked = [] if also is None else [also(request(d))]
+        if reference.project_keys is Score.project_keys:
+            as_they_are = request(d)
+            inputs = (*as_they_are.inputs, True)
+            about = "forward gets the keys themselves"
+            asked.append(replace(as_they_are, inputs=inputs, about=about))
+        return asked
+
+    def use(score: Any, query: Tensor, key: Tensor, direct: bool = False) -> Any:
+        projected = key if direct else score.project_keys(key)
         score.project_keys(key.flip(-2))  # the next source, before the first is asked
         scores = score(query, projected)
         return (scores, projected) if projects else scores
@@ -139,20 +157,23 @@ def score_question(
         battery=battery,
         requirements={
             "in front": IN_FRONT,
+            **EVERYWHERE,
             **requirements,
         },
         properties=(
             battery.numbers(
                 "the scores and their gradients", points[0], checks=tuple(requirements)
             ),
-            battery.edges(points[1], checks=("in front", *requirements)),
-            battery.manners(points[2]),
+            battery.edges(
+                points[1], checks=("in front", "lengths", *requirements), also=rare
+            ),
+            battery.manners(points[2], checks=("manners",)),
         ),
         mistakes=(
             *mistakes,
             Mistake(
-                "weights, where scores are meant",
-                "A score may be any real number; the softmax comes after it.",
+                "weights instead of scores",
+                "A score may be any real number. The softmax comes after it.",
                 SCORING + "interface",
                 sign=sums_to_one_over(-1),
             ),
@@ -172,7 +193,7 @@ def score_question(
                 sign=_same_along(-1),
             ),
             Mistake(
-                "written for one number of axes",
+                "the number of axes does not fit",
                 "The axes before the last two may be (B,), (B, H) or none: count axes"
                 " from the end, -1 and -2.",
                 SCORING + "interface",

@@ -82,7 +82,7 @@ RARE: dict[str, dict[str, Any]] = {
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_numbers(request, reply, reference)
     if finding and not reply.error and [x.shape for x in reply.outputs] == [()]:
-        return Finding(f"a share of {float(reply.outputs[0]):.2f}", "another share")
+        return Finding(f"a share of {float(reply.outputs[0]):.2f}", "the right share")
     return finding
 
 
@@ -106,18 +106,20 @@ HIT_RATE = Question(
     requirements={
         "lengths": EVERYWHERE["lengths"],
         "share": "The **hit rate** is the share of target positions whose largest"
-        " weight is on one of their gold positions, over all examples together.",
-        "empty": "A position with an empty gold set (a hyphen came from nowhere) does"
-        " not count at all.",
-        "beyond": "An example may have more rows of weights than gold sets (the row of"
-        " the end-of-sequence token is the last): the additional rows do not count.",
-        "zeros": "A row in which all weights are zero points nowhere. That is not a"
-        " hit.",
-        "unchanged": "The lists that your function is given are drawn later: do not"
-        " change them.",
-        "weights": "weights: per example a list of rows, each a list of S numbers.",
-        "gold": "gold: per example and target position, the set of source positions"
-        " that it came from; at least one set is not empty.",
+        " weight is on one of their gold positions. Compute it over all examples"
+        " together.",
+        "empty": "A target position counts only if its gold set is not empty. (The set"
+        " of a hyphen is empty, because a hyphen does not come from anywhere.)",
+        "beyond": "An example may have more rows of weights than gold sets, for"
+        " example a last row for the end-of-sequence token. Ignore the rows that have"
+        " no gold set.",
+        "zeros": "A row in which all weights are zero is not a hit. In every other"
+        " row, one weight is larger than all others.",
+        "unchanged": "Do not change the inputs.",
+        "weights": "weights: for each example, a list of rows; each row is a list of S"
+        " numbers, and S may differ between examples.",
+        "gold": "gold: for each example, a list of sets, one for each target position;"
+        " at least one set is not empty.",
         "returns": "The share of hits, a float in [0, 1].",
     },
     properties=(
@@ -132,8 +134,8 @@ HIT_RATE = Question(
             1,
             _right_share,
             ("lengths", "empty", "beyond", "zeros"),
-            "rows without a gold position, rows beyond the gold sets, rows of zeros;"
-            " edges: length one, very long, a second call",
+            "empty gold sets, rows without a gold set, rows of zeros; edges: length"
+            " one, long inputs, repeated calls",
             lambda d: [
                 _maps(d, **how, about=about)
                 for about, how in RARE.items()
@@ -144,7 +146,7 @@ HIT_RATE = Question(
     ),
     mistakes=(
         Mistake(
-            "mean of the sentences' shares",
+            "mean of the per-sentence hit rates",
             "Every target position counts alike: add up hits and positions over all"
             " sentences, and divide once.",
             MAPS,
@@ -154,14 +156,14 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "positions that came from nowhere counted as misses",
+            "positions with empty gold sets count as misses",
             "A hyphen has no place in the source: leave its row out.",
             MAPS,
             edit(metrics._links, "positions) if p", "positions)"),
         ),
         Mistake(
-            "the weight on gold positions, where hits are meant",
-            "A hit is all or nothing: is the largest weight of the row on a gold"
+            "the weight on gold positions instead of hits",
+            "A hit depends only on the largest weight of the row: is it on a gold"
             " position?",
             MAPS,
             edit(metrics._links, "_largest(row)", "row")
@@ -172,7 +174,7 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "more than half of the weight, where the largest weight is meant",
+            "more than half of the weight instead of the largest weight",
             "The largest weight of a row may be less than half of it. Find the"
             " position of the largest weight, however large it is.",
             MAPS,
@@ -184,7 +186,7 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "a row of zeros points to the first token",
+            "a row of zeros points to position 0",
             "In a row of zeros, the largest weight is found at position 0. But a"
             " query that attends to nothing has no hit.",
             MAPS,
@@ -192,12 +194,12 @@ HIT_RATE = Question(
         ),
         Mistake(
             "a row of zeros is left out",
-            "It points nowhere, which is no hit, but its position counts.",
+            "A row of zeros is not a hit, but its target position counts.",
             MAPS,
             edit(metrics._links, "positions) if p", "positions) if p and max(row) > 0"),
         ),
         Mistake(
-            "hits counted, not their share",
+            "the number of hits instead of their share",
             "Divide by the number of target positions that count.",
             MAPS,
             edit(alignment_hit_rate, " / len(hits)", ""),
@@ -213,13 +215,14 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "one gold position looked at",
-            "A character may have come from several: any of them is a hit.",
+            "only the first gold position is accepted",
+            "A character may come from several source characters: any of them is a"
+            " hit.",
             MAPS,
             edit(alignment_hit_rate, "link in positions", "link == min(positions)"),
         ),
         Mistake(
-            "no number is returned",
+            "the result is not a number",
             "The share of hits is one number.",
             MAPS,
             sign=error_like(
@@ -227,34 +230,34 @@ HIT_RATE = Question(
             ),
         ),
         Mistake(
-            "tensors expected, where lists come",
+            "an operation does not fit lists or sets",
             "Weights come as lists of rows of numbers, and gold positions as lists of"
             " sets.",
             MAPS,
             sign=error_like("'(list|set)' object|list indices"),
         ),
         Mistake(
-            "the caller's lists are changed",
+            "the input lists are changed",
             "pop, remove, sort and del change a list in place, and the list belongs to"
-            " the caller, who draws it later.",
+            " the caller.",
             sign=lambda request, reply, reference: reply.changed,
         ),
         *ANYWHERE,
         Mistake(
-            "a position that came from nowhere is counted",
+            "wrong when some gold sets are empty",
             "It is neither a hit nor a miss: leave it out of both numbers.",
             MAPS,
             sign=lambda request, reply, reference: request.about == EMPTY,
         ),
         Mistake(
-            "a row beyond the gold sets is counted",
+            "wrong with more rows than gold sets",
             "Go through rows and gold sets together, and stop at the end of the"
             " shorter list.",
             MAPS,
             sign=lambda request, reply, reference: request.about == BEYOND,
         ),
         Mistake(
-            "a small weight is taken for none",
+            "wrong for rows with very small weights",
             "A row points nowhere only if all its weights are zero.",
             MAPS,
             sign=lambda request, reply, reference: request.about == SMALL,

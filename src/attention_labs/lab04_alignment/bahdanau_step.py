@@ -37,9 +37,8 @@ BAHDANAU_STEP = Question(
     requirements={
         **EVERYWHERE,
         **MEMORY,
-        "asks": "Ask, then update: the state before the update looks for what the"
-        " update will need.",
-        "logits": "Logits leave the step as they are: the loss takes their softmax.",
+        "asks": "Ask, then update: the state before the update is the query.",
+        "logits": "Do not apply a softmax to the logits, because the loss does that.",
         "token": "token: (B, 1), ids.",
         "cache": "cache: (B, D), the state before this step.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the state after this step"
@@ -47,7 +46,7 @@ BAHDANAU_STEP = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the state before the update asks",
+            "the query is the state before the update",
             2,
             of_output(WEIGHTS, same_numbers),
             ("memory", "asks", "cache"),
@@ -59,7 +58,7 @@ BAHDANAU_STEP = Question(
             checks=("attached", "token", "returns"),
         ),
         BATTERY.numbers(
-            "the logits, and the gradients of everything",
+            "the logits, and all gradients",
             1,
             checks=("attached", "logits", "returns"),
         ),
@@ -68,42 +67,42 @@ BAHDANAU_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "the first state asks at every step",
-            "memory.state is where decoding starts; the state of this step is the"
-            " cache.",
+            "the first state is the query at every step",
+            "memory.state is the state before the first step. The state before this"
+            " step is the cache.",
             BAHDANAU,
             (FIRST_ASKS, FIRST_ASKS & FIRST_UPDATED),
         ),
         Mistake(
-            "every step starts from the first state",
-            "memory.state is where decoding starts; the state of this step is the"
-            " cache.",
+            "every step starts from the initial state",
+            "memory.state is the state before the first step. The state before this"
+            " step is the cache.",
             BAHDANAU,
             FIRST_UPDATED,
         ),
         Mistake(
-            "the old state predicts",
+            "the old state goes into the output layer",
             "The update comes before the prediction: h_t, not h_{t-1}, goes into the"
             " output layer.",
             BAHDANAU,
             edit(STEP, "[state[:, None], context", "[cache[:, None], context"),
         ),
         Mistake(
-            "the new state is not handed on",
+            "the new state is not passed on",
             "The last thing that a step returns is the state after the update. The"
             " next step starts from it.",
             BAHDANAU,
             edit(STEP, ", weights, state", ", weights, cache"),
         ),
         Mistake(
-            "context before token in the update",
+            "context concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the context.",
             BAHDANAU,
             edit(ADVANCE, "[embedded, context]", "[context, embedded]"),
         ),
         Mistake(
-            "another order in the output layer",
+            "the wrong order in the output layer",
             "The order of concatenation decides which weights each part meets: state,"
             " context, token.",
             BAHDANAU,
@@ -116,7 +115,7 @@ BAHDANAU_STEP = Question(
         MASK_LEFT_OUT,
         *ANYWHERE,
         Mistake(
-            "the update reads something else than token and context",
+            "the weights are right, the new state is wrong",
             "The weights are right. The recurrent cell reads the embedded token and"
             " the context, concatenated in this order, and starts from the state"
             " before the update.",
@@ -124,14 +123,14 @@ BAHDANAU_STEP = Question(
             sign=wrong_in(STATE, WEIGHTS),
         ),
         Mistake(
-            "the output layer reads something else",
+            "weights and state right, logits wrong",
             "Weights and state are right. The logits come from the state after the"
             " update, the context and the token.",
             BAHDANAU,
             sign=wrong_in(LOGITS, WEIGHTS, STATE),
         ),
         Mistake(
-            "another query",
+            "the weights are wrong",
             "The query is the state before the update, with an axis for the one target"
             " position.",
             BAHDANAU,

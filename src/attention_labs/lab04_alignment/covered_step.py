@@ -98,16 +98,14 @@ COVERED_STEP = Question(
         **EVERYWHERE,
         "scores fall": r"\alpha_{ts} &= \mathrm{softmax}_s\, (e_{ts} - \gamma\,"
         r" \mathrm{cov}_{t-1,s})",
-        "before": "The coverage lowers the scores before the softmax, and the softmax"
-        " runs over the positions that the memory's mask allows.",
-        "later": "A step's own weights count from the next step on: they are part of"
-        " the coverage that the step returns, but not of the coverage that lowers its"
-        " own scores.",
-        "axes": "Scores and weights have an axis for the one target position. The"
-        " coverage has no such axis, just as the state (B, D) has none: it is (B, S).",
-        "search": "A search may continue from the same coverage with several"
-        " different tokens, so your function does not change the coverage that it is"
-        " given.",
+        "before": "Lower the scores before the softmax. The softmax runs over the"
+        " positions that the memory's mask allows.",
+        "later": "Lower the scores by the coverage of the earlier steps only. The"
+        " coverage that you return also contains the weights of this step.",
+        "axes": "Scores and weights have an axis for the target position. The coverage"
+        " has no such axis: its shape is (B, S).",
+        "search": "A search may continue from the same coverage with several different"
+        " tokens, so do not change the coverage that you are given.",
         "scores": "scores: (B, 1, S), how well each key matches the query.",
         "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
         "coverage": "coverage: (B, S), the sum of the weights of all earlier steps;"
@@ -118,20 +116,20 @@ COVERED_STEP = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the weights: what was attended to gets less",
+            "the weights: positions that are already covered get less",
             2,
             of_output(WEIGHTS, same_numbers),
             ("scores fall", "before", "later", "scores", "memory", "axes"),
         ),
         BATTERY.numbers(
-            "the context, the coverage after the step, and the gradients of everything",
+            "the context, the coverage after the step, and all gradients",
             1,
             checks=("later", "axes", "coverage", "returns"),
         ),
         BATTERY.edges(
             1,
             claim="nothing covered yet, much covered, no penalty; edges: length one,"
-            " equal and great lengths, large numbers, a second call",
+            " equal lengths, long inputs, large numbers, repeated calls",
             checks=("lengths", "coverage", "penalty"),
             also=_rare,
         ),
@@ -139,25 +137,25 @@ COVERED_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "what is covered gets more",
+            "the penalty is added instead of subtracted",
             "The coverage lowers the scores, so that the next step looks elsewhere.",
             FEEDING,
             edit(covered_step, "scores - penalty", "scores + penalty"),
         ),
         Mistake(
-            "the coverage does not count",
-            "The scores that enter the softmax are those less penalty times coverage.",
+            "the coverage is ignored",
+            "Subtract penalty times coverage from the scores before the softmax.",
             FEEDING,
             edit(covered_step, "attend(lowered", "attend(scores"),
         ),
         Mistake(
-            "penalty left out",
+            "the penalty factor is missing",
             "The penalty says how much each unit of coverage costs.",
             FEEDING,
             edit(covered_step, "penalty * ", ""),
         ),
         Mistake(
-            "the weights are lowered, not the scores",
+            "penalty subtracted from the weights, not the scores",
             "Lowered weights may be negative and do not sum to one: lower the scores,"
             " before the softmax.",
             FEEDING,
@@ -170,8 +168,8 @@ COVERED_STEP = Question(
             ),
         ),
         Mistake(
-            "the step's own weights lower its scores",
-            "The scores of a step know what the earlier steps have read. Its own"
+            "the step's own weights count as coverage",
+            "Only the weights of earlier steps lower the scores of a step. Its own"
             " weights count from the next step on.",
             FEEDING,
             edit(
@@ -181,34 +179,34 @@ COVERED_STEP = Question(
             ),
         ),
         Mistake(
-            "scores multiplied, where something is subtracted",
+            "scores multiplied instead of reduced by subtraction",
             "A product raises a negative score towards 0. A difference lowers every"
             " score.",
             FEEDING,
             edit(covered_step, LOWERED, "scores * (1 - penalty * coverage[:, None])"),
         ),
         Mistake(
-            "every sentence meets the coverage of all others",
+            "the coverage is broadcast across the batch",
             "(B, 1, S) and (B, S) are expanded to (B, B, S). Give the coverage an axis"
             " for the one target position first.",
             FEEDING,
             edit(covered_step, "coverage[:, None]", "coverage"),
         ),
         Mistake(
-            "the coverage stays as it was",
-            "The coverage after a step is that before it, plus the weights of the"
-            " step.",
+            "the coverage is not updated",
+            "The coverage after a step is the coverage before it plus the weights of"
+            " the step.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "coverage"),
         ),
         Mistake(
-            "the coverage forgets the earlier steps",
+            "the coverage holds only the last step's weights",
             "The weights of a step are added to the coverage before it.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
         ),
         Mistake(
-            "scores added up, where weights are meant",
+            "scores added up instead of weights",
             "The coverage is a sum of weights, which are the output of the softmax.",
             FEEDING,
             (
@@ -217,7 +215,7 @@ COVERED_STEP = Question(
             ),
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             edit(covered_step, ", memory.mask)", ")"),
@@ -225,16 +223,16 @@ COVERED_STEP = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "the context is no weighted sum of the values",
+            "the weights are right, the context is wrong",
             "Weights and coverage are right: the context is the product of the weights"
             " with the values.",
             FEEDING,
             sign=right_in(WEIGHTS, COVERAGE),
         ),
         Mistake(
-            "another coverage is handed on",
-            "Context and weights are right. The coverage after a step is that before"
-            " it, plus the weights of the step.",
+            "the wrong coverage is returned",
+            "Context and weights are right. The coverage after a step is the coverage"
+            " before it plus the weights of the step.",
             FEEDING,
             sign=wrong_in(COVERAGE, CONTEXT, WEIGHTS),
         ),

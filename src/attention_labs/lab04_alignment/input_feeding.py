@@ -96,15 +96,15 @@ INPUT_FEEDING = Question(
     requirements={
         **EVERYWHERE,
         "memory": MEMORY["memory"],
-        "fed": "The remedy is to concatenate the last attentional vector to the next"
-        " input:",
-        "zeros": "Before the first step, the attentional vector consists of zeros. It"
-        " has the same width, dtype and device as the state.",
-        "cache": "You decide what the cache is, as long as `step` finds in it the two"
-        " things that it needs. Which two are they?",
+        "fed": "Input feeding solves this problem: concatenate the last attentional"
+        " vector to the next input.",
+        "zeros": "Before the first step, the attentional vector consists of zeros."
+        " Give it the same width, dtype and device as the state.",
+        "cache": "Choose the cache yourself. `start` and `step` must put into it the"
+        " two things that the next step needs.",
         "twice": "A search may continue from the same cache with several different"
-        " tokens, so `step` does not change the cache that it gets, and keeps nothing"
-        " on `self`.",
+        " tokens. So `step` must not change the cache that it gets, and must not store"
+        " anything on `self`.",
         "token": "token: (B, 1), ids.",
         "handed": "cache: from `start`, then from the step before.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the next cache.",
@@ -123,8 +123,9 @@ INPUT_FEEDING = Question(
         ),
         BATTERY.edges(
             1,
-            claim="two tokens tried after the same cache; edges: length one, equal and"
-            " great lengths, large numbers, eval mode, a second call, two instances",
+            claim="two tokens tried after the same cache; edges: length one, equal"
+            " lengths, long inputs, large numbers, eval mode, repeated calls, two"
+            " instances",
             checks=("lengths", "memory", "cache", "twice"),
             also=_searched,
         ),
@@ -139,27 +140,27 @@ INPUT_FEEDING = Question(
             edit(STEP, HANDED_ON, "state[0], torch.zeros_like(attentional)"),
         ),
         Mistake(
-            "the state is fed, not the attentional vector",
+            "the state is fed instead of the attentional vector",
             "The recurrent cell knows its own state anyway. It does not know what the"
             " decoder has looked at.",
             FEEDING,
             edit(STEP, HANDED_ON, "state[0], query"),
         ),
         Mistake(
-            "the attentional vector is handed on as the state",
+            "the attentional vector is passed on as the state",
             "The attentional vector is part of the next *input*. The recurrent state"
             " is passed on as it is.",
             FEEDING,
             edit(STEP, HANDED_ON, "attentional[:, 0], attentional"),
         ),
         Mistake(
-            "the first state is fed first",
+            "the initial state is fed first, not zeros",
             "Before the first step, nothing has been looked at, so zeros are fed.",
             FEEDING,
             edit(LuongDecoder.start, "torch.zeros_like(state)", "state"),
         ),
         Mistake(
-            "attentional vector before token",
+            "attentional vector concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the attentional vector.",
             FEEDING,
@@ -170,15 +171,15 @@ INPUT_FEEDING = Question(
             ),
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "The memory has a mask. Pass it to `attend`.",
             FEEDING,
             sign=weight_off_mask,
         ),
         Mistake(
-            "something is kept outside the cache, or written into it",
-            "Both things that the next step needs are in a new cache, and nothing is on"
-            " self: then two tokens can be tried after the same cache.",
+            "wrong when two tokens follow the same cache",
+            "Put both things that the next step needs into a new cache, and nothing on"
+            " self. Then a search can try two tokens after the same cache.",
             FEEDING,
             sign=lambda request, reply, reference: (
                 len(request.inputs) > 5 or _KEPT in reply.error
@@ -186,14 +187,14 @@ INPUT_FEEDING = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "something else is handed on",
-            "The first step is right. The next one needs its recurrent state and its"
-            " attentional vector.",
+            "something else is passed on",
+            "The first step is right. The second step needs the recurrent state and"
+            " the attentional vector of the first.",
             FEEDING,
             sign=right_in(LOGITS, WEIGHTS),
         ),
         Mistake(
-            "the weights are right, the logits are not",
+            "first step's weights right, logits wrong",
             "The logits come from the attentional vector, the tanh of W_c [c; h].",
             FEEDING,
             sign=right_in(WEIGHTS),

@@ -97,16 +97,15 @@ LOCAL_P = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "tokens": "In this formula, $S$ is the number of the sentence's own tokens,"
-        " without the padding. You can count them in `memory.mask`.",
-        "window": "The softmax runs over the window only: a window is a mask, and two"
-        " masks are combined with `&`.",
-        "Gaussian": "The Gaussian multiplies the weights *after* the softmax. The"
-        " products need not sum to one. Only through the Gaussian does $p_t$ get a"
-        " gradient.",
+        "tokens": "In this formula, $S$ is the number of tokens in the sentence,"
+        " without its padding. Count them in `memory.mask`.",
+        "window": "Apply the softmax only to the positions in the window. The window"
+        " is a mask, and `&` combines it with the mask of the memory.",
+        "Gaussian": "Multiply the weights by the Gaussian *after* the softmax. The"
+        " products need not sum to one. Only the Gaussian gives $p_t$ a gradient.",
         "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
         " $u$ is `position_proj`.",
-        "all": "The window gets the scores of all T queries.",
+        "all": "Write `forward`, which gets the scores of all T queries.",
         "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",
         "position": "position: not needed here.",
@@ -129,8 +128,8 @@ LOCAL_P = Question(
         ),
         BATTERY.edges(
             1,
-            claim="positions exactly w away; edges: length one, equal and great"
-            " lengths, large numbers, eval mode, a second call, two instances",
+            claim="positions exactly w away; edges: length one, equal lengths, long"
+            " inputs, large numbers, eval mode, repeated calls, two instances",
             checks=("lengths", "window", "returns"),
             # the middle of sentences that have a position w away from it
             also=lambda d: _window(
@@ -141,35 +140,35 @@ LOCAL_P = Question(
     ),
     mistakes=(
         Mistake(
-            "padding counted in the sentence's length",
+            "the sentence length includes padding",
             "The position is a share of the tokens that the sentence has, not of the"
             " length it was padded to.",
             LOCAL,
             edit(FORWARD, "lengths * share", "scores.size(-1) * share"),
         ),
         Mistake(
-            "the position is not scaled to the sentence",
+            "the position is not multiplied by the length",
             "The sigmoid gives a share between 0 and 1: multiplied by the sentence's"
             " length it is a position.",
             LOCAL,
             edit(FORWARD, "lengths * share", "share"),
         ),
         Mistake(
-            "no Gaussian",
+            "the Gaussian is missing",
             "Within the window the weight falls off with the distance from its centre."
             " Without that the predicted position gets no gradient.",
             LOCAL,
             FLAT,
         ),
         Mistake(
-            "a forbidden position has weight",
+            "a masked position has nonzero weight",
             "Padding within the window stays padding: the memory's mask and the window"
             " are combined with `&`.",
             LOCAL,
             sign=weight_off_mask,
         ),
         Mistake(
-            "no window",
+            "the window is missing",
             "The softmax runs over the positions at most w away from the centre, and no"
             " others.",
             LOCAL,
@@ -181,20 +180,20 @@ LOCAL_P = Question(
             ),
         ),
         Mistake(
-            "the Gaussian before the softmax",
-            "It multiplies the weights, not the scores.",
+            "the Gaussian multiplies the scores, not the weights",
+            "The Gaussian multiplies the weights, not the scores.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores * torch.exp({EXPONENT}),"),
         ),
         Mistake(
-            "the weights sum to one again",
+            "the weights are renormalised after the Gaussian",
             "The Gaussian multiplies the weights after the softmax, and nothing is"
             " done to them afterwards.",
             LOCAL,
             FLAT & edit(FORWARD, "x(scores,", f"x(scores + {EXPONENT},"),
         ),
         Mistake(
-            "the Gaussian is as wide as the window",
+            "standard deviation w instead of w / 2",
             "Its standard deviation is half of w.",
             LOCAL,
             edit(FORWARD, "self.half_width / 2", "self.half_width"),
@@ -211,7 +210,8 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the predicted position is rounded",
-            "It is a number like 3.7, and the distance is measured from there.",
+            "The predicted position is a number like 3.7. Measure the distance from"
+            " there.",
             LOCAL,
             edit(
                 FORWARD,
@@ -233,13 +233,13 @@ LOCAL_P = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "the context is no weighted sum of the values",
+            "the weights are right, the context is wrong",
             "The weights are right: the context is their product with the values.",
             LOCAL,
             sign=right_in(WEIGHTS),
         ),
         Mistake(
-            "another window",
+            "the wrong window",
             "Weights are zero where |s - p| > w, and nowhere else: p is the sentence's"
             " length times the sigmoid, and s counts from 0.",
             LOCAL,
@@ -250,7 +250,7 @@ LOCAL_P = Question(
             ),
         ),
         Mistake(
-            "another Gaussian",
+            "the wrong Gaussian",
             "The window is right. The weights of the softmax are multiplied by exp(-(s"
             " - p)^2 / (2 (w / 2)^2)).",
             LOCAL,

@@ -54,11 +54,9 @@ LUONG_STEP = Question(
     requirements={
         **EVERYWHERE,
         **MEMORY,
-        "asks": "Update, then ask: the state after the update looks for what the"
-        " prediction needs.",
-        "many": "No state depends on a context, so no step has to wait for one:"
-        " `step` takes T tokens at once, (B, T), and computes the attention of T"
-        " queries at once.",
+        "asks": "Update, then ask: the state after the update is the query.",
+        "many": "Write `step` so that it takes T tokens (B, T). You can then compute"
+        " the attention of all T queries at once.",
         "attentional": "$W_c$ is `attentional_proj`.",
         "token": "token: (B, T), ids.",
         "cache": "cache: (B, D), the state before the first of the tokens.",
@@ -67,14 +65,13 @@ LUONG_STEP = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the states after the update ask, one for each token",
+            "the queries are the states after the update, one for each token",
             2,
             of_output(WEIGHTS, same_numbers),
             ("memory", "asks", "many", "token", "cache"),
         ),
         BATTERY.numbers(
-            "the attentional vectors predict, the last state is handed on, and the"
-            " gradients of everything",
+            "logits from the attentional vectors, the last state, and all gradients",
             1,
             checks=("attached", "many", "attentional", "returns"),
         ),
@@ -83,9 +80,9 @@ LUONG_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "h_{t-1} asks, where h_t is meant",
+            "h_{t-1} is the query instead of h_t",
             "This is Bahdanau's order. Luong's decoder updates first, and the state"
-            " after the update asks.",
+            " after the update is the query.",
             LUONG,
             edit(
                 STEP,
@@ -95,9 +92,9 @@ LUONG_STEP = Question(
             ),
         ),
         Mistake(
-            "every step starts from the first state",
-            "memory.state is where decoding starts; the state of this step is the"
-            " cache.",
+            "every step starts from the initial state",
+            "memory.state is the state before the first step. The state before this"
+            " step is the cache.",
             LUONG,
             edit(STEP, "cache.state[None]", "memory.state[None]"),
         ),
@@ -108,21 +105,21 @@ LUONG_STEP = Question(
             edit(STEP, "torch.tanh(self", "(self"),
         ),
         Mistake(
-            "state before context in the attentional vector",
+            "state concatenated before the context",
             "The order of concatenation decides which weights each part meets: first"
             " the context, then the state.",
             LUONG,
             edit(STEP, "[context, query]", "[query, context]"),
         ),
         Mistake(
-            "the state predicts, not the attentional vector",
+            "logits computed from the state, not the attentional vector",
             "Predicting from h_t, the decoder never sees the context: the head reads"
             " the attentional vector.",
             LUONG,
             edit(STEP, "self.head(attentional)", "self.head(query)"),
         ),
         Mistake(
-            "the attentional vector is handed on as the state",
+            "the attentional vector is passed on as the state",
             "The recurrent state is passed on as it is. With input feeding, the"
             " attentional vector is passed on beside it.",
             LUONG,
@@ -131,21 +128,21 @@ LUONG_STEP = Question(
         MASK_LEFT_OUT,
         *ANYWHERE,
         Mistake(
-            "the attentional vector is made of something else",
+            "weights and state right, logits wrong",
             "Weights and state are right. It is the tanh of a linear map of context and"
             " state, and the head reads it.",
             LUONG,
             sign=wrong_in(LOGITS, WEIGHTS, STATE),
         ),
         Mistake(
-            "another state is handed on",
+            "the wrong state is passed on",
             "The weights are right. The next step starts from the state after the last"
             " token.",
             LUONG,
             sign=wrong_in(STATE, WEIGHTS),
         ),
         Mistake(
-            "another query",
+            "the weights are wrong",
             "The queries are the states after the update, one for each token.",
             LUONG,
             sign=wrong_in(WEIGHTS),

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Memory
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import (
     MODULE,
     Axis,
@@ -43,17 +44,11 @@ LEAVES_OUT = {
     "zero": "a batch has a sentence, and a sentence a token",
     "in front": "the lab's shapes have the axes that they have",
 }
-EVERYWHERE = {
-    "lengths": "Your code works for every length from one on, for large and for small"
-    " numbers, in train mode and in eval mode.",
-    "manners": "Your code does not change its inputs, and what it returns has the"
-    " dtype of the inputs and is on their device.",
-}
 MEMORY = {
-    "memory": "A memory has the fields `key` (B, S, A), already projected, `value` (B,"
-    " S, E), `mask` (B, 1, S), where True = may attend, and `state` (B, D), the first"
-    " state.",
-    "attached": "`[a; b]` means that a and b are concatenated, in this order;"
+    "memory": "Its fields are `key` (B, S, A), already projected by `project_keys`;"
+    " `value` (B, S, E); `mask` (B, 1, S), where True means that a position is"
+    " allowed; and `state` (B, D), the first state.",
+    "attached": "`[a; b]` means that a and b are concatenated in this order, and"
     " $y_{t-1}$ stands for the embedding of the token.",
 }
 
@@ -113,7 +108,7 @@ def weight_off_mask(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 MASK_LEFT_OUT = Mistake(
-    "a forbidden position has weight",
+    "a masked position has nonzero weight",
     "The memory has a mask. Pass it to `attend`.",
     BAHDANAU,
     sign=weight_off_mask,

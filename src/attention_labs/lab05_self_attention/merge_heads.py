@@ -43,14 +43,13 @@ MERGE_HEADS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "row": "Merging is the inverse of splitting: (B, H, T, Dh) becomes (B, T, D),"
-        " with all pieces of a token concatenated.",
-        "returns": "Concatenate the pieces of every vector again: (B, H, T, Dh) ->"
-        " (B, T, D).",
+        "row": "Merging is the inverse of splitting. Turn (B, H, T, Dh) into (B, T,"
+        " D): concatenate the pieces of each token, from the first head to the last.",
+        "returns": "Concatenate the pieces of each vector: (B, H, T, Dh) -> (B, T, D).",
     },
     properties=(
         BATTERY.numbers(
-            "the pieces of each token are concatenated again",
+            "the pieces of each token are concatenated",
             1,
             checks=("row", "returns"),
         ),
@@ -68,21 +67,22 @@ MERGE_HEADS = Question(
             ),
         ),
         Mistake(
-            "pieces interleaved",
-            "In a token's vector, the whole piece of the first head comes first.",
+            "entries of the heads interleaved",
+            "Put the whole piece of the first head first, then the whole piece of the"
+            " second head.",
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2)", "permute(0, 2, 3, 1)"),
         ),
         Mistake(
-            "heads added up",
-            "The pieces are concatenated, not added.",
+            "heads summed instead of concatenated",
+            "Concatenate the pieces. Do not add them.",
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2).flatten(2)", "sum(1)"),
         ),
         *ANYWHERE,
         Mistake(
-            "numbers at the wrong places",
-            "All of a token's pieces go into its own vector, head after head.",
+            "right numbers in the wrong places",
+            "Put all pieces of a token into its own vector, head after head.",
             HEADS + "split",
             sign=ELSEWHERE,
         ),

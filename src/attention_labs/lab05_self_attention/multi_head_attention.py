@@ -103,17 +103,18 @@ MULTI_HEAD_ATTENTION = Question(
     requirements={
         **EVERYWHERE,
         "projected": "$Q_h$, $K_h$ and $V_h$ are the pieces of the projected queries,"
-        " keys and values.",
-        "two": "Queries and keys may come from two different sequences, (B, T, D) and"
-        " (B, S, D); this is called cross-attention.",
-        "names": "The three projections are named as in section 1, and $W^O$ is"
-        " `output_proj`.",
-        "no loop": "Compute all heads at once, without a loop over them.",
-        "scale": "Divide the scores by the root of Dh, the width of the vectors that"
-        " are multiplied.",
-        "axes": "A mask (B, T, S) or (B, 1, S) needs an axis for the heads; a mask"
-        " without an axis for sentences, (T, S), does not.",
-        "empty": "A query that may attend to nothing has weights of 0.",
+        " keys and values that belong to head h.",
+        "two": "The queries (B, T, D) may come from one sequence, and the keys and"
+        " values (B, S, D) from a second one.",
+        "names": "Apply the projections of section 1 first. Apply `output_proj`, which"
+        " is $W^O$, last.",
+        "no loop": "Compute all heads at once. One point is for doing so without a"
+        " loop over the heads.",
+        "scale": "Divide the scores by the square root of Dh, the width of the vectors"
+        " that are multiplied.",
+        "axes": "A mask with three axes, such as (B, T, S) or (B, 1, S), needs one"
+        " more axis for the heads. A mask with two axes, (T, S), can be used as it is.",
+        "empty": "If a query may not attend to anything, all its weights must be 0.",
         "query": "query: (B, T, D).",
         "key": "key: (B, S, D).",
         "value": "value: (B, S, D).",
@@ -123,7 +124,8 @@ MULTI_HEAD_ATTENTION = Question(
     },
     properties=(
         BATTERY.numbers(
-            "the weights of every head, without a mask and with masks of all kinds",
+            "the weights of every head, without a mask and with masks of every allowed"
+            " shape",
             1,
             of_output(1, same_numbers),
             ("projected", "two", "scale", "axes", "query", "key", "mask", "returns"),
@@ -143,8 +145,9 @@ MULTI_HEAD_ATTENTION = Question(
         ),
         BATTERY.edges(
             1,
-            claim="queries that may attend to nothing; edges: length one, equal and"
-            " great lengths, large numbers, eval mode, a second call, two instances",
+            claim="queries that may attend to nothing; edges: length one, equal"
+            " lengths, long inputs, large numbers, eval mode, repeated calls, two"
+            " instances",
             checks=("lengths", "empty", "mask", "returns"),
             also=_empty_rows,
         ),
@@ -172,8 +175,8 @@ MULTI_HEAD_ATTENTION = Question(
             ),
         ),
         Mistake(
-            "scaled by the width of the model, not of a head",
-            SCALE + " Within a head that is Dh.",
+            "scaled by the model width, not the head width",
+            SCALE + " Within a head, this width is Dh.",
             SCORING + "scale",
             edit(
                 ScaledDotScore.forward,
@@ -183,13 +186,13 @@ MULTI_HEAD_ATTENTION = Question(
         ),
         Mistake(
             "scaled by the number of heads",
-            SCALE + " Within a head that is Dh.",
+            SCALE + " Within a head, this width is Dh.",
             SCORING + "scale",
             edit(ScaledDotScore.forward, "sqrt(query.size(-1))", "sqrt(query.size(1))"),
         ),
         Mistake(
-            "scale missing",
-            SCALE + " Within a head that is Dh.",
+            "scale factor missing",
+            SCALE + " Within a head, this width is Dh.",
             SCORING + "scale",
             edit(
                 ScaledDotScore.forward, "(query / math.sqrt(query.size(-1)))", "query"
@@ -202,22 +205,22 @@ MULTI_HEAD_ATTENTION = Question(
             edit(ASK, "self.score(q, k)", "self.score(q, k).softmax(-1)"),
         ),
         Mistake(
-            "output map missing",
-            "After the contexts of the heads are concatenated, apply `output_proj`.",
+            "output projection missing",
+            "Apply `output_proj` to the concatenated contexts of the heads.",
             HEADS + "equation",
             edit(ASK, "self.output_proj(context", "(context"),
         ),
         Mistake(
             "values taken from the keys",
-            "`value_proj` maps the values; only in self-attention are keys and values"
-            " the same.",
+            "Apply `value_proj` to `value`. Keys and values are the same only in"
+            " self-attention.",
             SCORING + "context",
             edit(MultiHeadAttention.remember, "value_proj(value)", "value_proj(key)"),
         ),
         Mistake(
             "keys and values taken from the query",
-            "Keys and values are maps of `key` and `value`; only in self-attention are"
-            " all three the same.",
+            "Project `key` and `value`. They are the same as `query` only in"
+            " self-attention.",
             SCORING + "context",
             edit(MultiHeadAttention.forward, "(key, value)", "(query, query)")
             & edit(
@@ -227,8 +230,8 @@ MULTI_HEAD_ATTENTION = Question(
             ),
         ),
         Mistake(
-            "the mean over the heads is returned",
-            "Each head has weights of its own: (B, H, T, S).",
+            "weights averaged over the heads",
+            "Return the weights of each head, (B, H, T, S).",
             HEADS + "equation",
             (
                 edit(ASK, "return output, weights", "return output, weights.mean(1)"),
@@ -242,18 +245,18 @@ MULTI_HEAD_ATTENTION = Question(
         WEIGHT,
         *ANYWHERE,
         Mistake(
-            "a loop over the heads",
-            "The heads are an axis like the batch. One matrix product computes all of"
-            " them.",
+            "too many operator calls for many heads",
+            "The heads are an axis like the batch, so one matrix product can compute"
+            " all of them.",
             HEADS + "equation",
             sign=lambda request, reply, reference: (
                 request.traced and all(map(close, reply.outputs, reference.outputs))
             ),
         ),
         Mistake(
-            "the weights are right, the contexts are not",
-            "Values are projected and split like the keys; the contexts are merged, and"
-            " `output_proj` comes last.",
+            "the weights are right, the contexts are wrong",
+            "Project and split the values like the keys. Then merge the contexts, and"
+            " apply `output_proj` last.",
             HEADS + "equation",
             sign=right_in(1),
         ),

@@ -21,6 +21,7 @@ from nbjudge import (
     wrong_in,
 )
 
+DIVISIBLE = 60 * 1021 * 1024
 ORDER = "11_self_attention.html#self-attention-order"
 
 
@@ -53,7 +54,10 @@ def _rare_rows(d: Draw) -> list[Request]:
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    others = 0 * rows, 0 * rows + 1, torch.where(rows > 0, rows + 2**40, 0)
+    huge = torch.where(rows > 0, rows + 2**40, 0)
+    # their differences have many divisors: a table of some size mixes them up
+    apart = torch.where(rows > 0, (rows - 1) * DIVISIBLE + 1, 0)
+    others = 0 * rows, 0 * rows + 1, huge, apart
     return [*(_rows(d, *way) for way in ways), *(Request((x,)) for x in others)]
 
 
@@ -72,11 +76,8 @@ BATTERY = Battery(
 
 change = partial(edit, packed_rows)
 PLACES = "mask.tril(-1).sum(-1)"
-ANEW = (
-    "The position of a token is the number of tokens of the same sentence that stand"
-    " before it."
-)
-NONE_OF_IT = "Padding attends to nothing, and nothing attends to it."
+ANEW = "The position of a token is the number of earlier tokens in the same sentence."
+NONE_OF_IT = "Padding must not attend to anything, and no token may attend to padding."
 
 PACKED_ROWS = Question(
     name="packed_rows",
@@ -85,24 +86,26 @@ PACKED_ROWS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "own": "A token may attend to all tokens of its own sentence: to earlier"
-        " ones, to later ones and to itself. It may attend to nothing else.",
-        "anew": "Positions count from 0, and they start again from 0 in each sentence.",
-        "numbers": "Each sentence of a row has its own number, which can be any"
-        " number from 1 on. The numbers need not increase from left to right. The"
-        " tokens of a sentence stand side by side.",
-        "padding": "The number 0 means padding, which stands at the end of a row. A"
-        " row may consist of padding only. Padding attends to nothing, nothing"
-        " attends to it, and its positions are 0.",
-        "sentence": "sentence: (B, T), of dtype long: the number of each token's"
-        " sentence.",
+        "own": "Let each token attend to all tokens of its own sentence: to earlier"
+        " tokens, to later tokens and to itself. Do not let it attend to anything"
+        " else.",
+        "anew": "Count the positions from 0, and start again from 0 in each sentence.",
+        "numbers": "Each sentence in a row has its own number, which can be any"
+        " integer from 1 up. The numbers may come in any order, and different rows may"
+        " use the same numbers. The tokens of a sentence are always next to each"
+        " other.",
+        "padding": "The number 0 means padding. Padding is always at the end of a row,"
+        " and a row may consist of padding only. Padding must not attend to anything,"
+        " and no token may attend to padding. Set the positions of padding to 0.",
+        "sentence": "sentence: (B, T), the sentence number of each token, of dtype"
+        " long.",
         "returns": "A mask (B, T, T), of dtype bool, True = may attend; and positions"
         " (B, T), of dtype long.",
     },
     properties=(
         BATTERY.numbers(
             "each token attends to its own sentence; positions start again from 0 in"
-            " each",
+            " each sentence",
             2,
             same_whole_numbers,
             ("own", "anew", "numbers", "padding", "sentence", "returns"),
@@ -112,8 +115,8 @@ PACKED_ROWS = Question(
             1,
             same_whole_numbers,
             ("lengths", "numbers", "padding", "returns"),
-            "rows of one sentence, of sentences of one token, of padding alone; edges:"
-            " length one, equal and great lengths, a second call",
+            "rows with one sentence, with sentences of one token, with padding only;"
+            " edges: length one, equal lengths, long inputs, repeated calls",
             _rare_rows,
         ),
         BATTERY.manners(1, checks=("manners",)),
@@ -121,31 +124,32 @@ PACKED_ROWS = Question(
     mistakes=(
         Mistake(
             "padding attends to padding",
-            NONE_OF_IT + " Two zeros are equal, but they do not belong to a sentence.",
+            NONE_OF_IT + " Two zeros are equal, but they are not the number of a"
+            " sentence.",
             MASK,
             change(" & (sentence > 0)[:, None]", ""),
         ),
         Mistake(
-            "no later token may be asked",
-            "A token may attend to its whole sentence, also to what comes after it.",
+            "later tokens are forbidden",
+            "A token may attend to its whole sentence, including later tokens.",
             MASK,
             change("return mask,", "return mask.tril(),"),
         ),
         Mistake(
-            "a token does not see itself",
-            "A token may attend to all tokens of its sentence, and it is one of them.",
+            "a token does not attend to itself",
+            "A token may attend to all tokens of its sentence, including itself.",
             MASK,
             change("return mask,", "return mask.tril(-1) | mask.triu(1),"),
         ),
         Mistake(
-            "earlier sentences are seen, too",
-            "A token may attend to its own sentence alone: compare with ==.",
+            "earlier sentences are allowed, too",
+            "A token may attend only to its own sentence. Compare the numbers with ==.",
             MASK,
             change("] == s", "] >= s"),
         ),
         Mistake(
-            "the mask inside out",
-            "In this course True means: may attend.",
+            "True and False swapped in the mask",
+            "In this course, True means that a token may attend.",
             MASK,
             change("return mask,", "return ~mask,"),
         ),
@@ -156,7 +160,7 @@ PACKED_ROWS = Question(
             change("tril(-1)", "tril()"),
         ),
         Mistake(
-            "positions go on through the row",
+            "positions continue across sentences",
             ANEW,
             ORDER,
             change(PLACES, "(sentence > 0).cumsum(-1).sub(1).clamp(min=0)"),
@@ -168,14 +172,14 @@ PACKED_ROWS = Question(
             change("tril(-1)", "triu(1)"),
         ),
         Mistake(
-            "the length of the sentence, not a position",
+            "sentence length instead of the position",
             ANEW,
             ORDER,
             (change(PLACES, "mask.sum(-1)"), change(PLACES, "mask.sum(-1) - 1")),
         ),
         Mistake(
-            "a mask of numbers",
-            "A mask is made of True and False: its dtype is torch.bool.",
+            "the mask is not of dtype bool",
+            "Return a mask of True and False, of the dtype torch.bool.",
             MASK,
             change("return mask,", "return mask.long(),"),
             sign=lambda request, reply, reference: (
@@ -183,8 +187,8 @@ PACKED_ROWS = Question(
             ),
         ),
         Mistake(
-            "positions of another dtype",
-            "A position is a whole number: its dtype is torch.long.",
+            "positions of a wrong dtype",
+            "Return positions of the dtype torch.long.",
             "",
             sign=lambda request, reply, reference: (
                 len(reply.outputs) > 1 and reply.outputs[1].dtype != torch.long
@@ -192,20 +196,21 @@ PACKED_ROWS = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "other positions",
-            ANEW + " On padding it is 0.",
+            "wrong positions",
+            ANEW + " The position of padding is 0.",
             ORDER,
             sign=wrong_in(1, 0),
         ),
         Mistake(
-            "something of another sentence is seen",
-            "Both tokens have to have the same number. " + NONE_OF_IT,
+            "a token attends beyond its sentence",
+            "Allow a pair of tokens only if both have the same sentence number. "
+            + NONE_OF_IT,
             MASK,
             sign=somewhere(0, lambda given, wanted: given > wanted),
         ),
         Mistake(
-            "something of the own sentence is not seen",
-            "A token may attend to all tokens of its sentence, wherever they stand.",
+            "part of the own sentence is forbidden",
+            "A token may attend to all tokens of its sentence.",
             MASK,
             sign=somewhere(0, lambda given, wanted: given < wanted),
         ),

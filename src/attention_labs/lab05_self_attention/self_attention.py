@@ -82,13 +82,13 @@ SELF_ATTENTION = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "maps": "For each use there is a learned map:",
-        "names": "The maps are `query_proj`, `key_proj` and `value_proj`.",
-        "asked": "The mask says which positions each position may attend to: padding"
-        " is forbidden, and when a model writes from left to right, later positions"
-        " are forbidden, too (`causal_mask`).",
-        "empty": "A position that may attend to nothing has weights of 0.",
-        "every": "Every position asks all positions of the same sequence.",
+        "maps": "Each role has its own learned linear map:",
+        "names": "In the code, the three maps are called `query_proj`, `key_proj` and"
+        " `value_proj`.",
+        "asked": "The mask says which positions each position may attend to. A padding"
+        " mask forbids padding, and a causal mask forbids all later positions.",
+        "empty": "If a position may not attend to anything, all its weights must be 0.",
+        "every": "Let every position attend to all positions of the same sequence.",
         "x": "x: (B, T, D).",
         "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"
         " everything.",
@@ -96,25 +96,29 @@ SELF_ATTENTION = Question(
     },
     properties=(
         BATTERY.numbers(
-            "contexts, weights and all gradients, without a mask and with masks of all"
-            " kinds",
+            "contexts, weights and all gradients, without a mask and with masks of"
+            " every allowed shape",
             2,
             checks=("maps", "names", "asked", "every", "x", "mask", "returns"),
         ),
         BATTERY.edges(
             1,
-            claim="positions that may attend to nothing; edges: length one, equal and"
-            " great lengths, large numbers, eval mode, a second call, two instances",
+            claim="positions that may attend to nothing; edges: length one, equal"
+            " lengths, long inputs, large numbers, eval mode, repeated calls, two"
+            " instances",
             checks=("lengths", "empty", "mask", "returns"),
             also=lambda d: _sequence(
-                d, _padding(d).mT & causal_mask(d.T), some_allowed(d, d.T)
+                d,
+                _padding(d).mT & causal_mask(d.T),
+                some_allowed(d, d.T),
+                torch.zeros(d.T, d.T, dtype=torch.bool),
             ),
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
-            "scale missing",
+            "scale factor missing",
             SCALE,
             SCORING + "scale",
             edit(FORWARD, " / math.sqrt(q.size(-1))", ""),
@@ -126,41 +130,41 @@ SELF_ATTENTION = Question(
             edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
         ),
         Mistake(
-            "scaled by the length of the sequence",
+            "scaled by the sequence length",
             SCALE,
             SCORING + "scale",
             edit(FORWARD, "q.size(-1)", "q.size(-2)"),
         ),
         Mistake(
-            "divided by the width, not by its root",
+            "divided by the width, not by its square root",
             SCALE,
             SCORING + "scale",
             edit(FORWARD, "math.sqrt(q.size(-1))", "q.size(-1)"),
         ),
         Mistake(
             "values not projected",
-            "Queries, keys and values are three maps of the same sequence: values have"
-            " a map of their own.",
+            "Apply `value_proj` to x. The weights multiply the projected values.",
             SCORING + "context",
             edit(FORWARD, "self.value_proj(x)", "x"),
         ),
         Mistake(
             "queries and keys not projected",
-            "Queries, keys and values are three maps of the same sequence.",
+            "Apply `query_proj` and `key_proj` to x before you compare queries with"
+            " keys.",
             SCORING + "context",
             edit(FORWARD, "self.query_proj(x), self.key_proj(x)", "x, x"),
         ),
         Mistake(
-            "keys ask queries",
-            "Row t holds the scores of query t: queries come first, and keys are"
-            " transposed.",
+            "queries and keys swapped in the product",
+            "Row t must hold the scores of query t. Put the queries first in the"
+            " product, and transpose the keys.",
             SCORING + "dot",
             edit(FORWARD, "q @ k.mT", "k @ q.mT"),
         ),
         Mistake(
-            "causal where no mask is given",
-            "Without a mask, every position attends to all positions, including later"
-            " ones.",
+            "causal mask added when none is given",
+            "If no mask is given, every position attends to all positions, including"
+            " later ones.",
             SCORING + "mask",
             edit(
                 FORWARD,
@@ -171,9 +175,8 @@ SELF_ATTENTION = Question(
         WEIGHT,
         *ANYWHERE,
         Mistake(
-            "the context is no weighted sum of the values",
-            "The weights are right: the context is their product with the projected"
-            " values.",
+            "the context is not a weighted sum of the values",
+            "The weights are right. Multiply them by the projected values.",
             SCORING + "context",
             sign=right_in(1),
         ),

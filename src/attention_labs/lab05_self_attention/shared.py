@@ -1,8 +1,8 @@
 """What several questions of this lab share: axes, where to read, hints and signs."""
 
-from attention_labs.lab04_alignment.shared import EVERYWHERE as EVERYWHERE
 from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
 from attention_labs.pages import SCORING
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import Axis, Mistake, close, somewhere, wrong_output
 
 B, T = Axis("sentences"), Axis("tokens", long=300)
@@ -13,8 +13,8 @@ _WEIGHT_OFF_MASK = somewhere(
     1, lambda given, wanted: (wanted == 0) & (given.abs() > 1e-6)
 )
 WEIGHT = Mistake(
-    "a forbidden position has weight",
-    "The mask has to reach `attend`, with True = may attend.",
+    "a masked position has nonzero weight",
+    "Pass the mask to `attend`. True means that a position may be attended to.",
     SCORING + "mask",
     sign=lambda request, reply, reference: (
         not request.before and _WEIGHT_OFF_MASK(request, reply, reference)
@@ -22,7 +22,7 @@ WEIGHT = Mistake(
 )
 TWICE = "`attend` computes the softmax itself. Give it scores."
 SCALE = (
-    "The scores are divided by the root of the width of the vectors that are"
+    "Divide the scores by the square root of the width of the vectors that are"
     " multiplied."
 )
 
@@ -31,8 +31,8 @@ BACK = (
     " two axes into one."
 )
 MIXED = (
-    "The vector of one token is split into pieces that stand side by side in it."
-    " Pieces of different tokens do not mix."
+    "Split the vector of each token on its own. A head's piece must not contain"
+    " numbers of a different token."
 )
 
 

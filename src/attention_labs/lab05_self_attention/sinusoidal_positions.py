@@ -81,21 +81,21 @@ POSITIONS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "clocks": "Imagine D/2 clocks, each slower than the one before. A position is"
-        " a reading of all clocks. For each clock, the position's vector holds the"
-        " sine and the cosine of the angle of its hand, side by side:",
-        "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` tokens have come"
-        " before and t counts from 0.",
-        "float32": "Compute the positions and angles in float32 even if x has another"
-        " dtype: in the dtype bfloat16, 256 and 257 are the same number.",
-        "even": "dim: D, width of a position; even.",
+        "clocks": "For clock i, the positional encoding $p_t$ holds the sine of the"
+        " angle of its hand, followed by the cosine:",
+        "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` is the number of"
+        " tokens that came before.",
+        "float32": "Compute the positions and angles in float32 even if x has a"
+        " different dtype, because bfloat16 cannot tell 256 from 257.",
+        "even": "dim: D, the width of an encoding, an even number.",
         "x": "x: (B, T, D).",
-        "before": "past: how many tokens came before.",
+        "before": "past: the number of tokens that came before.",
         "returns": "(B, T, D), of the dtype of x.",
     },
     properties=(
         BATTERY.numbers(
-            "positions from 0, or from where the past ends, added to the vectors",
+            "encodings of the positions from 0 on, or from `past` on, are added to the"
+            " vectors",
             2,
             checks=("clocks", "past", "even", "x", "before", "returns"),
         ),
@@ -103,8 +103,8 @@ POSITIONS = Question(
             1,
             _but_for_rounding,
             ("lengths", "past", "float32"),
-            "large positions, also in half precision; edges: length one, no past,"
-            " equal and great lengths, eval mode, a second call, two instances",
+            "large positions, also in bfloat16; edges: length one, no past, equal"
+            " lengths, long inputs, eval mode, repeated calls, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
@@ -112,31 +112,33 @@ POSITIONS = Question(
     mistakes=(
         Mistake(
             "all sines before all cosines",
-            "Sine and cosine of one clock stand side by side: entries 2i and 2i + 1.",
+            "Put the sine and the cosine of clock i next to each other, at the entries"
+            " 2i and 2i + 1.",
             ORDER,
             edit(FORWARD, "dim=-1", "dim=-2"),
         ),
         Mistake(
-            "sine and cosine exchanged",
-            "Even entries hold the sine, and odd entries hold the cosine.",
+            "sine and cosine swapped",
+            "Put the sine at the even entries and the cosine at the odd entries.",
             ORDER,
             edit(FORWARD, "angles.sin(), angles.cos()", "angles.cos(), angles.sin()"),
         ),
         Mistake(
-            "clocks half as far apart",
-            "The exponent is 2i / D, where i counts pairs and 2i entries: mind the 2.",
+            "factor 2 missing in the frequency exponent",
+            "The exponent is 2i / D, where i counts the clocks. Mind the factor 2.",
             ORDER,
             edit(FORWARD, "-2 * math", "-math"),
         ),
         Mistake(
-            "clocks that run faster and faster",
-            "Each clock is slower than the one before: divide by the power of 10000.",
+            "frequencies increase instead of decreasing",
+            "Each clock is slower than the one before. Divide the position by the"
+            " power of 10000.",
             ORDER,
             edit(FORWARD, "-2 * math", "2 * math"),
         ),
         Mistake(
             "positions count from 1",
-            "The first token stands at position 0.",
+            "The first token has position 0.",
             ORDER,
             edit(FORWARD, "_places(x, past)", "_places(x, past + 1)"),
             comparable(
@@ -148,14 +150,14 @@ POSITIONS = Question(
         ),
         Mistake(
             "the past is ignored",
-            "The first vector stands at position `past`, because so many tokens came"
+            "The first vector has position `past`, because that many tokens came"
             " before it.",
             ORDER,
             edit(FORWARD, "_places(x, past)", "_places(x, 0)"),
         ),
         Mistake(
-            "positions returned, not added",
-            "Return the vectors with their positions added to them.",
+            "encodings returned, not added",
+            "Add the encodings to the vectors, and return the sum.",
             ORDER,
             edit(FORWARD, "x + positions", "torch.zeros_like(x) + positions"),
             wrong_output(
@@ -165,9 +167,9 @@ POSITIONS = Question(
             ),
         ),
         Mistake(
-            "positions counted in half precision",
-            "In bfloat16, 256 and 257 are the same number: count in float32, and cast"
-            " the positions last.",
+            "wrong at large positions in bfloat16",
+            "bfloat16 cannot tell 256 from 257. Compute in float32, and convert the"
+            " encodings to the dtype of x at the end.",
             ORDER,
             sign=lambda request, reply, reference: (
                 request.dtype == torch.bfloat16 and request.inputs[1] is not None
@@ -175,7 +177,7 @@ POSITIONS = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "right at the first position alone",
+            "right only at the first position",
             "At position 0 every sine is 0 and every cosine is 1. At later positions,"
             " the angle of each clock grows at its own speed.",
             ORDER,
@@ -188,9 +190,9 @@ POSITIONS = Question(
             ),
         ),
         Mistake(
-            "right only for the first positions",
-            "There is no last position. Compute the sines and cosines of the positions"
-            " that are asked for, or let a table grow.",
+            "right at the first two positions, wrong later",
+            "There is no last position. Compute the sines and cosines for the"
+            " positions of this call, or let a table grow.",
             ORDER,
             sign=wrong_output(
                 lambda given, wanted: (

@@ -43,11 +43,12 @@ SPLIT_HEADS = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "pieces": "(B, T, D) becomes (B, H, T, Dh): the first Dh entries of *each"
-        " token's* vector belong to the first head.",
-        "before": "The axis of the heads comes before the axis of the positions,"
-        " because `@` multiplies the last two axes.",
-        "returns": "Cut every vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
+        "pieces": "Turn (B, T, D) into (B, H, T, Dh). The first Dh entries of *each"
+        " token's* vector go to the first head, the next Dh entries to the second"
+        " head, and so on.",
+        "before": "Put the axis of the heads before the axis of the tokens, because"
+        " `@` multiplies the last two axes.",
+        "returns": "Split each vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
     },
     properties=(
         BATTERY.numbers(
@@ -61,14 +62,14 @@ SPLIT_HEADS = Question(
     mistakes=(
         Mistake(
             "transpose missing",
-            "After the split, the axes are (B, T, H, Dh). Attention needs heads before"
-            " positions.",
+            "After the split, the axes are (B, T, H, Dh). Move the axis of the heads"
+            " before the axis of the tokens.",
             HEADS + "split",
             edit(split_heads, ".transpose(1, 2)", ""),
         ),
         Mistake(
             "heads split by view, without transpose",
-            MIXED + " First split the last axis into two, then exchange two axes.",
+            MIXED + " First split the last axis into two, then swap two axes.",
             HEADS + "split",
             edit(
                 split_heads,
@@ -77,9 +78,9 @@ SPLIT_HEADS = Question(
             ),
         ),
         Mistake(
-            "pieces interleaved",
-            "Of the two new axes the first counts heads and the second the entries of a"
-            " piece.",
+            "entries of the heads interleaved",
+            "Of the two new axes, the first counts the heads, and the second counts"
+            " the entries of a piece.",
             HEADS + "split",
             edit(
                 split_heads,
@@ -89,7 +90,7 @@ SPLIT_HEADS = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "numbers at the wrong places",
+            "right numbers in the wrong places",
             MIXED,
             HEADS + "split",
             sign=ELSEWHERE,

@@ -234,28 +234,27 @@ CACHED_STEP = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "stack": "The last piece is this stack: embed, go through all blocks, norm,"
-        " head.",
-        "one and many": "Your stack has to work for one token and for many, at the"
-        " beginning of a target and later: `step` takes T tokens that come after P"
-        " others.",
-        "cache": "These are the **cache**: a tuple with one entry per block, None at"
-        " the start, and then what the block returned. A step computes only the new"
-        " positions.",
-        "past": "How many tokens came before? You can read it off the keys in the"
-        " cache, (B, H, P, Dh).",
-        "embedding": "`self.embedding(token, past)` embeds tokens and adds the"
-        " positions from `past` on.",
-        "rows": "The new positions are the last T of P + T positions. Which T rows of"
-        " the causal mask belong to them? These rows are (T, P + T).",
+        "stack": "Now you write the decoder, too: embed the tokens, apply all blocks,"
+        " then apply the norm and the head.",
+        "one and many": "Its method `step` takes T tokens that come after P earlier"
+        " tokens. It must work for one token and for many, at the beginning of a"
+        " target and later.",
+        "cache": "It is a tuple with one entry per block: None at the start, and later"
+        " the `KeyValue` that the block returned. Compute only the new positions in a"
+        " step.",
+        "past": "You can read P off the shape of the keys in the cache, (B, H, P, Dh).",
+        "embedding": "`self.embedding(token, past)` embeds the tokens and adds"
+        " positions that count from `past`. Use P as `past`.",
+        "rows": "The new tokens are the last T of P + T tokens. Which T rows of the"
+        " causal mask belong to them? Give the blocks only these rows, (T, P + T).",
         "sources": "`memory.layers` holds the `KeyValue` of the source for each"
         " block, and `memory.mask` is the mask of the source.",
-        "predicts": "Predict the token after each of T tokens.",
-        "token": "token: (B, T), ids.",
+        "predicts": "Predict the next token after each of T tokens.",
+        "token": "token: token ids (B, T).",
         "memory": "memory: has `layers`, a `KeyValue` of the source for each block, and"
         " `mask` (B, 1, S).",
-        "of cache": "cache: a tuple with one entry per block: None, or what it"
-        " remembered of the P positions before.",
+        "of cache": "cache: a tuple with one entry per block: None, or the block's"
+        " `KeyValue` of the P earlier tokens.",
         "returns": "Logits (B, T, V), None, and the next cache.",
     },
     properties=(
@@ -268,14 +267,14 @@ CACHED_STEP = Question(
             requests=_at_once,
         ),
         BATTERY.line(
-            "one token after the other: the same logits",
+            "one token at a time, with the same logits",
             2,
             _one_by_one,
             of_outputs(0, -1, same_numbers),
             checks=("one and many", "past", "embedding", "cache", "of cache"),
         ),
         BATTERY.line(
-            "each position goes through the blocks once; the cache is a tuple",
+            "each position passes through the blocks once; the cache is a tuple",
             1,
             lambda d: [_one_by_one(d), _in_pieces(d)],
             _each_once,
@@ -284,8 +283,8 @@ CACHED_STEP = Question(
         BATTERY.edges(
             1,
             of_outputs(0, -1, same_gradients),
-            claim="pieces of several tokens; sentences in turns; rows of the cache"
-            " reordered; edges",
+            claim="pieces of several tokens; sentences in turns; reordered rows of the"
+            " cache; edge cases",
             also=lambda d: [replace(_in_pieces(d), gradients=True), *_like_beams(d)],
             checks=("lengths", "one and many", "past", "rows", "returns"),
         ),
@@ -293,120 +292,120 @@ CACHED_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "every step stands at position 0",
-            "The new tokens stand after the P tokens of the past: `embedding(token,"
+            "every step begins at position 0",
+            "The new tokens come after the P tokens of the past: `embedding(token,"
             " past)`.",
             CACHE,
             edit(STEP, EMBED, "x = self.embedding(token)"),
         ),
         Mistake(
             "the past is ignored",
-            "Give each block its own entry of the cache, which is what it returned at"
-            " the step before.",
+            "Give each block its own entry of the cache, which is the `KeyValue` that"
+            " it returned in the step before.",
             CACHE,
             (NO_PAST, NO_PAST & LAST_ROWS),
         ),
         Mistake(
-            "one layer's past for all",
-            "Each layer has keys and values of its own: go through blocks, sources and"
+            "all blocks get the first block's past",
+            "Each block has its own keys and values. Loop over blocks, sources and"
             " cache together.",
             CACHE,
             edit(STEP, "layers, cache)", "layers, cache[:1] * len(cache))"),
         ),
         Mistake(
-            "the cache is not handed on",
-            "What the blocks returned is the next step's cache: one entry per layer.",
+            "the cache is not passed on",
+            "Return what the blocks returned as the next cache, one entry per block.",
             CACHE,
             edit(STEP, "tuple(all_seen)", "(None,) * len(all_seen)"),
         ),
         Mistake(
             "no causal mask",
-            "If several tokens go in at once, each of them may attend to itself and"
-            " to what came before, and to nothing else.",
+            "If a step takes several tokens, each of them may attend only to itself"
+            " and to earlier tokens.",
             MASK,
             edit(STEP, "source, mask,", "source, None,"),
         ),
         Mistake(
-            "the first rows of the mask",
-            "The new tokens are the *last* of past + T positions, so their rows are"
-            " the last T rows of the mask.",
+            "first rows of the mask instead of the last",
+            "The new tokens are the *last* T of P + T tokens, so their rows are the"
+            " last T rows of the mask.",
             MASK,
             FIRST_ROWS,
         ),
         Mistake(
-            "a mask for the new positions alone",
-            "The new tokens ask all past + T positions: T rows, past + T columns.",
+            "a mask for the new positions only",
+            "The new tokens attend to all P + T positions. The mask needs T rows and P"
+            " + T columns.",
             MASK,
             NEW_ALONE,
         ),
         Mistake(
-            "the source's mask left out",
-            "Padding in the source may not be attended to: memory.mask goes into every"
+            "the source mask is missing",
+            "No token may attend to padding in the source. Pass memory.mask to every"
             " block.",
             MASK,
             edit(STEP, "memory.mask", "None"),
         ),
         Mistake(
-            "the last norm left out",
+            "the final norm is missing",
             "The output of the last pre-norm block is a sum that is not normalised."
             " Apply `self.norm` once, before the head.",
             BLOCK,
             edit(STEP, "self.norm(x)", "x"),
         ),
         Mistake(
-            "something else is in the cache",
-            "The logits are right. The cache has, for each layer, what its block"
-            " returned last: keys and values.",
+            "a wrong cache is returned",
+            "The logits are right. The next cache must hold the keys and values that"
+            " each block returned last.",
             CACHE,
             sign=_other_cache,
         ),
         Mistake(
-            "the cache is no tuple",
-            "The next cache is a tuple with one entry per block, as the one at the"
-            " start: `tuple(...)` makes one of a list.",
+            "the cache is not a tuple",
+            "Return the next cache as a tuple with one entry per block. `tuple(...)`"
+            " turns a list into a tuple.",
             CACHE,
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(
-            "something is kept between steps",
-            "All that a step knows of the past is in the cache that it is handed: the"
-            " step before may have been another sentence's.",
+            "wrong when a step continues an earlier cache",
+            "Take everything about the past from the cache. The step before may have"
+            " belonged to a different sentence.",
             CACHE,
             sign=comparable(_in_turns),
         ),
         Mistake(
-            "wrong from the second piece on",
-            "The new tokens have a past: their positions begin at P, their mask has P"
+            "wrong when tokens come in several pieces",
+            "The new tokens have a past. Their positions begin at P, their mask has P"
             " + T columns, and each block gets its own past.",
             CACHE,
             sign=_only_later_pieces,
         ),
         *ANYWHERE,
         Mistake(
-            "the beginning is computed again",
-            "The numbers are right, the work is not saved: only the new tokens go"
+            "the prefix is computed again",
+            "The numbers are right, but no work is saved. Pass only the new tokens"
             " through the blocks.",
             CACHE,
             sign=_same_logits,
         ),
         Mistake(
-            "right at the last token alone",
-            "The last token may attend to all tokens. To which tokens may the others"
-            " attend?",
+            "right only at the last token",
+            "The last token may attend to all tokens. Which tokens may the earlier"
+            " ones attend to?",
             MASK,
             sign=_right_at(slice(-1, None)),
         ),
         Mistake(
-            "the stack is put together in another way",
-            "Embed, then every block with its own source, mask, source mask and past;"
-            " then the norm, then the head.",
+            "the decoder is put together in a wrong way",
+            "Embed the tokens. Call every block with its own source, the mask, the"
+            " source's mask and its own past. Then apply the norm and the head.",
             BLOCK,
             sign=comparable(lambda *asked: len(asked[0].inputs[4]) == 1),
         ),
         Mistake(
-            "not as many logits as tokens",
-            "Every token that goes in gets its logits: (B, T, V), also when T is more"
-            " than one.",
+            "logits for the wrong number of tokens",
+            "Return logits for every token, (B, T, V), even if T is more than 1.",
             BLOCK,
             sign=lambda request, reply, reference: (
                 not reply.error

@@ -48,7 +48,7 @@ def _same_mask(request: Request, reply: Reply, reference: Reply) -> Finding | No
 BATTERY = Battery(
     ("one", "zero", "long", "second call"),
     lambda d: Request((d.T, None)),
-    {"T": Axis("positions", least=0, long=1200)},
+    {"T": Axis("positions", least=0, long=2100)},
 )
 
 CAUSAL_MASK = Question(
@@ -57,18 +57,18 @@ CAUSAL_MASK = Question(
     use=_use_mask,
     battery=BATTERY,
     requirements={
-        "sees": "So position t may look at itself and at what came before it, and at"
-        " nothing after it.",
-        "True": "Each row of the mask belongs to a query's position, and each column"
-        " to a key's position. True means that the query may attend to the key.",
+        "sees": "Let position t attend to itself and to all earlier positions, but not"
+        " to any later position.",
+        "True": "Each row of the mask belongs to a query, and each column belongs to a"
+        " key. True means that the query may attend to the key.",
         "allows": "Allow position t to attend to the positions up to and including t.",
-        "size": "size: T, in tokens; it may be 0.",
-        "device": "device: where the mask is made.",
-        "returns": "A new mask (T, T), of dtype bool.",
+        "size": "size: T, the number of positions; it may be 0.",
+        "device": "device: the device to make the mask on.",
+        "returns": "A mask (T, T), of dtype bool, made anew in each call.",
     },
     properties=(
         BATTERY.numbers(
-            "each position sees itself and what came before",
+            "each position may attend to itself and to earlier positions",
             1,
             judge=_same_mask,
             checks=("sees", "True", "allows", "returns"),
@@ -77,63 +77,64 @@ CAUSAL_MASK = Question(
         BATTERY.edges(
             1,
             judge=_same_mask,
-            claim="made on the given device; one position, none, many",
+            claim="the mask is on the given device; edges: one position, no position,"
+            " many positions",
             also=lambda d: Request((d.T, "meta"), device="meta"),
             checks=("size", "device", "returns"),
         ),
     ),
     mistakes=(
         Mistake(
-            "the upper triangle",
-            "Rows are queries and columns are keys: row t is True up to column t, not"
-            " from there on.",
+            "upper triangle instead of the lower triangle",
+            "Rows are queries, and columns are keys. Row t must be True up to column"
+            " t, not from column t on.",
             MASK,
             edit(causal_mask, ".tril()", ".triu()"),
         ),
         Mistake(
-            "a position does not see itself",
-            "The diagonal is allowed: without it the first position could attend to"
-            " nothing.",
+            "a position does not attend to itself",
+            "Allow the diagonal. Without it, the first position could not attend to"
+            " anything.",
             MASK,
             edit(causal_mask, ".tril()", ".tril(-1)"),
         ),
         Mistake(
-            "one position too far",
-            "Position t + 1 is what position t has to predict: it is not allowed.",
+            "the next position is allowed, too",
+            "Position t has to predict the token at t + 1, so it must not attend to"
+            " position t + 1.",
             MASK,
             edit(causal_mask, ".tril()", ".tril(1)"),
         ),
         Mistake(
-            "the mask inside out",
-            "In this course True means: may attend.",
+            "True and False swapped in the mask",
+            "In this course, True means that a query may attend to a key.",
             MASK,
             edit(causal_mask, ".tril()", ".triu(1)"),
         ),
         Mistake(
-            "nothing is forbidden",
+            "nothing is masked",
             "A position must not attend to any later position.",
             MASK,
             edit(causal_mask, ".tril()", ""),
         ),
         Mistake(
-            "a mask of numbers",
-            "A mask is made of True and False: its dtype is torch.bool.",
+            "the mask is not of dtype bool",
+            "Return a mask of True and False, of the dtype torch.bool.",
             MASK,
             sign=lambda request, reply, reference: (
                 bool(reply.outputs) and reply.outputs[0].dtype != torch.bool
             ),
         ),
         Mistake(
-            "a tensor made on the default device",
-            "The mask is made where `device` says.",
+            "a tensor is on the wrong device",
+            "Make the mask on `device`.",
             sign=lambda request, reply, reference: (
                 bool(reply.outputs) and reply.outputs[0].device.type != request.device
             ),
         ),
         Mistake(
-            "the same mask for everybody",
-            "The caller may change the mask. Make a new one at each call, and keep"
-            " none.",
+            "every call returns the same mask",
+            "The caller may change the mask. Make a new mask in each call.",
             sign=wrong_output(
                 lambda given, wanted: (
                     given.shape == wanted.shape
@@ -143,16 +144,16 @@ CAUSAL_MASK = Question(
             ),
         ),
         Mistake(
-            "another triangle",
-            "Write the 3 x 3 mask down by hand: one True in the first row, three in the"
-            " last.",
+            "a wrong triangle",
+            "Write the 3 x 3 mask down by hand. It has one True in the first row and"
+            " three in the last.",
             MASK,
             sign=wrong_output(lambda given, wanted: given.shape == wanted.shape),
         ),
         *ANYWHERE,
         Mistake(
-            "not as many rows and columns as positions",
-            "There are T of both, whatever T is: zero, one or thousands.",
+            "the mask is not T x T",
+            "The mask needs T rows and T columns, even if T is 0 or 1.",
             MASK,
             sign=wrong_output(lambda given, wanted: given.shape != wanted.shape),
         ),

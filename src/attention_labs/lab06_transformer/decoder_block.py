@@ -182,36 +182,39 @@ DECODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "sub-layers": "This block has three sub-layers: every position attends to the"
-        " positions before it, then to the source, and then a small network works on"
-        " it by itself.",
-        "source": "The source was remembered once, by `cross_attention.remember(...)`,"
-        " and comes as the `KeyValue` `source`. Queries are made from the states"
-        " *after* the self-attention.",
-        "masks": "There are two masks. `mask` says which target positions may be seen,"
-        " `source_mask` which source positions.",
-        "past": "`past` is what this block returned for the positions before x, if"
-        " there were any. In this case, x attends to the old positions *and* to the"
-        " new ones: `past.extend(new)` concatenates two `KeyValue`, the old one"
+        "sub-layers": "The decoder's block has three sub-layers. The first is"
+        " self-attention among the target positions. The second is cross-attention, in"
+        " which each target position attends to the source. The third is a"
+        " feed-forward network, which works on each position separately.",
+        "source": "`source` is a `KeyValue` that `cross_attention.remember` has made"
+        " of the source. Use it as it is. Make the queries of the cross-attention from"
+        " the states *after* the self-attention.",
+        "masks": "Use `mask` for the self-attention and `source_mask` for the"
+        " cross-attention. `mask` says which target positions may be attended to, and"
+        " `source_mask` says the same for the source positions.",
+        "past": "`past` is the `KeyValue` that this block returned for the positions"
+        " before x. If there is one, x must attend to the old positions *and* to the"
+        " new ones. `past.extend(new)` concatenates two `KeyValue`, with the old one"
         " first.",
-        "weights": "The weights of the cross-attention are returned if `need_weights`"
-        " is true; otherwise you may return None in their place.",
-        "arguments": "Arguments as above.",
+        "weights": "If `need_weights` is true, return the weights of the"
+        " cross-attention. Otherwise you may return None in their place.",
+        "arguments": "The arguments are those of `EncoderBlock`.",
         "x": "x: (B, T, D), the states of the layer below.",
         "of source": "source: `KeyValue` of the source, S positions.",
         "mask": "mask: which target positions may be attended to, broadcastable to (B,"
         " T, P + T).",
         "source_mask": "source_mask: which source positions may be attended to,"
         " broadcastable to (B, T, S).",
-        "of past": "past: `KeyValue` of the P positions before x; None: there are"
+        "of past": "past: `KeyValue` of the P positions before x; None if there are"
         " none.",
-        "need_weights": "need_weights: return the weights of the cross-attention.",
+        "need_weights": "need_weights: whether to return the weights of the"
+        " cross-attention.",
         "returns": "The states (B, T, D); the weights (B, H, T, S) or None; the"
         " `KeyValue` of all P + T target positions.",
     },
     properties=(
         BATTERY.numbers(
-            "the states, from the sequence and the source",
+            "the states, computed from the target and the source",
             2,
             of_output(STATES, same_numbers),
             checks=("sub-layers", "source", "x", "of source"),
@@ -219,16 +222,15 @@ DECODER_BLOCK = Question(
             requests=_writing,
         ),
         BATTERY.line(
-            "each mask goes to the right attention; the weights over the source; all"
-            " gradients",
+            "each mask reaches the right attention; the weights of the"
+            " cross-attention; all gradients",
             1,
             _masked,
             same_gradients,
             checks=("masks", "weights", "mask", "source_mask", "need_weights"),
         ),
         BATTERY.line(
-            "the keys and values of the past are used, and returned together with the"
-            " new ones",
+            "the keys and values of the past are used, and returned with the new ones",
             1,
             lambda d: [
                 replace(x, gradients=True) for x in (_writing(d, past=True), _later(d))
@@ -239,7 +241,7 @@ DECODER_BLOCK = Question(
         BATTERY.edges(
             1,
             same_but_for_chance,
-            claim="post-norm blocks; dropout on what a sub-layer adds; edges",
+            claim="post-norm blocks; dropout on a sub-layer's output; edge cases",
             also=_rare,
             checks=("lengths", "arguments", "weights", "returns"),
         ),
@@ -247,64 +249,64 @@ DECODER_BLOCK = Question(
     ),
     mistakes=(
         Mistake(
-            "the source is asked first",
+            "the cross-attention comes first",
             "The self-attention comes first, then the cross-attention, then the"
             " feed-forward network.",
             LOOKED_UP,
             edit(FORWARD, LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
         ),
         Mistake(
-            "both attentions read what came in",
-            "The queries of the cross-attention are the states after the"
+            "both attentions read the block's input",
+            "Make the queries of the cross-attention from the states after the"
             " self-attention.",
             LOOKED_UP,
             edit(FORWARD, "x = self.around_self", "y = self.around_self")
             & edit(FORWARD, "around_cross.after(x", "around_cross.after(y"),
         ),
         Mistake(
-            "the masks exchanged",
-            "`mask` is for the sequence's own positions, `source_mask` for the"
-            " source's.",
+            "the masks swapped",
+            "Use `mask` for the target positions and `source_mask` for the source"
+            " positions.",
             MASK,
             edit(FORWARD, "query, mask, past", "query, source_mask, past")
             & edit(FORWARD, "source, source_mask, need", "source, mask, need"),
         ),
         Mistake(
-            "one attention for both",
-            "self_attention and cross_attention have maps of their own.",
+            "cross-attention module used for the self-attention",
+            "Use self_attention for the target and cross_attention for the source.",
             LOOKED_UP,
             edit(FORWARD, "around(self.self_attention", "around(self.cross_attention"),
         ),
         Mistake(
-            "the source is not asked",
-            "Without cross-attention the decoder knows nothing of the source.",
+            "no cross-attention",
+            "Without cross-attention, the decoder knows nothing about the source.",
             LOOKED_UP,
             edit(FORWARD, "x = self.around_cross.after(x, context)", ""),
         ),
         Mistake(
-            "one norm for two sub-layers",
-            "Each sub-layer has a `Residual` of its own: around_self, around_cross and"
+            "one norm shared by two sub-layers",
+            "Each sub-layer has its own `Residual`: around_self, around_cross or"
             " around_feed_forward.",
             BLOCK,
             edit(FORWARD, "around_cross.before", "around_self.before")
             & edit(FORWARD, "around_cross.after", "around_self.after"),
         ),
         Mistake(
-            "no way around the cross-attention",
+            "no skip connection around the cross-attention",
             WAY_AROUND,
             BLOCK,
             edit(FORWARD, "self.around_cross.after(x, context)", "context"),
         ),
         Mistake(
-            "the source is asked by what is not normalised",
+            "the cross-attention's queries made from states without the norm",
             NORM_PLACE,
             BLOCK,
             edit(FORWARD, "self.around_cross.before(x)", "x"),
         ),
         Mistake(
             "the past is ignored",
-            "What the block returned for the positions before x comes back as `past`:"
-            " `past.extend(new)` joins them.",
+            "`past` holds the keys and values of the positions before x. Extend it by"
+            " the new ones: `past.extend(new)`.",
             CACHE,
             (
                 NO_PAST,
@@ -312,29 +314,28 @@ DECODER_BLOCK = Question(
             ),
         ),
         Mistake(
-            "the new before the past",
-            "The past comes first, as its positions do: `past.extend(new)`.",
+            "new keys before old keys",
+            "The past comes first: `past.extend(new)`.",
             CACHE,
             edit(look_around, "past.extend(now)", "now.extend(past)"),
         ),
         Mistake(
-            "a forbidden position has weight",
-            "The source's mask has to reach the attention that asks the source.",
+            "a masked position has nonzero weight",
+            "Pass `source_mask` to the cross-attention.",
             MASK,
             sign=_weight_on_padding,
         ),
         Mistake(
-            "something else is remembered",
-            "The states are right. What comes last is keys and values of all target"
-            " positions so far.",
+            "a wrong `KeyValue` is returned",
+            "The states are right. As the last result, return the keys and values of"
+            " all target positions so far.",
             CACHE,
             sign=other_memory,
         ),
         *ANYWHERE,
         Mistake(
-            "other weights are returned",
-            "The weights are those of the cross-attention, of every head: (B, H,"
-            " T, S).",
+            "wrong weights are returned",
+            "Return the weights of the cross-attention for every head, (B, H, T, S).",
             LOOKED_UP,
             sign=lambda request, reply, reference: (
                 len(reply.outputs) == len(reference.outputs) == 4
@@ -344,23 +345,23 @@ DECODER_BLOCK = Question(
         ),
         *ELSEWHERE,
         Mistake(
-            "something is wrong with the past",
-            "Without a past the block is right. New queries look at old and new keys,"
-            " and the old keys are not computed again.",
+            "wrong when a past is given",
+            "Without a past, the block is right. New queries must attend to old and"
+            " new keys. Do not compute the old keys again.",
             CACHE,
             sign=comparable(_has_past),
         ),
         Mistake(
-            "something is wrong with a mask",
-            "Without masks the block is right: `mask` is for the self-attention,"
-            " `source_mask` for the other.",
+            "wrong when a mask is given",
+            "Without masks, the block is right. Use `mask` for the self-attention and"
+            " `source_mask` for the cross-attention.",
             MASK,
             sign=comparable(has_mask),
         ),
         Mistake(
-            "the sub-layers are joined in another way",
-            "Do this three times: the sub-layer reads what `before` returns, and"
-            " `after` gets the states and the output of the sub-layer.",
+            "the sub-layers are put together in a wrong way",
+            "Do this three times: call `before` on the states, apply the sub-layer to"
+            " the result, and call `after` on the states and the sub-layer's output.",
             BLOCK,
             sign=comparable(
                 lambda *asked: is_ordinary(*asked) and not _has_past(*asked)

@@ -92,8 +92,8 @@ LOOK_FOR_X = """seen = self.self_attention.remember(query, query)
 BEHIND = edit(FORWARD, "after(x, context)", "after(query, context)")
 READ = "self.around_feed_forward.before(x)"
 THINKING = (
-    "The feed-forward network is the second sub-layer. It reads the states after the"
-    " first one, also through `before` and `after`."
+    "The feed-forward network is the second sub-layer. Apply it to the states after"
+    " the first sub-layer, between `before` and `after`."
 )
 
 ENCODER_BLOCK = Question(
@@ -108,14 +108,14 @@ ENCODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "around": "Around each sub-layer f there is a skip connection, and each"
-        " sub-layer has a norm.",
-        "reads": "With `around = Residual(...)`, a sub-layer reads `around.before(x)`,"
-        " and `around.after(x, added)` adds the sub-layer's output to the skip"
-        " connection: `after(x, f(before(x)))`.",
-        "remembered": "Return the states, and what the self-attention remembered.",
-        "dropout": "dropout: share of what a sub-layer adds that training drops.",
-        "pre_norm": "pre_norm: where the norm stands, see `Residual`.",
+        "around": "Each sub-layer f has a skip connection around it and a norm LN.",
+        "reads": "With `around = Residual(...)`, compute a sub-layer as"
+        " `around.after(x, f(around.before(x)))`.",
+        "remembered": "Return the states, and the `KeyValue` that"
+        " `self_attention.remember` returned.",
+        "dropout": "dropout: the share of a sub-layer's output that is dropped in"
+        " training.",
+        "pre_norm": "pre_norm: True for a pre-norm block, False for a post-norm block.",
         "x": "x: (B, T, D), the states of the layer below.",
         "mask": "mask: True = may attend, broadcastable to (B, T, T); None allows"
         " everything.",
@@ -131,7 +131,7 @@ ENCODER_BLOCK = Question(
             requests=_reading,
         ),
         BATTERY.line(
-            "what is remembered, all gradients, padding and causal masks",
+            "the `KeyValue`, all gradients, padding masks and causal masks",
             1,
             _masked,
             same_gradients,
@@ -140,7 +140,7 @@ ENCODER_BLOCK = Question(
         BATTERY.edges(
             1,
             same_but_for_chance,
-            claim="post-norm blocks; dropout on what a sub-layer adds; edges",
+            claim="post-norm blocks; dropout on a sub-layer's output; edge cases",
             also=_rare,
             checks=("lengths", "reads", "dropout", "pre_norm", "returns"),
         ),
@@ -148,20 +148,20 @@ ENCODER_BLOCK = Question(
     ),
     mistakes=(
         Mistake(
-            "dropout at another place",
+            "dropout in the wrong place",
             DROPPED,
             BLOCK,
             edit(FORWARD, "after(x, context)", "after(context, x)"),
         ),
         Mistake(
-            "no way around the attention",
+            "no skip connection around the attention",
             WAY_AROUND,
             BLOCK,
             edit(FORWARD, "self.around_self.after(x, context)", "context"),
         ),
         Mistake(
-            "the way around begins behind the norm",
-            WAY_AROUND + " In a pre-norm block that is x, not the normalised x.",
+            "the skip connection begins after the norm",
+            WAY_AROUND + " In a pre-norm block, this is x before the norm.",
             BLOCK,
             (
                 BEHIND,
@@ -170,61 +170,61 @@ ENCODER_BLOCK = Question(
             ),
         ),
         Mistake(
-            "the attention reads what is not normalised",
+            "the attention reads states without the norm",
             NORM_PLACE,
             BLOCK,
             edit(FORWARD, "self.around_self.before(x)", "x"),
         ),
         Mistake(
-            "keys and values of what is not normalised",
-            "Queries, keys and values are maps of the same sequence: what `before`"
-            " returned.",
+            "keys and values made from states without the norm",
+            "Make queries, keys and values from the same sequence, the result of"
+            " `before`.",
             BLOCK,
             edit(FORWARD, LOOK, LOOK_AT_X),
         ),
         Mistake(
-            "queries of what is not normalised",
-            "Queries, keys and values are maps of the same sequence: what `before`"
-            " returned.",
+            "queries made from states without the norm",
+            "Make queries, keys and values from the same sequence, the result of"
+            " `before`.",
             BLOCK,
             edit(FORWARD, LOOK, LOOK_FOR_X),
         ),
         Mistake(
-            "the feed-forward network reads what is not normalised",
+            "the feed-forward network reads states without the norm",
             NORM_PLACE,
             BLOCK,
             edit(FORWARD, "self.around_feed_forward.before(x)", "x"),
         ),
         Mistake(
-            "no way around the feed-forward network",
+            "no skip connection around the feed-forward network",
             WAY_AROUND,
             BLOCK,
             edit(FORWARD, THINK, "thought"),
         ),
         Mistake(
-            "the feed-forward network left out",
+            "feed-forward network missing",
             THINKING,
             BLOCK,
             edit(FORWARD, THINK, "x"),
         ),
         Mistake(
-            "both sub-layers read what came in",
+            "both sub-layers read the block's input",
             THINKING,
             BLOCK,
             edit(FORWARD, "x = self.around_self", "y = self.around_self")
             & edit(FORWARD, "after(x, thought)", "after(y, thought)"),
         ),
         Mistake(
-            "one norm for both sub-layers",
-            "Each sub-layer has a `Residual` of its own: around_self and"
+            "one norm shared by both sub-layers",
+            "Each sub-layer has its own `Residual`: around_self or"
             " around_feed_forward.",
             BLOCK,
             edit(FORWARD, "around_feed_forward.before", "around_self.before")
             & edit(FORWARD, "around_feed_forward.after", "around_self.after"),
         ),
         Mistake(
-            "the sequence is asked, not what is remembered of it",
-            "`ask` looks queries up in a `KeyValue`: `remember` makes one first.",
+            "`ask` is called on the sequence, not on a `KeyValue`",
+            "`ask` attends to a `KeyValue`. Make one with `remember` first.",
             BLOCK,
             edit(
                 FORWARD,
@@ -233,14 +233,15 @@ ENCODER_BLOCK = Question(
             ),
         ),
         Mistake(
-            "the mask reaches nothing",
+            "the mask is not used",
             "Pass the mask to `ask`.",
             MASK,
             edit(FORWARD, "query, mask, past", "query, None, past"),
         ),
         Mistake(
-            "the mask inside out",
-            "In this course True means: may attend, and `ask` takes it as it is.",
+            "True and False swapped in the mask",
+            "In this course, True means that a query may attend to a key. Pass the"
+            " mask to `ask` as it is.",
             MASK,
             edit(
                 FORWARD,
@@ -249,24 +250,24 @@ ENCODER_BLOCK = Question(
             ),
         ),
         Mistake(
-            "something else is remembered",
-            "The states are right. What comes second is what `self_attention.remember`"
-            " returned.",
+            "a wrong `KeyValue` is returned",
+            "The states are right. As the second result, return what"
+            " `self_attention.remember` returned.",
             BLOCK,
             sign=other_memory,
         ),
         *ANYWHERE,
         *ELSEWHERE,
         Mistake(
-            "another mask",
-            "Without a mask the block is right: the mask goes into `ask`, unchanged.",
+            "a wrong mask",
+            "Without a mask, the block is right. Pass the mask to `ask` as it is.",
             MASK,
             sign=comparable(has_mask),
         ),
         Mistake(
-            "the sub-layers are joined in another way",
-            "Do this twice: the sub-layer reads what `before` returns, and `after`"
-            " gets the states and the output of the sub-layer.",
+            "the sub-layers are put together in a wrong way",
+            "Do this twice: call `before` on the states, apply the sub-layer to the"
+            " result, and call `after` on the states and the sub-layer's output.",
             BLOCK,
             sign=comparable(is_ordinary),
         ),

@@ -1,5 +1,6 @@
 """greedy: the most probable token, which is the input of the next step."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -76,9 +77,17 @@ def _use_greedy(
     bos: int,
     eos: int,
     max_length: int,
+    before: Tensor | None = None,
 ) -> Any:
-    """Decode, and count: a source that was read, and tokens that were stepped over."""
+    """Decode, and count: a source that was read, and tokens that were stepped over.
+
+    If another table is given, the model has it first, and writes with it, too.
+    """
     model = _Script(table, mix, ends, eos)
+    if before is not None:
+        model.table = before
+        greedy(model, source, lengths, bos, eos, max_length)
+        model.table, model.encoded, model.stepped = table, 0, 0
     decoded = greedy(model, source, lengths, bos, eos, max_length)
     if decoded is None:
         return None
@@ -104,7 +113,13 @@ def _ending(d: Draw) -> list[Request]:
     """Ask for sentences that end before the others, with the last step or at once."""
     asked = [_to_write(d, longest) for longest in (d.N // 2, d.N, 0)]
     rare = _to_write(d, d.N, same=True), _to_write(d, d.N, axes=(2,))
-    return [*asked, *rare]
+    plain = _to_write(d)
+    trained = replace(
+        plain,
+        inputs=(*plain.inputs, normal(d, d.V, d.V)),
+        about="a model that wrote before it was trained",
+    )
+    return [*asked, *rare, trained]
 
 
 BATTERY = Battery(
@@ -135,7 +150,7 @@ _same_tokens = each_of(
     in_words(
         of_output(0, same_numbers),
         lambda request, reply, reference: Finding(
-            "other tokens", "the likeliest tokens"
+            "different tokens", "the most probable tokens"
         ),
     ),
     _whole_numbers,
@@ -179,28 +194,28 @@ GREEDY = Question(
     requirements={
         "lengths": LENGTHS,
         "likeliest": "Greedy decoding takes the most probable token at every step.",
-        "step": "`model.step(token, memory, cache)` takes the last token (B, 1) and"
-        " returns logits (B, 1, V), weights (not needed here) and the next cache.",
-        "encode": "`model.encode(source, lengths)` reads the source once and returns a"
-        " memory, `model.start(memory)` returns what the first step needs",
-        "BOS": "The first input is BOS, which is not part of the output.",
-        "one token": "Some models use the same token for BOS and EOS.",
-        "EOS": "A sentence ends when the model has produced EOS for it. From there on"
-        " all its tokens are EOS, whatever the model predicts, until the other"
-        " sentences have ended, too.",
-        "over": "When all sentences have ended, or after `max_length` steps, decoding"
-        " stops.",
+        "step": "At every step, `model.step(token, memory, cache)` takes the last"
+        " token (B, 1), and only this token. It returns logits (B, 1, V), weights,"
+        " which you do not need, and the cache for the next step.",
+        "encode": "Call `model.encode(source, lengths)` once: it reads the source and"
+        " returns a memory. `model.start(memory)` returns the cache for the first"
+        " step.",
+        "BOS": "Use BOS as the first input, but leave it out of the output.",
+        "one token": "Some models use the same token for BOS and EOS, so the first"
+        " input must not end a sentence.",
+        "EOS": "A sentence ends when the model predicts EOS for it. All later tokens"
+        " of this sentence must be EOS, whatever the model predicts.",
+        "over": "Stop when all sentences have ended, or after `max_length` steps.",
         "takes": "Take the most probable token at every step, for a batch of sources"
         " at once.",
         "model": "model: has `encode`, `start` and `step`.",
-        "source": "source: what `encode` reads; axis 0 is B.",
-        "of source": "lengths: tokens in each source.",
+        "source": "source: what `encode` reads; its first axis is B.",
+        "of source": "lengths: the number of tokens in each source.",
         "bos": "bos: id of the token that starts a target.",
-        "eos": "eos: id of the token that ends it.",
-        "max_length": "max_length: steps, at least one, after which decoding stops"
-        " even without EOS.",
-        "returns": "(B, T) token ids, T <= `max_length`; after its first EOS, a"
-        " sentence holds only EOS.",
+        "eos": "eos: id of the token that ends a target.",
+        "max_length": "max_length: the largest number of steps, at least 1.",
+        "returns": "Token ids (B, T), of dtype long, T <= `max_length`; after its"
+        " first EOS, a sentence holds only EOS.",
     },
     properties=(
         BATTERY.numbers(
@@ -213,8 +228,8 @@ GREEDY = Question(
         BATTERY.edges(
             1,
             each_of(_same_tokens, _same_counts),
-            claim="only EOS after the first EOS, and a stop when all sentences have"
-            " ended; each token fed once, the source read once; edges",
+            claim="only EOS after the first EOS; a stop when all sentences have ended;"
+            " each token fed once, the source read once; edge cases",
             also=_ending,
             checks=(
                 *("lengths", "step", "encode", "one token", "EOS", "over", "source"),
@@ -225,24 +240,24 @@ GREEDY = Question(
     ),
     mistakes=(
         Mistake(
-            "BOS at every step",
-            "Each step gets the token that the step before it has chosen.",
+            "BOS is fed in at every step",
+            "Feed each step the token that was chosen in the step before.",
             WRITING,
             edit(
                 decoding._one_by_one, "step(token,", "step(torch.full_like(token, bos),"
             ),
         ),
         Mistake(
-            "the cache is not handed on",
-            "Each step returns a cache, and the next step needs it.",
+            "the cache is not passed on",
+            "Each step returns a cache. Pass it to the next step.",
             WRITING,
             edit(
                 decoding._one_by_one, "memory, cache)", "memory, model.start(memory))"
             ),
         ),
         Mistake(
-            "BOS is written down",
-            "BOS starts the sentence and is not part of it.",
+            "BOS in the output",
+            "BOS is the first input. Leave it out of the output.",
             WRITING,
             edit(
                 STEPS,
@@ -251,59 +266,58 @@ GREEDY = Question(
             ),
         ),
         Mistake(
-            "the whole beginning is fed at every step",
-            "The past is in the cache, so a step gets one new token.",
+            "the whole prefix is fed at every step",
+            "The past is in the cache, so feed each step only the last token.",
             CACHE,
             edit(STEPS, STEP, WHOLE),
         ),
         Mistake(
-            "the first sentence to end ends all",
-            "Decoding stops when *every* sentence has had its EOS.",
+            "the first EOS ends all sentences",
+            "Stop when *every* sentence has had its EOS.",
             WRITING,
             edit(decoding._End.reached, "ended.all()", "ended.any()"),
         ),
         Mistake(
-            "written to max_length always",
-            "When every sentence has had its EOS there is nothing left to write.",
+            "decoding always goes on to max_length",
+            "Stop as soon as every sentence has had its EOS.",
             WRITING,
             edit(decoding._End.reached, "ended.all()", "torch.tensor(False)"),
         ),
         Mistake(
-            "BOS is taken for an end",
-            "A sentence ends with the EOS that the model predicts. The first input"
-            " does not end it, even if it is the same token.",
+            "BOS ends a sentence",
+            "Only an EOS that the model predicts ends a sentence. The first input must"
+            " not end it, even if BOS and EOS are the same token.",
             WRITING,
             edit(STEPS, "torch.zeros_like(token, dtype=torch.bool)", "token == eos"),
         ),
         Mistake(
-            "a number chosen, not its place",
+            "the largest logit, not its index",
             "A token is the index of the largest logit, not the logit itself.",
             WRITING,
             sign=error_like("used as indices"),
         ),
         Mistake(
-            "the least likely token",
+            "the least probable token",
             "The most probable token has the largest logit.",
             WRITING,
             edit(decoding.greedy, "argmax", "argmin"),
         ),
         Mistake(
-            "a sentence goes on after its end",
-            "Whatever the model predicts after a sentence's EOS, the tokens of this"
-            " sentence are EOS.",
+            "a sentence continues after its EOS",
+            "After a sentence's EOS, write EOS for this sentence, whatever the model"
+            " predicts.",
             WRITING,
             edit(STEPS, "masked_fill(ended, eos)", "clone()"),
             sign=_right_until_the_end,
         ),
         *ANYWHERE,
         Mistake(
-            "lists, where a tensor is meant",
-            "The tokens of all steps, each (B, 1), are joined along the second axis to"
-            " a tensor (B, T).",
+            "a list instead of a tensor",
+            "Concatenate the tokens of all steps, each (B, 1), along the second axis.",
             sign=error_like("wanted tensors"),
         ),
         Mistake(
-            "more work than needed",
+            "tokens right, model calls or dtype wrong",
             "The tokens are right. Read the source once, and feed each token once.",
             CACHE,
             sign=lambda request, reply, reference: close(
@@ -311,16 +325,16 @@ GREEDY = Question(
             ),
         ),
         Mistake(
-            "another number of steps",
-            "At most max_length tokens, BOS not counted; fewer if every sentence has"
-            " had its EOS, which is counted.",
+            "a wrong number of steps",
+            "Write at most max_length tokens, and stop when every sentence has had its"
+            " EOS. EOS counts as a token, but BOS does not.",
             WRITING,
             sign=_length_differs,
         ),
         Mistake(
-            "other tokens are fed or chosen",
-            "BOS goes in first, and then always the token that was chosen last: the"
-            " index of the largest of the V logits.",
+            "wrong tokens are fed or chosen",
+            "Feed BOS first, and then always the token that was chosen last. Choose"
+            " the index of the largest of the V logits.",
             WRITING,
             sign=lambda request, reply, reference: bool(reply.outputs),
         ),

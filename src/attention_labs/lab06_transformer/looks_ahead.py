@@ -172,6 +172,16 @@ def _one_sentence(d: Draw, row: int) -> Request:
     return replace(leaky, inputs=inputs)
 
 
+def _one_of_each(d: Draw) -> Request:
+    """Draw a leak for one token in one sentence."""
+    leaky = _one_token(d, d.number(0, d.V - 1), 1)
+    table, ahead, every, _, *others = leaky.inputs
+    alone = _one_sentence(d, d.number(0, d.B - 1))
+    inputs = (table, ahead, every, alone.inputs[3], *others[:2], *alone.inputs[6:8])
+    about = "only one token is seen too early, in one sentence alone"
+    return replace(leaky, inputs=(*inputs, others[-1]), about=about)
+
+
 def _far(request: Request) -> Request:
     """Make the part of the logits large that the source alone says."""
     table, *others = request.inputs
@@ -188,6 +198,7 @@ def _rare(d: Draw) -> list[Request]:
         _one_token(d, d.number(0, d.V - 1), 0),
         _one_sentence(d, 0),
         _one_sentence(d, d.B - 1),
+        *(_one_of_each(d) for _ in range(4)),
         _suspect(d, "a small leak", NEXT, 2e-3),
         _far(_suspect(d, "a small leak among large logits", NEXT, 2e-3)),
         _suspect(d, "rounding errors, and no leak", EVERYWHERE, 5e-6),
@@ -232,7 +243,7 @@ def _verdict(request: Request, reply: Reply, reference: Reply) -> Finding:
 def _same_mode(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     if reply.error or bool(reply.outputs[1]):
         return None
-    return Finding("the model is in another mode than before", "the same mode")
+    return Finding("the model is in a different mode than before", "the same mode")
 
 
 _same_verdict = in_words(of_output(0, same_numbers), _verdict)
@@ -248,9 +259,10 @@ def _too_few_tried(request: Request, reply: Reply, reference: Reply) -> bool:
 change = partial(edit, looks_ahead)
 COMPARED, TRIED = "(after - before)[:, :t]", "changed[:, t] = token"
 ONLY_BEFORE = (
-    "A token may change the logits from its own position on: compare those before."
+    "A token may change the logits from its own position on. Compare only the logits"
+    " before it."
 )
-EVERY = "A leak may be for one position and one token alone: try all of them."
+EVERY = "A leak may concern a single position and a single token. Try all of them."
 
 LOOKS_AHEAD = Question(
     name="looks_ahead",
@@ -260,30 +272,30 @@ LOOKS_AHEAD = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "called": "The model is called as `model(source, lengths, target)` and returns"
+        "called": "Call the model as `model(source, lengths, target)`. It returns"
         " logits (B, T, V) and weights, which you do not need.",
-        "ahead": "The model looks ahead if you can put some token of the vocabulary in"
-        " the place of the target's token at some position t, and a logit at a position"
-        " before t changes by more than 0.001.",
-        "every": "A leak may be very narrow: one position sees one later position, or"
-        " only one token of the vocabulary can be seen, or the leak affects only one"
-        " sentence of the batch. So try every position, and at each position every"
-        " token from 0 to V - 1.",
-        "rounding": "Rounding changes logits, too, but by less than 0.00001. No logit"
-        " changes by an amount between these two numbers.",
-        "dropout": "In training mode, dropout changes the logits from call to call."
-        " So put the model in evaluation mode for the test, and afterwards back into"
-        " the mode in which you got it. All of its parts are in the same mode.",
-        "model": "model: called as above; its mode (training or evaluation) stays.",
-        "source": "source: what the model reads; axis 0 is B.",
-        "source lengths": "lengths: tokens in each source.",
-        "target": "target: (B, T) token ids; it stays as it is.",
+        "ahead": "Replace the target's token at a position t by some token of the"
+        " vocabulary. If a logit at a position before t then changes by more than"
+        " 0.001, the model looks ahead.",
+        "every": "A leak may be very narrow. It may concern a single pair of"
+        " positions, a single token of the vocabulary, or a single sentence of the"
+        " batch. So try every position, and at each position every token from 0 to V -"
+        " 1.",
+        "rounding": "Rounding may change logits, too, but by less than 0.00001. No"
+        " logit changes by an amount between 0.00001 and 0.001.",
+        "dropout": "In train mode, dropout changes the logits from call to call. So"
+        " put the model into eval mode for the test, and afterwards back into its"
+        " earlier mode. All parts of the model are in the same mode.",
+        "model": "model: called as above; keep its mode (train or eval).",
+        "source": "source: what the model reads; its first axis is B.",
+        "source lengths": "lengths: the number of tokens in each source.",
+        "target": "target: token ids (B, T); do not change them.",
         "returns": "True if the model looks ahead, and False if it does not.",
     },
     properties=(
         BATTERY.numbers(
-            "a decoder with a causal mask, one without, and one with a mask that is one"
-            " position too far",
+            "a decoder with a causal mask, a decoder without one, and a decoder that"
+            " sees one position too far",
             2,
             _same_verdict,
             ("called", "ahead", "model", "source", "source lengths", "returns"),
@@ -295,18 +307,19 @@ LOOKS_AHEAD = Question(
             _same_verdict,
             ("lengths", "every", "rounding", "dropout"),
             "leaks of one position, of one token, in one sentence; a small leak;"
-            " rounding; dropout; edges: length one, equal lengths, a second call",
+            " rounding; dropout; edges: length one, equal lengths, repeated calls",
             _rare,
         ),
         replace(
             BATTERY.manners(1, _manners, ("dropout", "model", "target")),
             throughout=each_of(left_alone, _same_mode),
-            claim="the model's mode and the inputs stay, in every dtype, on any device",
+            claim="the model's mode and the inputs are unchanged, in every dtype, on"
+            " every device",
         ),
     ),
     mistakes=(
         Mistake(
-            "not only the positions before the change are compared",
+            "positions from the change on are compared",
             ONLY_BEFORE,
             DECODER,
             (change("[:, :t]", "[:, : t + 1]"), change("[:, :t]", "[:, t:]")),
@@ -319,13 +332,13 @@ LOOKS_AHEAD = Question(
         ),
         Mistake(
             "only the position just before the change is compared",
-            "A token may be seen from far away: compare all positions before it.",
+            "A leak may reach far back. Compare all positions before the change.",
             DECODER,
             change("[:, :t]", "[:, t - 1 : t]"),
         ),
         Mistake(
             "only the first position is compared",
-            "Any position may look ahead: compare all those before the change.",
+            "Any position may look ahead. Compare all positions before the change.",
             DECODER,
             change("[:, :t]", "[:, :1]"),
         ),
@@ -337,56 +350,63 @@ LOOKS_AHEAD = Question(
                 change(TRIED, "changed[:, t] = (target[:, t] + 1) % before.size(-1)"),
                 change("range(before.size(-1))", "[0]"),
             ),
+        ),
+        Mistake(
+            "some tokens were not tried at some positions",
+            EVERY,
+            DECODER,
             sign=_too_few_tried,
         ),
         Mistake(
             "only the first sentence is compared",
-            "A leak may show in one sentence of the batch alone.",
+            "A leak may appear in only one sentence of the batch. Compare all"
+            " sentences.",
             DECODER,
             change("[:, :t]", "[0, :t]"),
         ),
         Mistake(
-            "only the likeliest tokens are compared",
-            "A leak may be too small to change which logit is the largest.",
+            "only the most probable tokens are compared",
+            "A leak may be too small to change which logit is the largest. Compare the"
+            " logits.",
             DECODER,
             change(COMPARED, "(after.argmax(-1) - before.argmax(-1))[:, :t]"),
         ),
         Mistake(
-            "logits that become smaller are not counted",
-            "A change may go up or down: take `abs`.",
+            "decreases of logits are ignored",
+            "A logit may become larger or smaller. Use `abs`.",
             DECODER,
             change(".abs()", ""),
         ),
         Mistake(
-            "the last change alone decides",
-            "One leak is enough, wherever it is found: do not forget it when you try"
-            " the next token.",
+            "only the last change decides",
+            "One leak is enough. Remember it when you try the next token.",
             DECODER,
             change("found |= bool", "found = bool"),
         ),
         Mistake(
-            "rounding is taken for a leak",
-            "Equal logits may differ by rounding: only a change above 0.001 is a leak.",
+            "rounding is mistaken for a leak",
+            "Rounding changes logits a little. Only a change of more than 0.001 is a"
+            " leak.",
             DECODER,
             (change("> 1e-4", "!= 0"), change("1e-4", "1e-9")),
         ),
         Mistake(
-            "small leaks are overlooked",
-            "A change of a little more than 0.001 is a leak already.",
+            "the threshold for a leak is too high",
+            "Every change of more than 0.001 is a leak.",
             DECODER,
             change("1e-4", "0.1"),
         ),
         Mistake(
-            "dropout is taken for a leak",
-            "In training mode two calls differ, whatever they are given: look in"
-            " evaluation mode.",
+            "dropout is mistaken for a leak",
+            "In train mode, two calls differ even for the same tokens. Put the model"
+            " into eval mode.",
             DECODER,
             change("model.eval()", "pass"),
         ),
         Mistake(
-            "the model is left in another mode",
-            "`model.training` says in which mode the model came, and"
-            " `model.train(mode)` puts it back.",
+            "the model is left in a different mode",
+            "`model.training` tells the mode of the model. Store it, and restore it"
+            " with `model.train(mode)`.",
             "",
             (
                 change("model.train(was_training)", "pass"),
@@ -399,22 +419,22 @@ LOOKS_AHEAD = Question(
             ),
         ),
         Mistake(
-            "a tensor is returned, not True or False",
-            "Each position has a verdict; the model looks ahead if any of them says so:"
-            " `any()`.",
+            "a tensor with several values used as a bool",
+            "The comparison gives a tensor. Reduce it with `any()`, and convert the"
+            " result with `bool`.",
             "",
             sign=error_like("Boolean value of Tensor"),
         ),
         *ANYWHERE,
         Mistake(
             "a leak is missed",
-            EVERY + " In every sentence compare all positions before the change.",
+            EVERY + " In every sentence, compare all positions before the change.",
             DECODER,
             sign=somewhere(0, lambda given, wanted: given < wanted),
         ),
         Mistake(
-            "a leak where there is none",
-            ONLY_BEFORE + " They may differ by rounding, and by dropout in training.",
+            "a leak is reported where there is none",
+            ONLY_BEFORE + " Rounding and dropout may change these logits, too.",
             DECODER,
             sign=somewhere(0, lambda given, wanted: given > wanted),
         ),

@@ -147,21 +147,20 @@ def other_memory(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 WAY_AROUND = (
-    "The output of a sub-layer is added to its input: call `after(x, ...)` with the"
-    " states as they came in."
+    "Add the output of a sub-layer to its input: call `after(x, ...)` with the input"
+    " of the sub-layer as x."
 )
 NORM_PLACE = (
-    "`before` and `after` put the norm in the right place. `before` is called on the"
-    " input of the sub-layer, and `after` on the input and the output."
+    "`before` and `after` put the norm in the right place. Call `before` on the input"
+    " of the sub-layer, and call `after` on its input and its output."
 )
 DROPPED = (
-    "Dropout is applied to what a sub-layer adds, which is the second argument of"
-    " `after`."
+    "`after` applies dropout to its second argument. Pass the sub-layer's output there."
 )
 # Signs for the end of a list: the replies differ in blocks of one kind alone.
 ELSEWHERE = (
     Mistake(
-        "dropout at another place",
+        "dropout in the wrong place",
         DROPPED,
         BLOCK,
         sign=comparable(
@@ -171,7 +170,7 @@ ELSEWHERE = (
         ),
     ),
     Mistake(
-        "the norm at another place",
+        "the norm in the wrong place",
         NORM_PLACE + " This block is a post-norm block.",
         BLOCK,
         sign=comparable(lambda *asked: not asked[0].init[4] and not has_mask(*asked)),

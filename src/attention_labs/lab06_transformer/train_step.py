@@ -80,7 +80,8 @@ def _use_train_step(
     be: losses with a gradient, and modes that were changed.
     """
     model = _Little(table, reader)
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    groups = [{"params": [x]} for x in model.parameters()]
+    optimizer = torch.optim.SGD(groups, lr=rate)
     model.table.grad, model.reader.grad = left.clone(), left.clone()
     losses, odd_modes = [], 0
     batches = map(Batch, source, lengths, target_in, target_out)
@@ -141,7 +142,8 @@ def _loss_alone(request: Request, reply: Reply, reference: Reply) -> bool:
 
 
 PER_TOKEN = (
-    "The loss is the sum over all tokens that are not PAD, divided by their number."
+    "The loss is the sum over all tokens that are not PAD, divided by the number of"
+    " these tokens."
 )
 
 LOSS = "F.cross_entropy(logits, target, ignore_index=PAD)"
@@ -177,21 +179,23 @@ TRAIN_STEP = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "mean": "The loss is the mean over all tokens that are not padding,",
-        "cut": "Then compute the gradient, shorten it to the length `clip_norm` if it"
-        " is longer, and make one step of the optimizer.",
-        "left": "Gradients that the parameters still hold from earlier steps must not"
-        " count.",
-        "fields": "A batch has the fields `source`, `lengths`, `target_in` (BOS and"
-        " the target: what the decoder gets) and `target_out` (the target and EOS:"
-        " what it should predict).",
-        "called": "The model is called as `model(source, lengths, target_in)` and"
-        " returns logits (B, T, V) and weights.",
-        "model": "model: changed in place; its mode (training or evaluation) stays.",
-        "optimizer": "optimizer: of the model's parameters.",
-        "clip_norm": "clip_norm: longest allowed gradient.",
-        "returns": "The loss before the update, in nats per token: a number, or a"
-        " tensor without a gradient (`detach`).",
+        "mean": "Compute the loss, which is the mean over all tokens that are not"
+        " padding:",
+        "cut": "Then compute the gradient. Take the gradients of all parameters as one"
+        " long vector, and shorten this vector to the length `clip_norm` if it is"
+        " longer. Then make one step of the optimizer.",
+        "left": "The parameters may still hold gradients from earlier steps. Do not"
+        " let them count.",
+        "fields": "A batch has the fields `source`, `lengths`, `target_in` and"
+        " `target_out`. The decoder reads `target_in`, which is BOS followed by the"
+        " target. It should predict `target_out`, which is the target followed by EOS.",
+        "called": "Call the model as `model(source, lengths, target_in)`. It returns"
+        " logits (B, T, V) and weights.",
+        "model": "model: updated in place; keep its mode (train or eval).",
+        "optimizer": "optimizer: an optimizer of the model's parameters.",
+        "clip_norm": "clip_norm: the largest allowed length of the gradient.",
+        "returns": "The loss before the update, in nats per token: a number or a"
+        " detached tensor.",
     },
     properties=(
         BATTERY.numbers(
@@ -209,7 +213,7 @@ TRAIN_STEP = Question(
             checks=("mean",),
         ),
         BATTERY.line(
-            "a long gradient is cut to clip_norm",
+            "a gradient that is too long is shortened to clip_norm",
             1,
             lambda d: [_to_train(d, cut=True), _to_train(d, 2, padded=True, cut=True)],
             of_outputs(0, 3, same_numbers),
@@ -218,8 +222,7 @@ TRAIN_STEP = Question(
         BATTERY.edges(
             1,
             of_outputs(0, 3, same_numbers),
-            claim="each step uses only its own gradient, not one left over from"
-            " before; edges",
+            claim="no step uses gradients of earlier steps; edge cases",
             also=_rare,
             checks=("lengths", "left"),
         ),
@@ -227,34 +230,34 @@ TRAIN_STEP = Question(
     ),
     mistakes=(
         Mistake(
-            "loss on padding",
+            "padding is included in the loss",
             PER_TOKEN,
             PADDING,
             edit(train_step, ", ignore_index=PAD", ""),
         ),
         Mistake(
-            "divided by padding, too",
+            "padding counts in the mean",
             PER_TOKEN,
             PADDING,
             edit(train_step, LOSS, SUM + " / target.numel()"),
         ),
         Mistake(
-            "the sum of the losses, not their mean",
+            "sum of the losses instead of the mean",
             PER_TOKEN,
             FORCING,
             edit(train_step, LOSS, SUM),
         ),
         Mistake(
-            "mean of the sentences' means",
-            PER_TOKEN + " A token of a short sentence counts as much as any other"
-            " token.",
+            "mean of the per-sentence means",
+            PER_TOKEN + " A token of a short sentence counts as much as a token of a"
+            " long one.",
             PADDING,
             edit(train_step, LOSS, MEANS),
         ),
         Mistake(
-            "the token that was given is asked for",
-            "The decoder gets target_in and should predict target_out, which is one"
-            " token further.",
+            "the input tokens are used as the target",
+            "The decoder reads target_in and should predict target_out, which is one"
+            " token ahead.",
             FORCING,
             edit(train_step, "batch.target_out", "batch.target_in"),
         ),
@@ -265,8 +268,9 @@ TRAIN_STEP = Question(
             edit(train_step, "entropy(logits", "entropy(logits.softmax(-1)"),
         ),
         Mistake(
-            "gradients of earlier steps added",
-            "backward adds to the gradients that are there. Call zero_grad before it.",
+            "gradients of earlier steps are not cleared",
+            "backward adds to the gradients that are already there. Call zero_grad"
+            " before it.",
             "",
             (
                 NOT_CLEARED,
@@ -275,9 +279,9 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "the gradient is not cut",
-            "nn.utils.clip_grad_norm_ shortens the gradient of all parameters together:"
-            " after backward, before step.",
+            "the gradient is not shortened",
+            "nn.utils.clip_grad_norm_ shortens the gradients of all parameters"
+            " together. Call it after backward and before step.",
             "",
             edit(
                 train_step,
@@ -286,16 +290,15 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "each number of the gradient is cut",
-            "The length of the whole gradient may be at most clip_norm. Its direction"
-            " stays the same.",
+            "each number of the gradient is clipped",
+            "Limit the length of the whole gradient, and keep its direction.",
             "",
             edit(train_step, "clip_grad_norm_", "clip_grad_value_"),
         ),
         Mistake(
-            "each parameter's gradient is cut for itself",
-            "The gradient is one long vector, of all parameters together: its length"
-            " may be at most clip_norm.",
+            "each parameter's gradient is shortened separately",
+            "Take the gradients of all parameters as one long vector. Its length may"
+            " be at most clip_norm.",
             "",
             edit(
                 train_step,
@@ -305,8 +308,8 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "every gradient gets the length clip_norm",
-            "A gradient that is shorter than clip_norm stays as it is.",
+            "short gradients are scaled up to clip_norm",
+            "Do not change a gradient that is shorter than clip_norm.",
             "",
             edit(
                 train_step,
@@ -316,33 +319,33 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "the model is switched to evaluation",
-            "model.eval() switches dropout off, which belongs to training: a training"
-            " step does not change the mode.",
+            "the model is put into eval mode",
+            "model.eval() switches dropout off, but training needs dropout. Do not"
+            " change the mode in a training step.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(
-            "the loss comes with its graph",
-            "If such losses are kept, everything that they were computed from is kept,"
-            " too. Return loss.detach(), or a number.",
+            "the returned loss still requires a gradient",
+            "A loss with its graph keeps everything in memory that it was computed"
+            " from. Return loss.detach() or a number.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][0] > 0)),
         ),
         Mistake(
-            "nothing is learned",
-            "The parameters have not changed. Is there a gradient when the optimizer"
-            " makes its step?",
+            "the parameters do not change",
+            "The parameters have not changed. Do the gradients exist when the"
+            " optimizer makes its step?",
             "",
             sign=_nothing_learned,
         ),
         Mistake(
-            "another loss is returned",
-            "The parameters are right. What is returned is the loss that backward was"
-            " called on, in nats per token.",
+            "a wrong loss is returned",
+            "The parameters are right. Return the loss that you called backward on, in"
+            " nats per token.",
             FORCING,
             sign=_loss_alone,
         ),
         Mistake(
-            "something is wrong with the padding",
+            "wrong when there is padding",
             PER_TOKEN,
             PADDING,
             sign=comparable(
@@ -350,15 +353,15 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "something is wrong with the length of the gradient",
-            "clip_norm is the longest allowed gradient, over all parameters together.",
+            "wrong when the gradient has to be clipped",
+            "clip_norm limits the length of the gradient of all parameters together.",
             "",
             sign=comparable(
                 lambda request, reply, reference: request.inputs[LONGEST] < 1
             ),
         ),
         Mistake(
-            "something is wrong from the second step on",
+            "wrong with more than one step",
             "The first step is right. Does it leave gradients behind that change the"
             " second step?",
             "",
@@ -367,9 +370,9 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "the loss is right, the step is not",
-            "Clear the gradients, call backward, shorten the gradient, make the step:"
-            " each once, in this order.",
+            "the loss is right, the update is wrong",
+            "Do each of these once, in this order: clear the gradients, call backward,"
+            " shorten the gradient, make the step.",
             "",
             sign=comparable(
                 lambda request, reply, reference: close(
@@ -379,9 +382,9 @@ TRAIN_STEP = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "another loss",
-            "It is the mean of -log P(target_out) over all tokens, with target_in given"
-            " to the decoder.",
+            "a wrong loss",
+            "The loss is the mean of -log P(target_out) over all tokens that are not"
+            " padding. The decoder reads target_in.",
             FORCING,
             sign=comparable(lambda request, reply, reference: True),
         ),

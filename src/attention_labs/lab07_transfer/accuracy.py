@@ -13,6 +13,7 @@ from nbjudge import (
     PLAIN,
     Axis,
     Battery,
+    Changed,
     Draw,
     Finding,
     Mistake,
@@ -73,17 +74,31 @@ class _Judged(nn.Module):
 
 
 def _use_accuracy(
-    measure: Any, table: Tensor, batches: list[list[Tensor]], trains: bool
+    measure: Any,
+    table: Tensor,
+    batches: list[list[Tensor]],
+    trains: bool,
+    before: Tensor | None = None,
 ) -> Any:
-    """Return what was measured, and how the model was called and left."""
-    model = _Judged(table).train(trains)
+    """Return what was measured, and how the model was called and left.
+
+    If another table is given, the model has it first, and is measured then, too.
+    """
+    model = _Judged(table if before is None else before).train(trains)
+    given = [LabelBatch(*batch) for batch in batches]
+    handed = [*given]
     with torch.enable_grad():
-        share = measure(model, [LabelBatch(*batch) for batch in batches])
+        if before is not None:
+            measure(model, given)
+            model.table.data.copy_(table)
+        share = measure(model, given)
         left = [x.training for x in (model, model.inside, model.frozen)]
         how = (*model.called, *left, torch.is_grad_enabled())
     if share is None:
         return None
-    return tuple(torch.as_tensor(x, dtype=torch.float64) for x in (share, how))
+    outputs = tuple(torch.as_tensor(x, dtype=torch.float64) for x in (share, how))
+    same = len(given) == len(handed) and all(x is y for x, y in zip(given, handed))
+    return outputs if same else Changed(outputs)
 
 
 def _to_measure(d: Draw, *sizes: int, chance: float = 0.5) -> Request:
@@ -107,7 +122,14 @@ def _alike(d: Draw) -> Request:
 
 def _of_all_sizes(d: Draw) -> list[Request]:
     """Draw large and small batches, all of them right, and almost all of them wrong."""
+    again = _to_measure(d, d.B, d.number(2, 30), chance=0.0)
+    before = -again.inputs[0]
     return [
+        replace(
+            again,
+            inputs=(*again.inputs, before),
+            about="a model that was measured before it was trained",
+        ),
         _to_measure(d, d.B, 1),
         _to_measure(d, *(d.number(1, 30) for _ in range(d.N)), 1),
         _to_measure(d, 2, *(d.number(1, 30) for _ in range(d.N))),
@@ -175,21 +197,21 @@ ACCURACY = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "share": "What share of sentences gets the right label?",
-        "called": "A batch has the fields `source`, `lengths` and `labels` (B, 1),"
-        " and the model is called as `model(source, lengths)` and returns logits (B,"
-        " labels) and something that you do not need.",
+        "share": "What share of the sentences gets the right label?",
+        "called": "A batch has the fields `source`, `lengths` and `labels` (B, 1)."
+        " Call the model as `model(source, lengths)`. It returns logits (B, labels)"
+        " and a second value, which you do not need.",
         "careful": "Measure without dropout and without gradients.",
-        "same": "Every sentence counts the same; the last batch may be smaller than"
-        " the others.",
-        "mode": "Your function may be called in the middle of training: leave the"
-        " model in the mode in which you got it.",
-        "parts": "A part of it may be frozen; the model's own `train` takes care of"
-        " that.",
-        "model": "model: called as model(source, lengths); it is left in the mode in"
-        " which it came.",
-        "batches": "batches: at least one, each with `source`, `lengths` and `labels`"
-        " (B, 1).",
+        "same": "Every sentence must count the same, although the batches may differ"
+        " in size.",
+        "mode": "After the call, the model must be in the same mode as before, because"
+        " your function may be called in the middle of training.",
+        "parts": "If a part of the model is frozen, the model's own `train` method"
+        " takes care of it.",
+        "model": "model: called as model(source, lengths); keep its mode (train or"
+        " eval).",
+        "batches": "batches: at least one batch, each with `source`, `lengths` and"
+        " `labels` (B, 1).",
         "returns": "The share, between 0 and 1.",
     },
     properties=(
@@ -204,8 +226,8 @@ ACCURACY = Question(
             1,
             _share,
             ("same", "returns"),
-            "batches of different sizes: every sentence counts the same; one sentence,"
-            " many, a second call",
+            "every sentence counts the same in batches of different sizes; edges: one"
+            " sentence, many sentences, repeated calls",
             _of_all_sizes,
         ),
         BATTERY.line(
@@ -219,8 +241,8 @@ ACCURACY = Question(
     ),
     mistakes=(
         Mistake(
-            "every answer is compared with every label",
-            "(B,) == (B, 1) is (B, B): give both the same shape.",
+            "every prediction is compared with every label",
+            "Comparing (B,) with (B, 1) gives (B, B). Give both the same shape.",
             "",
             (
                 edit(accuracy, "batch.labels[:, 0]", "batch.labels"),
@@ -233,14 +255,14 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "the mean of the batches' shares",
+            "mean of the per-batch accuracies",
             ALL,
             "",
             edit(accuracy, ".sum())", ".sum()) / len(batch.labels)")
             & edit(accuracy, "count += len(batch.labels)", "count += 1"),
         ),
         Mistake(
-            "one batch stands for all",
+            "only one batch counts",
             ALL,
             "",
             (
@@ -251,7 +273,7 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "all batches taken to be as large as the first one",
+            "all batches assumed as large as the first",
             ALL,
             "",
             edit(
@@ -261,14 +283,14 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "the first two labels alone",
-            "There may be more than two labels: the answer is the index of the largest"
-            " of all logits.",
+            "only the first two labels",
+            "There may be more than two labels. Take the index of the largest of all"
+            " logits.",
             "",
             edit(accuracy, "logits.argmax(-1)", "logits[:, :2].argmax(-1)"),
         ),
         Mistake(
-            "the model is left in eval mode, if all answers are right",
+            "mode not restored when all answers are right",
             "Restore the mode before you return, on every path through the function.",
             "",
             edit(
@@ -278,9 +300,9 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "a frozen part wakes up",
-            "`model.train(...)` knows which part stays in eval mode; a loop over the"
-            " modules does not.",
+            "a frozen part is put into train mode",
+            "Call `model.train(...)`, which knows which part stays in eval mode. A"
+            " loop over the modules does not know it.",
             "",
             (
                 edit(
@@ -296,14 +318,14 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "the number of right labels, not their share",
+            "number of right labels instead of their share",
             ALL,
             "",
             edit(accuracy, "right / count", "right"),
         ),
         Mistake(
-            "the likeliest sentence, not the likeliest label",
-            "Logits are (B, labels): the largest along the last axis.",
+            "the most probable sentence, not the most probable label",
+            "The logits are (B, labels). Take the largest along the last axis.",
             sign=error_like("The size of tensor a .* must match"),
         ),
         Mistake(
@@ -313,20 +335,20 @@ ACCURACY = Question(
             edit(accuracy, "model.train(was_training)", "pass"),
         ),
         Mistake(
-            "the model is left in training mode",
+            "the model is left in train mode",
             BACK,
             "",
             edit(accuracy, "model.train(was_training)", "model.train()"),
         ),
         Mistake(
-            "gradients are kept",
-            "Measuring needs no gradients: put `with torch.no_grad():` around the"
-            " calls, and around nothing else.",
+            "gradients not switched off, or not restored",
+            "Measuring needs no gradients. Put `with torch.no_grad():` around the"
+            " calls of the model, and around nothing else.",
             sign=somewhere(1, lambda how, wanted: (how != wanted)[[1, 5]]),
         ),
         Mistake(
-            "measured in training mode",
-            "Dropout is for training: `model.eval()` first.",
+            "measured in train mode",
+            "Dropout is only for training. Call `model.eval()` first.",
             "",
             (
                 edit(accuracy, "model.eval()", "pass"),
@@ -335,10 +357,10 @@ ACCURACY = Question(
             ),
             sign=somewhere(1, lambda how, wanted: how[0] > 0),
         ),
-        Mistake("the model is left in another mode", BACK, sign=wrong_in(1)),
+        Mistake("the model is left in a different mode", BACK, sign=wrong_in(1)),
         *ANYWHERE,
         Mistake(
-            "the batches are put together in another way",
+            "the batches are put together in a wrong way",
             ALL,
             sign=comparable(
                 lambda request, reply, reference: (
@@ -347,7 +369,7 @@ ACCURACY = Question(
             ),
         ),
         Mistake(
-            "counted in another way",
+            "wrong answers count",
             "The predicted label is the index of the largest logit. Compare it with"
             " the label in the batch.",
             sign=comparable(lambda request, reply, reference: True),

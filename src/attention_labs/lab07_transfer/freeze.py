@@ -70,11 +70,19 @@ MODES = {
     "train(mode=False)": lambda model: model.train(mode=False),
     "eval()": lambda model: model.eval(),
 }
-FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
-CALLS = MODES | {
-    FREEZE_IT: lambda model: (model.freeze(), model)[1],
-    BY_HAND: lambda model: (model.body.requires_grad_(False), model)[1],
+AWAKE = {
+    "body.train(), train()": lambda model: (model.body.train(), model.train())[1],
+    "body.train(), eval()": lambda model: (model.body.train(), model.eval())[1],
 }
+FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
+CALLS = (
+    MODES
+    | AWAKE
+    | {
+        FREEZE_IT: lambda model: (model.freeze(), model)[1],
+        BY_HAND: lambda model: (model.body.requires_grad_(False), model)[1],
+    }
+)
 
 
 def _use_freeze(model: Any, calls: Sequence[str]) -> Any:
@@ -116,8 +124,9 @@ def _frozen(d: Draw) -> Request:
 
 
 def _not_frozen(d: Draw) -> list[Request]:
-    """Freeze never, without freeze(), and twice."""
+    """Freeze never, without freeze(), and twice; wake the body up, frozen or not."""
     return [
+        _calling(d, *AWAKE, FREEZE_IT, *AWAKE, *_any_modes(d)),
         _calling(d, *_any_modes(d)),
         _calling(d, BY_HAND, *_any_modes(d)),
         _calling(d, FREEZE_IT, *_any_modes(d), FREEZE_IT, *_any_modes(d)),
@@ -177,8 +186,8 @@ def _either_mode(test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
 
 
 DROPOUT = (
-    "In training mode, dropout would change the states of the frozen body. Put it"
-    " back into eval mode, whatever `mode` is."
+    "In train mode, dropout would change the states of the frozen body. Put it back"
+    " into eval mode, whatever `mode` is."
 )
 
 BATTERY = Battery(
@@ -201,29 +210,29 @@ FREEZE = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "no gradient": "Its parameters do not require a gradient: they are not"
-        " trained, and no gradient is computed for the blocks.",
-        "eval": "It stays in eval mode.",
-        "both": "`freeze()` does both, at once.",
-        "train": "`train(mode)` does what it does in every module, and then keeps a"
-        " frozen body in eval mode; a body that is not frozen follows `mode`.",
-        "alone": "Only `freeze()` freezes the body: a body whose parameters do not"
-        " require a gradient for another reason follows `mode`.",
-        "from now on": "Keep the body as it is from now on: no gradients, eval mode.",
-        "in use": "Switch to training mode (True) or eval mode (False); a frozen body"
-        " stays in eval mode.",
+        "no gradient": "Set `requires_grad` of all the body's parameters to False."
+        " Then they are not trained, and no gradients are computed for them.",
+        "eval": "Put the body into eval mode, and keep it there.",
+        "both": "`freeze()` does both steps at once.",
+        "train": "`train(mode)` first does what it does in every module, and then puts"
+        " a frozen body back into eval mode. A body that is not frozen follows `mode`.",
+        "alone": "Only `freeze()` freezes the body: if its parameters do not require"
+        " gradients for a different reason, it still follows `mode`.",
+        "from now on": "Freeze the body from now on: no gradients, eval mode.",
+        "in use": "Switch to train mode (True) or eval mode (False), but keep a frozen"
+        " body in eval mode.",
         "returns": "The model itself.",
     },
     properties=(
         BATTERY.numbers(
-            "a frozen body requires no gradient, the head does",
+            "a frozen body requires no gradients, but the head does",
             2,
             _asks,
             ("no gradient", "both"),
             False,
         ),
         BATTERY.line(
-            "a frozen body stays in eval mode, the head follows `train`",
+            "a frozen body stays in eval mode, but the head follows `train`",
             1,
             judge=_modes,
             checks=("eval", "both", "train", "in use"),
@@ -232,29 +241,28 @@ FREEZE = Question(
             1,
             each_of(_asks, _modes, _returns),
             ("train", "alone", "from now on", "returns"),
-            "a body that is not frozen is trained; `train` returns the model; frozen"
-            " twice, two models",
+            "a body that is not frozen is trained; `train` returns the model; edges:"
+            " `freeze` called twice, two models",
             _not_frozen,
         ),
     ),
     mistakes=(
         Mistake(
-            "requires_grad set on the module",
-            "A module has no requires_grad: Python makes an attribute of that name,"
-            " which nobody reads. Its parameters have one, and the method"
-            " requires_grad_ sets it for all of them.",
+            "requires_grad set on the module, not its parameters",
+            "A module has no requires_grad, so this line only makes a new attribute."
+            " Call the method requires_grad_, which sets it for all parameters.",
             LOADING,
             edit(SentenceClassifier.freeze, "grad_(False)", "grad = False"),
         ),
         Mistake(
             "the head is frozen, too",
-            "The head is what has to be learned.",
+            "Do not freeze the head. It has to be trained.",
             LOADING,
             edit(SentenceClassifier.freeze, "body.requires_grad_", "requires_grad_"),
         ),
         Mistake(
-            "the head is never in training mode",
-            "Only the body is kept in eval mode.",
+            "the head is never in train mode",
+            "Keep only the body in eval mode.",
             LOADING,
             edit(
                 SentenceClassifier.train,
@@ -263,20 +271,20 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "the body is always in eval mode",
-            "Only a frozen body is: ask `self.frozen`.",
+            "an unfrozen body stays in eval mode, too",
+            "Keep the body in eval mode only if `self.frozen` is True.",
             LOADING,
             edit(SentenceClassifier.train, "if self.frozen", "if True"),
         ),
         Mistake(
-            "train calls itself",
+            "infinite recursion",
             "A `train` that calls `self.train` never ends. Call `super().train(...)`"
             " to do what every module does.",
             sign=error_like("RecursionError|recursion"),
         ),
         Mistake(
-            "other parameters are frozen",
-            "All parameters of the body, at every depth, and none of the head.",
+            "the wrong parameters are frozen",
+            "Freeze all parameters of the body, at every depth, and none of the head.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: any(
@@ -286,21 +294,22 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "the eval mode comes too late",
-            "`freeze()` does both at once: eval mode is not left to the next `train`.",
+            "eval mode comes too late",
+            "`freeze()` does both steps at once. Do not leave eval mode to the next"
+            " `train`.",
             LOADING,
             edit(SentenceClassifier.freeze, "self.body.eval()", "pass"),
         ),
         Mistake(
-            "freezing twice thaws",
-            "`freeze` keeps the body as it is from now on, however often it is called.",
+            "a second call of freeze undoes the first",
+            "After `freeze`, the body stays frozen, however often you call it.",
             LOADING,
             edit(SentenceClassifier.freeze, "= True", "= not self.frozen"),
         ),
         Mistake(
-            "taken for frozen without freeze()",
-            "Remember in `self.frozen` whether `freeze()` was called; parameters may"
-            " ask for no gradient for another reason.",
+            "frozen state inferred from requires_grad",
+            "Store in `self.frozen` that `freeze()` was called. Parameters may require"
+            " no gradient for a different reason.",
             LOADING,
             edit(
                 SentenceClassifier.train,
@@ -309,9 +318,9 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "another part of the model does not follow",
-            "`super().train(mode)` switches every part that the model has, not only"
-            " those that you know of.",
+            "a part of the model does not follow `train`",
+            "Call `super().train(mode)`. It switches every part of the model, not only"
+            " the body and the head.",
             LOADING,
             (
                 edit(
@@ -329,21 +338,22 @@ FREEZE = Question(
             ),
         ),
         Mistake(
-            "only the body's own mode, not that of its parts",
-            "A module's `training` is its own: `eval()` also tells every module in it.",
+            "eval mode set on the body, not its submodules",
+            "A module's `training` does not affect its parts. Call `eval()`, which"
+            " switches every module in it.",
             LOADING,
             edit(SentenceClassifier.freeze, "self.body.eval()", FLAG)
             & edit(SentenceClassifier.train, "self.body.eval()", FLAG),
         ),
         Mistake(
-            "dropout goes on in the frozen body",
+            "dropout in the frozen body",
             DROPOUT,
             LOADING,
             edit(SentenceClassifier.train, "if self.frozen", "if False"),
             sign=comparable(_body_trains),
         ),
         Mistake(
-            "the mode is ignored",
+            "the mode argument is ignored",
             "`eval()` calls `train(False)`, so pass `mode` on. The model itself has a"
             " mode, too.",
             LOADING,
@@ -351,14 +361,14 @@ FREEZE = Question(
             sign=_either_mode(lambda given, wanted: given > wanted),
         ),
         Mistake(
-            "something rests that should train",
+            "a part is in eval mode that should be in train mode",
             "The head, and a body that is not frozen, follow `mode`.",
             LOADING,
             sign=_either_mode(lambda given, wanted: given < wanted),
         ),
         Mistake(
             "train does not return the model",
-            "`train` and `eval` of every module return the module itself.",
+            "Return `self`, as `train` of every module does.",
             "",
             (
                 edit(SentenceClassifier.train, "return self", "return None"),

@@ -122,10 +122,11 @@ BATTERY = Battery(
 
 change = partial(edit, grow_embedding)
 MEAN = "old[words].mean(dim=0, keepdim=True).expand(count, -1)"
-AVERAGE = "Every new row is the mean of the old rows, without that of the padding."
+AVERAGE = "Set every new row to the mean of the old rows, without the row of the"
+" padding."
 SETTINGS = (
-    "The new embedding has the old one's `padding_idx`, and its weight asks for a"
-    " gradient if the old one's does."
+    "Give the new embedding the `padding_idx` of the old one, and give its weight the"
+    " same `requires_grad`."
 )
 
 GROW_EMBEDDING = Question(
@@ -134,24 +135,24 @@ GROW_EMBEDDING = Question(
     use=_use_grow,
     battery=BATTERY,
     requirements={
-        "rows": "The first V rows are those of the old embedding, and `count` new rows"
-        " follow. `count` may be 0.",
-        "mean": "Each new row is the mean of the old rows.",
-        "padding": "If the embedding has a `padding_idx`, the row of that id belongs"
-        " to no word, and it does not count in the mean. There is at least one other"
-        " row.",
-        "settings": "The new embedding has the same `padding_idx` as the old one (which"
-        " may be None), and its weight has the same `requires_grad`.",
-        "apart": "The two embeddings share no memory: if one of them is changed"
-        " later, the other does not change.",
-        "embedding": "embedding: an `nn.Embedding` with V rows; it stays as it is.",
-        "count": "count: how many rows are new.",
+        "rows": "Take the V rows of the old embedding first, and add `count` new rows"
+        " after them. `count` may be 0.",
+        "mean": "Set each new row to the mean of the old rows.",
+        "padding": "If the embedding has a `padding_idx`, leave the row of this id out"
+        " of the mean, because it belongs to no word. There is always at least one row"
+        " of a word.",
+        "settings": "Give the new embedding the same `padding_idx` as the old one (it"
+        " may be None). Give its weight the same `requires_grad`.",
+        "apart": "The two embeddings must not share memory: a later change to one of"
+        " them must not change the other.",
+        "embedding": "embedding: an `nn.Embedding` with V rows; do not change it.",
+        "count": "count: the number of new rows.",
         "returns": "An `nn.Embedding` with V + count rows (its `num_embeddings`), of"
-        " the same dtype and on the same device.",
+        " the old one's dtype and on its device.",
     },
     properties=(
         BATTERY.numbers(
-            "the old rows, and new ones that are their mean",
+            "the old rows, followed by new rows that are their mean",
             2,
             _rows,
             ("rows", "mean", "embedding", "count", "returns"),
@@ -163,8 +164,8 @@ GROW_EMBEDDING = Question(
             each_of(_rows, _kinds),
             ("rows", "padding", "settings"),
             "padding does not count in the mean; padding_idx and requires_grad are"
-            " kept; edges: two rows, no new ones and many, large numbers, a second"
-            " call",
+            " kept; edges: two rows, no new rows, many new rows, large numbers,"
+            " repeated calls",
             _all_kinds,
         ),
         replace(
@@ -178,7 +179,7 @@ GROW_EMBEDDING = Question(
     ),
     mistakes=(
         Mistake(
-            "the padding has a share in the mean",
+            "the padding counts in the mean",
             AVERAGE + " `padding_idx` is None, or the id of the padding.",
             LOADING,
             change(
@@ -186,9 +187,9 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the first row is always taken for padding",
-            "`padding_idx` says which row belongs to the padding. It may be None:"
-            " then no row does.",
+            "the first row is always treated as padding",
+            "`padding_idx` tells which row belongs to the padding. If it is None, no"
+            " row does.",
             LOADING,
             (
                 change("range(len(old)) if i != padding", "range(1, len(old))"),
@@ -196,13 +197,13 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "new rows of zeros",
+            "the new rows are zeros",
             AVERAGE,
             LOADING,
             change(MEAN, "old.new_zeros(count, old.size(1))"),
         ),
         Mistake(
-            "new rows by chance",
+            "random new rows",
             AVERAGE,
             LOADING,
             change(MEAN, "torch.randn(count, old.size(1)).to(old)"),
@@ -214,26 +215,26 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the sum of the rows, not their mean",
+            "sum of the rows instead of the mean",
             AVERAGE,
             LOADING,
             change("mean(dim", "sum(dim"),
         ),
         Mistake(
-            "one number for the whole row",
-            "The mean is taken over the rows: it has an entry for each column.",
+            "one mean over all entries",
+            "Take the mean over the rows, so that it has an entry for each column.",
             LOADING,
             change(MEAN, "old[words].mean().expand(count, old.size(1))"),
         ),
         Mistake(
             "the new rows come first",
-            "The ids of the old words stay: new rows are put behind the old ones.",
+            "The old words keep their ids. Put the new rows after the old ones.",
             LOADING,
             change("[old, new]", "[new, old]"),
         ),
         Mistake(
-            "one row too few or too many",
-            "There are `count` new rows, and `count` may be 0.",
+            "wrong number of rows",
+            "Add `count` new rows. `count` may be 0.",
             LOADING,
             change("expand(count", "expand(1"),
             sign=wrong_output(
@@ -243,14 +244,15 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the padding is forgotten",
+            "padding_idx is not passed on",
             SETTINGS,
             LOADING,
             change(", padding_idx=padding)", ")"),
         ),
         Mistake(
             "the new embedding is always frozen",
-            SETTINGS + " `from_pretrained` freezes unless it is told otherwise.",
+            SETTINGS + " `from_pretrained` freezes the weight unless you pass"
+            " `freeze=False`.",
             LOADING,
             change("freeze=frozen, ", ""),
         ),
@@ -261,9 +263,9 @@ GROW_EMBEDDING = Question(
             change("freeze=frozen", "freeze=False"),
         ),
         Mistake(
-            "the row of the padding is emptied",
-            "`nn.Embedding(..., padding_idx=...)` makes that row zero: copy the old"
-            " rows after it.",
+            "the padding row is zero",
+            "`nn.Embedding(..., padding_idx=...)` sets this row to zero. Copy the old"
+            " rows afterwards.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: (
@@ -274,27 +276,27 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "the old embedding is changed, or shared",
-            "Make a new embedding with a table of its own: `clone` and `cat` copy.",
+            "the old embedding is changed or shares memory",
+            "Make a new embedding with its own table. `clone` and `cat` copy.",
             "",
             sign=wrong_in(2, 0, 1),
         ),
         Mistake(
-            "no embedding is returned",
-            "A table is not enough: put it into an `nn.Embedding`.",
+            "the result is not an embedding",
+            "Put the table into an `nn.Embedding`, and return this embedding.",
             "",
             sign=error_like("has no attribute '(padding_idx|weight)'"),
         ),
         *ANYWHERE,
         Mistake(
-            "another padding_idx or requires_grad",
+            "a wrong padding_idx or requires_grad",
             SETTINGS,
             LOADING,
             sign=wrong_in(1, 0),
         ),
         Mistake(
-            "old rows are changed",
-            "The body was trained with the old rows: they stay as they are.",
+            "the old rows are wrong",
+            "The body was trained with the old rows. Do not change them.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: (
@@ -305,7 +307,7 @@ GROW_EMBEDDING = Question(
             ),
         ),
         Mistake(
-            "other new rows",
+            "wrong new rows",
             AVERAGE,
             LOADING,
             sign=comparable(lambda request, reply, reference: True),

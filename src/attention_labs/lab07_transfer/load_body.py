@@ -260,41 +260,42 @@ LOAD_BODY = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "copies": "Remove the prefix from the file's names, and copy every tensor"
-        " whose name is then one of the body's names into the body.",
-        "shares": "It has to be a copy: the body must not share memory with the"
-        " file's tensors.",
-        "tensors": "The body's tensors are those of `body.state_dict()`: its"
+        "copies": "Remove the prefix from those names of the file that begin with it."
+        " If the rest is a name of the body, copy the tensor into the body's tensor of"
+        " this name.",
+        "shares": "The body must not share memory with the file's tensors.",
+        "tensors": "The body's tensors are those in `body.state_dict()`: its"
         " parameters, and the buffers that are saved with them.",
-        "dtype": "The body's tensors keep their dtype and their `requires_grad`, even"
-        " if those of the file's tensors differ.",
-        "missing": "*Missing*: the names of the tensors that the body has and the"
-        " file does not have, as the body calls them.",
-        "unexpected": "*Unexpected*: the names of the tensors that the file has and"
-        " the body does not have, including the old head's, as the file calls them.",
-        "order": "The order does not matter.",
-        "refused": "If the name of a tensor matches but its shape does not, raise a"
-        " `ValueError` with its name in the message, before anything has been copied.",
-        "body": "body: a module; its tensors are changed in place.",
-        "weights": "weights: a dict from the file's names to tensors; it stays as it"
-        " is.",
-        "prefix": "prefix: what the names of the body's tensors begin with in the"
-        " file.",
-        "returns": "The names missing in the file, as the body has them, and the"
-        " unexpected ones, as the file has them.",
-        "raises": "ValueError: a tensor has another shape than the body's of that name;"
-        " the body is as it was.",
+        "dtype": "Keep their dtype and their `requires_grad`, even if the file's"
+        " tensors have different ones.",
+        "missing": "The *missing* names are those of the body's tensors that the file"
+        " does not have.",
+        "unexpected": "The *unexpected* names are those of the file's tensors that the"
+        " body does not have, including the old head's. Write them as in the file,"
+        " with the prefix if they have one.",
+        "order": "Neither list needs a particular order.",
+        "refused": "If a tensor's name matches but its shape does not, raise a"
+        " `ValueError` that contains the name, with or without the prefix. Raise it"
+        " before you copy anything.",
+        "body": "body: a module; copy into its tensors in place.",
+        "weights": "weights: a dict from the file's names to tensors; do not change"
+        " it.",
+        "prefix": "prefix: the beginning of the body's names in the file.",
+        "returns": "The missing names, as in the body, and the unexpected names, as in"
+        " the file.",
+        "raises": "ValueError: a tensor's shape differs from that of the body's"
+        " tensor; nothing is copied.",
     },
     properties=(
         BATTERY.numbers(
-            "every tensor of the body that the file has gets its numbers",
+            "every tensor of the body gets its numbers, if the file has them",
             1,
             _numbers,
             checks=("copies", "tensors", "prefix"),
         ),
         BATTERY.line(
-            "a tensor of another shape: a ValueError that names it, and nothing is"
-            " copied",
+            "a tensor with a different shape raises a ValueError with its name, and"
+            " nothing is copied",
             1,
             _odd,
             each_of(_refused, _numbers),
@@ -305,7 +306,7 @@ LOAD_BODY = Question(
             each_of(_numbers, _same_names),
             ("missing", "unexpected", "order", "returns", "prefix"),
             "the missing and the unexpected names; names that differ only in their"
-            " first letters; edges",
+            " first letters; edge cases",
             _look_alikes,
         ),
         replace(
@@ -320,9 +321,9 @@ LOAD_BODY = Question(
     ),
     mistakes=(
         Mistake(
-            "letters stripped, not the prefix",
-            "lstrip removes single letters, as long as it finds one of those given."
-            " removeprefix removes the prefix as a whole.",
+            "single letters are stripped, not the prefix",
+            "lstrip removes single letters: all leading ones that occur in its"
+            " argument. removeprefix removes the prefix as a whole.",
             LOADING,
             (
                 edit(load_body, "removeprefix", "lstrip"),
@@ -335,31 +336,31 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the prefix left on",
-            "The file calls it prefix + name, the body calls it name: remove the"
-            " prefix before you compare.",
+            "the prefix is not removed",
+            "The file has prefix + name where the body has name. Remove the prefix"
+            " before you compare.",
             LOADING,
             edit(load_body, "name.removeprefix(prefix)", "name")
             & edit(load_body, " if name.startswith(prefix)", ""),
         ),
         Mistake(
-            "names without the prefix are taken, too",
-            "What does not begin with the prefix belongs to another part of the file's"
-            " model, whatever it is called.",
+            "names without the prefix are loaded, too",
+            "Names that do not begin with the prefix belong to a different part of the"
+            " file's model. Do not copy them.",
             LOADING,
             edit(load_body, " if name.startswith(prefix)", ""),
         ),
         Mistake(
-            "the prefix is looked for anywhere",
+            "the prefix is accepted anywhere in the name",
             "A name has to *begin* with the prefix.",
             LOADING,
             edit(load_body, "name.removeprefix(prefix)", "name.split(prefix)[-1]")
             & edit(load_body, "name.startswith(prefix)", "prefix in name"),
         ),
         Mistake(
-            "the prefix is taken out everywhere",
-            "The prefix is only at the beginning of a name. The same letters may"
-            " occur again later in the name, and there they stay.",
+            "the prefix is removed everywhere in the name",
+            "The prefix is only at the beginning of a name. If the same letters occur"
+            " again later in the name, keep them there.",
             LOADING,
             (
                 edit(load_body, "removeprefix(prefix)", 'replace(prefix, "")'),
@@ -367,8 +368,8 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "buffers are forgotten",
-            "`body.state_dict()` has the parameters, and the buffers too.",
+            "buffers are not loaded",
+            "`body.state_dict()` has the parameters and the saved buffers.",
             LOADING,
             edit(
                 load_body,
@@ -377,8 +378,9 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "buffers that are not saved are expected in the file",
-            "`body.state_dict()` has what is saved; named_buffers has more.",
+            "non-persistent buffers are expected in the file",
+            "`body.state_dict()` has only the buffers that are saved. named_buffers"
+            " has more.",
             LOADING,
             edit(
                 load_body,
@@ -388,7 +390,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the old head is not told",
+            "the old head's names are not returned",
             "Every name of the file that the body does not have is unexpected, with"
             " or without the prefix.",
             LOADING,
@@ -404,7 +406,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "unexpected names without the prefix",
+            "unexpected names are reported without the prefix",
             "Return the unexpected names as they are in the file, with their prefix.",
             LOADING,
             edit(
@@ -414,7 +416,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "pointed to, not copied",
+            "the body shares memory with the file",
             "The body needs its own copy of the numbers. Otherwise a change of the"
             " file's tensors also changes the body.",
             LOADING,
@@ -448,9 +450,9 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the file's dtype is taken over",
-            "What is copied into a tensor takes that tensor's dtype; `.data = x` and"
-            " assign=True put another tensor in its place.",
+            "a tensor of the body has changed its dtype",
+            "Copy into the body's tensor: the numbers then take its dtype. `.data = x`"
+            " and assign=True replace the tensor.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: bool(
@@ -459,35 +461,37 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "missing and unexpected exchanged",
-            "Missing are the names that the body has and the file lacks.",
+            "missing and unexpected swapped",
+            "The missing names are those that the body has and the file lacks. Return"
+            " them first.",
             LOADING,
             edit(load_body, "missing, unexpected", "unexpected, missing"),
         ),
         Mistake(
-            "copied with the gradient on",
+            "in-place change of a tensor that requires a gradient",
             "Copying must not be recorded for a gradient. Use load_state_dict, the"
             " tensors of state_dict(), or torch.no_grad().",
             FOLDER,
             sign=error_like("leaf Variable"),
         ),
         Mistake(
-            "every name has to have a partner",
+            "an error for names that do not match",
             "By default, load_state_dict is strict and raises an error for names that"
-            " do not match. Here such names are no error: use strict=False.",
+            " do not match. Use strict=False.",
             LOADING,
             sign=error_like(r"Missing key|Unexpected key"),
         ),
         Mistake(
-            "the wrong error",
+            "an unexpected error about mismatched shapes",
             "The docstring's Raises says which error, and load_state_dict raises a"
             " different error.",
             LOADING,
             sign=error_like("size mismatch|must match|doesn't match"),
         ),
         Mistake(
-            "as many numbers, but another shape",
-            "A matrix and its transpose have as many numbers: compare the shapes.",
+            "the number of entries compared, not the shape",
+            "A matrix and its transpose have the same number of entries. Compare the"
+            " shapes.",
             LOADING,
             edit(
                 load_body,
@@ -499,7 +503,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "the error names no tensor",
+            "the error message names no tensor",
             "Say in the message which tensor does not fit, so that the reader can"
             " find the part with the wrong shape.",
             LOADING,
@@ -513,7 +517,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "another shape is passed over",
+            "a different shape raises no error",
             "If a shape does not fit, part of the body would stay random without"
             " notice. Raise a ValueError.",
             LOADING,
@@ -528,7 +532,7 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "refused too late",
+            "the error comes too late",
             "Compare all shapes before you copy the first tensor. Otherwise an error"
             " leaves a body that is half old and half new.",
             LOADING,
@@ -536,16 +540,16 @@ LOAD_BODY = Question(
             sign=lambda request, reply, reference: _said_no(reference),
         ),
         Mistake(
-            "refused for a name that is another part's",
-            "Only what is called prefix + a name of the body has to have its shape.",
+            "an error for a tensor that does not belong to the body",
+            "Compare shapes only for names that consist of the prefix and a name of"
+            " the body.",
             LOADING,
             sign=error_like("^ValueError: (?!.*(unpack|separator))"),
         ),
         Mistake(
-            "frozen on the way",
+            "the parameters are frozen",
             "The numbers are right, but the parameters no longer require a gradient."
-            " Leave `requires_grad` as it is: whether the body is trained is decided"
-            " later.",
+            " Do not change `requires_grad`.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: bool(
@@ -554,24 +558,24 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "nothing arrives in the body",
-            "The numbers have to be written into the body's own tensors. Are the names"
-            " compared without the prefix?",
+            "nothing is copied into the body",
+            "Copy the numbers into the body's own tensors. Do you compare the names"
+            " without the prefix?",
             LOADING,
             sign=lambda *three: _arrived(0, *three) and not _arrived(1, *three),
         ),
         Mistake(
-            "not everything arrives in the body",
-            "Some tensors keep their old numbers. Is the prefix taken off, and nothing"
-            " but the prefix?",
+            "not everything is copied into the body",
+            "Some tensors keep their old numbers. Do you remove the prefix, and"
+            " nothing but the prefix?",
             LOADING,
             sign=lambda *three: _arrived(1, *three),
         ),
         *ANYWHERE,
         Mistake(
-            "other names are told",
-            "Missing: the body's names that the file lacks. Unexpected: the file's"
-            " names that are of no use here.",
+            "wrong names are returned",
+            "The missing names are those of the body that the file lacks. The"
+            " unexpected names are those of the file that the body lacks.",
             LOADING,
             sign=lambda request, reply, reference: (
                 close(reply.outputs[0], reference.outputs[0])
@@ -579,9 +583,8 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
-            "other numbers in the body",
-            "The body's own tensors keep their places; only the numbers in them are"
-            " new.",
+            "wrong numbers in the body",
+            "Keep the body's own tensors, and change only the numbers in them.",
             LOADING,
             sign=lambda request, reply, reference: bool(reply.outputs),
         ),

@@ -78,6 +78,8 @@ def _use_groups(
     rates = [
         (id(p), float(x["lr"])) for x in optimizer.param_groups for p in x["params"]
     ]
+    if {key for key, _ in rates} - {id(p) for p in model.parameters()}:
+        raise ValueError("a group holds parameters of another model")
     handed = [[lr for key, lr in rates if key == id(p)] for p in model.parameters()]
     told = (map(len, handed), (lrs[0] if lrs else 1.0 for lrs in handed), (listed,))
     counts, found, lists = (torch.tensor([*x], dtype=torch.float64) for x in told)
@@ -140,8 +142,8 @@ _lists = in_words(
 
 
 ORDER = (
-    "The head, the last layer, the layers before it, the embeddings: each has `decay`"
-    " times the rate above it."
+    "From the top down, the parts are the head, the layers from the last to the first,"
+    " and the embeddings. Each has `decay` times the rate of the part above it."
 )
 
 BATTERY = Battery(
@@ -158,21 +160,23 @@ PARAMETER_GROUPS = Question(
     plain=True,
     battery=BATTERY,
     requirements={
-        "falling": "The head has `rate`, the last layer of the body `rate * decay`, the"
-        " layer before it `decay` times that, and so on; the embeddings lie below all"
-        " layers.",
-        "groups": "An optimizer of torch takes a list of **groups**, each a dict with"
-        ' the keys `"params"` (a list of parameters) and `"lr"`.',
-        "frozen": "Parameters that do not require a gradient are in no group.",
-        "parts": "`model.head` is the head, `model.body.encoder.layer` the list of the"
-        " body's layers, the first one lowest, and `model.body.embeddings` the"
-        " embeddings.",
-        "model": "model: a `SentenceClassifier`; it stays as it is.",
-        "rate": "rate: of the head.",
-        "decay": "decay: by which the rate is multiplied from each part to the one"
-        " below it.",
-        "returns": 'A list of dicts with the keys "params" and "lr": what an optimizer'
-        " takes.",
+        "falling": "Give the head the learning rate `rate`. From each part to the part"
+        " below it, multiply the rate by `decay`. From the top down, the parts are the"
+        " head, the body's layers from the last to the first, and the embeddings.",
+        "groups": "A PyTorch optimizer takes a list of **groups**. Each group is a"
+        ' dict with the keys `"params"` (a list of parameters) and `"lr"` (their'
+        " learning rate).",
+        "frozen": "Leave parameters that do not require a gradient out of all groups."
+        " A frozen part still counts as a step, so the parts below it keep their"
+        " rates.",
+        "parts": "`model.head` is the head, `model.body.encoder.layer` is the list of"
+        " the body's layers, from the first (lowest) to the last, and"
+        " `model.body.embeddings` are the embeddings.",
+        "model": "model: a `SentenceClassifier`; do not change it.",
+        "rate": "rate: the learning rate of the head.",
+        "decay": "decay: the factor from the rate of a part to that of the part below"
+        " it.",
+        "returns": 'The groups: a list of dicts with the keys "params" and "lr".',
     },
     properties=(
         BATTERY.numbers(
@@ -186,36 +190,36 @@ PARAMETER_GROUPS = Question(
             1,
             each_of(_rates, _lists),
             ("falling", "groups", "frozen", "decay", "returns"),
-            "no frozen parameter is in a group, whether all of its part is frozen or"
-            " not; one layer and many; small rates; lists",
+            "no frozen parameter is in a group; edges: parts that are frozen in part,"
+            " one layer, many layers, small rates, lists",
             _some_frozen,
         ),
         replace(
-            BATTERY.manners(1, left_alone, ("model",)), claim="the model stays as it is"
+            BATTERY.manners(1, left_alone, ("model",)), claim="the model is unchanged"
         ),
     ),
     mistakes=(
         Mistake(
-            "the lowest layer learns fastest",
-            ORDER + " `encoder.layer` begins with the lowest.",
+            "the order of the layers is reversed",
+            ORDER + " `encoder.layer` begins with the lowest layer.",
             LOADING,
             edit(parameter_groups, "*reversed(", "*("),
         ),
         Mistake(
-            "the parts in the wrong order",
+            "the order of all parts is reversed",
             ORDER,
             LOADING,
             edit(parameter_groups, "enumerate(parts)", "enumerate(parts[::-1])"),
         ),
         Mistake(
-            "the embeddings left out",
+            "the embeddings are missing",
             ORDER,
             LOADING,
             edit(parameter_groups, ", model.body.embeddings", ""),
         ),
         Mistake(
-            "the head left out",
-            "The new part learns fastest: the head has the rate itself.",
+            "the head is missing",
+            "Give the head the learning rate `rate`.",
             LOADING,
             edit(parameter_groups, "[model.head", "[torch.nn.Identity()"),
         ),
@@ -232,34 +236,34 @@ PARAMETER_GROUPS = Question(
             edit(parameter_groups, "rate * decay**depth", "rate"),
         ),
         Mistake(
-            "the head's rate is lowered, too",
-            "The head has the rate itself; the first part below it has `decay` times"
-            " that.",
+            "the head's rate is multiplied by decay, too",
+            "The head has `rate`, and the part below it has `rate * decay`.",
             LOADING,
             edit(parameter_groups, "decay**depth", "decay ** (depth + 1)"),
         ),
         Mistake(
-            "the rate falls along a line",
-            "Each part has `decay` times the rate of the one *above* it: powers of it.",
+            "the rate falls linearly",
+            "Each part has `decay` times the rate of the part *above* it, so use"
+            " powers of `decay`.",
             LOADING,
             edit(parameter_groups, "decay**depth", "(decay * depth if depth else 1)"),
         ),
         Mistake(
-            "divided by decay",
-            "Below the head the rates get smaller.",
+            "divided by decay instead of multiplied",
+            "Below the head, the rates get smaller. Multiply by `decay`.",
             LOADING,
             edit(parameter_groups, "* decay", "/ decay"),
         ),
         Mistake(
-            "the frozen ones alone are handed over",
-            "The optimizer gets the parameters that have `requires_grad`.",
+            "only frozen parameters are in the groups",
+            "Take the parameters with `requires_grad`.",
             LOADING,
             edit(parameter_groups, "if p.requires_grad", "if not p.requires_grad"),
         ),
         Mistake(
-            "what is frozen does not count as a step",
-            "A part that is frozen has no group, but the parts below it stay as far"
-            " below the head as they are.",
+            "a frozen part does not count as a step",
+            "A frozen part has no group, but it still counts as a step for the parts"
+            " below it.",
             LOADING,
             edit(
                 parameter_groups,
@@ -269,8 +273,8 @@ PARAMETER_GROUPS = Question(
             ),
         ),
         Mistake(
-            "one parameter speaks for its part",
-            "A part may be frozen in part: ask every parameter.",
+            "one parameter decides for its whole part",
+            "Only some parameters of a part may be frozen. Check every parameter.",
             LOADING,
             edit(
                 parameter_groups,
@@ -279,9 +283,9 @@ PARAMETER_GROUPS = Question(
             ),
         ),
         Mistake(
-            "no lists",
-            "A generator, or what filter and map return, is empty after it has been"
-            " read once. Turn it into a list.",
+            "generators instead of lists",
+            "A generator is empty after it has been read once, and so are the results"
+            " of filter and map. Turn them into lists.",
             "",
             edit(
                 parameter_groups,
@@ -305,14 +309,15 @@ PARAMETER_GROUPS = Question(
         ),
         Mistake(
             "a parameter in two groups",
-            "The parts overlap: `model.body` holds its layers, and its layers'"
-            " parameters.",
+            "Your parts overlap: `model.body` also contains the parameters of its"
+            " layers.",
             LOADING,
             sign=error_like("appear in more than one|duplicate"),
         ),
         Mistake(
-            "a group without its keys",
-            'A group is {"params": parameters, "lr": rate}, and the groups are a list.',
+            "the groups have the wrong format",
+            'Make each group a dict, {"params": parameters, "lr": rate}, and return a'
+            " list of groups.",
             LOADING,
             sign=error_like(
                 "params|can't optimize|optimizer can only|optimizer got|is not"
@@ -320,30 +325,30 @@ PARAMETER_GROUPS = Question(
             ),
         ),
         Mistake(
-            "frozen parameters are handed over",
-            "The optimizer gets the parameters that have `requires_grad`, and no"
-            " others.",
+            "frozen parameters are in the groups",
+            "Take only the parameters with `requires_grad`.",
             LOADING,
             edit(parameter_groups, " if p.requires_grad", ""),
             sign=somewhere(0, lambda given, wanted: given > wanted),
         ),
         Mistake(
             "a group without a rate",
-            'A group has the key "lr"; without it the optimizer\'s own rate counts.',
+            'Give each group the key "lr". Without it, the optimizer uses its own'
+            " rate.",
             LOADING,
             sign=somewhere(
                 1, lambda given, wanted: (given - math.log(NO_RATE)).abs() < 1e-9
             ),
         ),
         Mistake(
-            "parameters that do not move",
-            "Every parameter that has `requires_grad` is in one group.",
+            "parameters that are not trained",
+            "Put every parameter with `requires_grad` into a group.",
             LOADING,
             sign=somewhere(0, lambda given, wanted: given < wanted),
         ),
         *ANYWHERE,
         Mistake(
-            "other rates below the head",
+            "wrong rates below the head",
             ORDER,
             LOADING,
             sign=comparable(
@@ -353,7 +358,7 @@ PARAMETER_GROUPS = Question(
             ),
         ),
         Mistake(
-            "other rates",
+            "wrong rates",
             ORDER,
             LOADING,
             sign=comparable(lambda request, reply, reference: True),

@@ -78,14 +78,15 @@ def _all_real(d: Draw) -> Request:
 
 
 def _without_tokens(d: Draw) -> list[Request]:
-    """Let one sentence, or all of them, be without a token."""
+    """Let one sentence, or all of them, be without a token; or some states be 0."""
     request = _sentences(d)
     states, mask = request.inputs
     one = mask & (torch.arange(d.B)[:, None] != d.number(0, d.B - 1))
+    some = torch.arange(d.S) % 2 == d.number(0, 1)
     return [
         replace(request, inputs=(states, x), gradients=True)
         for x in (one, torch.zeros_like(mask))
-    ]
+    ] + [replace(request, inputs=(states * some[..., None], mask))]
 
 
 def _dropped(d: Draw) -> list[Request]:
@@ -131,28 +132,28 @@ SENTENCE_HEAD = Question(
     use=_use_head,
     battery=BATTERY,
     requirements={
-        "mean": "So first the states of a sentence are averaged over its real tokens"
-        " only; then comes a small network:",
+        "mean": "So average the states over the real tokens of the sentence first."
+        " Then apply a small network:",
         "formula": r"\text{logits}_b = W_2\, \mathrm{dropout}\big(\tanh(W_1 c_b +"
         r" b_1)\big) + b_2",
         "count": "$n_b$ is the number of real tokens of sentence b.",
         "real": "The mask (B, S) is True where a token is real.",
-        "anywhere": "Padding may stand anywhere in a sentence.",
-        "empty": "A sentence without any real token has $c_b = 0$, and finite"
-        " gradients.",
-        "dtype": "The logits have the dtype of the states: where you turn the mask into"
-        " numbers, write `mask.to(states.dtype)`.",
+        "anywhere": "Padding may be anywhere in a sentence.",
+        "empty": "For a sentence without any real token, $c_b$ must be 0, and all"
+        " gradients must be finite.",
+        "dtype": "The logits must have the dtype of the states, so convert the mask to"
+        " numbers with `mask.to(states.dtype)`.",
         "dim": "dim: D, width of the states.",
-        "labels": "num_labels: how many answers there are.",
-        "dropout": "dropout: share of the numbers between the two maps that training"
-        " drops.",
+        "labels": "num_labels: the number of possible answers.",
+        "dropout": "dropout: the share of the numbers between the maps that is dropped"
+        " in training.",
         "states": "states: (B, S, D).",
         "mask": "mask: (B, S), True where a token is real.",
         "returns": "Logits (B, num_labels).",
     },
     properties=(
         BATTERY.numbers(
-            "the logits where no token is padding, and all gradients",
+            "the logits without padding, and all gradients",
             2,
             checks=("formula", "dim", "labels", "states", "returns"),
             requests=_all_real,
@@ -164,7 +165,7 @@ SENTENCE_HEAD = Question(
             checks=("mean", "count", "real", "anywhere", "mask"),
         ),
         BATTERY.line(
-            "dropout between tanh and the last map, only in training mode",
+            "dropout between tanh and `outer`, only in train mode",
             1,
             _dropped,
             checks=("formula", "dropout"),
@@ -173,36 +174,38 @@ SENTENCE_HEAD = Question(
             1,
             same_gradients,
             ("empty", "states", "mask", "returns"),
-            "a sentence without a token; length one, many positions, large numbers, a"
-            " second call, two instances",
+            "a sentence without a real token; edges: length one, long inputs, large"
+            " numbers, repeated calls, two instances",
             _without_tokens,
         ),
         BATTERY.manners(1, checks=("dtype",)),
     ),
     mistakes=(
         Mistake(
-            "padding counts",
+            "padding is included in the mean",
             MEAN,
             PADDING,
             edit(Head.forward, POOLED, "states.mean(1)"),
         ),
         Mistake(
-            "divided by padding, too",
+            "padding counts in the denominator",
             MEAN,
             PADDING,
             edit(Head.forward, COUNT, "states.size(1)"),
         ),
-        Mistake("the sum, not the mean", MEAN, PADDING, edit(Head.forward, COUNT, "1")),
         Mistake(
-            "a division by no token at all",
+            "the sum instead of the mean", MEAN, PADDING, edit(Head.forward, COUNT, "1")
+        ),
+        Mistake(
+            "division by zero for a sentence without tokens",
             "For a sentence without a real token, the denominator is 0. Use a"
             " denominator of at least 1.",
             PADDING,
             edit(Head.forward, ".clamp(min=1)", ""),
         ),
         Mistake(
-            "padding is taken to be at the end",
-            "The mask says which tokens are real: those need not be the first ones.",
+            "padding is assumed to be at the end",
+            "The mask tells which tokens are real. They need not be the first ones.",
             PADDING,
             edit(
                 Head.forward,
@@ -212,8 +215,8 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "logits of zero for a sentence without a token",
-            "Its mean is zero; it goes through the network as any other does.",
+            "zero logits for a sentence without tokens",
+            "Its mean is zero. Pass this mean through the network like any other mean.",
             PADDING,
             edit(
                 Head.forward,
@@ -223,7 +226,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "not a number where there is no token",
+            "NaN gradients for a sentence without tokens",
             "A division by zero has no finite gradient, even if you replace the"
             " result afterwards. Use a denominator of at least 1.",
             PADDING,
@@ -235,25 +238,25 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "the first token alone",
+            "only the first token",
             MEAN,
             PADDING,
             edit(Head.forward, POOLED, "states[:, 0]"),
         ),
         Mistake(
-            "tanh left out",
+            "tanh missing",
             MAPS + " Two linear maps without tanh between them are one.",
             LOADING,
             edit(Head.forward, "torch.tanh", ""),
         ),
         Mistake(
-            "the inner map left out",
+            "inner layer missing",
             MAPS,
             LOADING,
             edit(Head.forward, "torch.tanh(self.inner(pooled))", "pooled"),
         ),
         Mistake(
-            "dropout left out", MAPS, LOADING, edit(Head.forward, "self.dropout", "")
+            "dropout missing", MAPS, LOADING, edit(Head.forward, "self.dropout", "")
         ),
         Mistake(
             "dropout before the tanh",
@@ -266,7 +269,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "dropout after the last map",
+            "dropout after the last layer",
             MAPS,
             LOADING,
             edit(
@@ -276,7 +279,7 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "dropout of the mean",
+            "dropout applied to the mean",
             MAPS,
             LOADING,
             edit(
@@ -286,28 +289,29 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "dropout outside of training",
-            "`self.dropout` knows in which mode it is; F.dropout has to be told.",
+            "wrong in eval mode when dropout is set",
+            "`self.dropout` follows the mode of the model. F.dropout needs"
+            " `training=self.training`.",
             sign=lambda request, reply, reference: (
                 not request.training and (request.init or (0,))[-1] > 0
             ),
         ),
         Mistake(
-            "another share is dropped",
-            "`self.dropout` knows the share that it was made with: let each number"
-            " between the two maps pass through it once.",
+            "a wrong share is dropped",
+            "Pass the numbers between the two maps through `self.dropout` once. It"
+            " knows the share.",
             sign=lambda request, reply, reference: (request.init or (0,))[-1] > 0,
         ),
         Mistake(
-            "an answer for every word",
-            "One answer for a sentence: the states are averaged over its positions"
+            "the logits have an extra axis",
+            "Return one answer per sentence. Average the states over the positions"
             " first.",
             PADDING,
             sign=wrong_output(lambda given, wanted: given.dim() == wanted.dim() + 1),
         ),
         *ANYWHERE,
         Mistake(
-            "the mean is taken in another way",
+            "the mean is wrong",
             MEAN,
             PADDING,
             sign=comparable(
@@ -315,8 +319,8 @@ SENTENCE_HEAD = Question(
             ),
         ),
         Mistake(
-            "the head is put together in another way",
-            MAPS + " The mean is taken over the positions of a sentence, axis 1.",
+            "the head is put together in a wrong way",
+            MAPS + " Take the mean over the positions of a sentence, axis 1.",
             LOADING,
             sign=comparable(lambda request, reply, reference: True),
         ),

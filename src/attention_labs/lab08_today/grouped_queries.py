@@ -79,9 +79,11 @@ def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
     outputs: list[Tensor] = []
     weights: list[Tensor] = []
     changed = False
-    for piece in x.split(pieces, dim=1):
+    for number, piece in enumerate(x.split(pieces, dim=1)):
         before = None if seen is None else KeyValue(*(part.clone() for part in seen))
-        if seen is not None:  # another way on from the same past, as a beam tries it
+        if (
+            seen is not None and number > 1
+        ):  # another way on from the same past, as a beam tries it
             attention(piece.flip(-1), seen)
         said = attention(*([piece] if seen is None else [piece, seen]))
         if said is None:
@@ -91,6 +93,8 @@ def _use(attention: Any, x: Tensor, pieces: list[int], cache: bool) -> Any:
         ] != [False, False, True]:
             raise TypeError(OTHERS)
         output, looked, now = said
+        # another text of the same length, before this one goes on
+        attention(*([piece.flip(-1)] if seen is None else [piece.flip(-1), seen]))
         if before is not None and not x.is_meta:
             changed = changed or not all(map(torch.equal, before, seen or ()))
         outputs.append(output)
@@ -155,15 +159,16 @@ KEYS = "k = k.repeat_interleave(group_size, dim=1)"
 VALUES = "v = v.repeat_interleave(group_size, dim=1)"
 TURNED = "q = self.positions(q, past=k.size(2) - q.size(2))"
 GROUPS = (
-    "With H = 4 and G = 2, heads 0 and 1 share key head 0, and 2 and 3 share head 1."
+    "With H = 4 and G = 2, heads 0 and 1 share key head 0, and heads 2 and 3 share key"
+    " head 1."
 )
 PLACES = (
-    "The keys stand at the positions 0 to P + T - 1. The queries are the last T of"
-    " these."
+    "The keys have the positions 0 to P + T - 1. The queries have the last T of these"
+    " positions."
 )
 KEEP = (
-    "What is kept are the G heads of keys and values as the projections make them:"
-    " repeat and turn them after that, each time they are asked."
+    "Keep the G heads of keys and values as the projections compute them. Rotate and"
+    " repeat copies of them in each step."
 )
 
 
@@ -188,28 +193,28 @@ GROUPED_QUERIES = Question(
         "groups": r"\alpha_{hts} = \mathrm{softmax}_s"
         r" \frac{q_{ht}^\top k_{gs}}{\sqrt{D_h}}, \qquad c_{ht} = \sum_s \alpha_{hts}"
         r" v_{gs}, \qquad g = \lfloor h G / H \rfloor",
-        "names": "Queries, keys and values are projected by `query_proj`, `key_proj`"
-        " and `value_proj`, whose outputs hold the heads side by side. The contexts of"
-        " all heads are concatenated and go through `output_proj`.",
-        "causal": "A token may attend to itself and to all tokens before it,"
-        " including those of the past. It may attend to nothing after it.",
-        "past": "`past` is the cache that was returned for the P tokens before x, and"
-        " `past.extend(new)` returns a longer one. Your code does not change `past`.",
-        "cache": "The cache holds G heads of keys and values, as the projections make"
-        " them: not repeated, and not turned.",
-        "positions": "Queries and keys are turned by `self.positions(x, past)` before"
-        " they are compared. Keys stand at the positions from 0 on, and queries at the"
-        " positions from P on. Values are not turned. If `self.positions` is None,"
-        " nothing is turned.",
-        "x": "x: (B, T, D), the tokens that come now.",
-        "argument": "past: `KeyValue` of the P tokens before, each (B, G, P, Dh); None:"
-        " there are none.",
+        "names": "Project x to queries, keys and values with `query_proj`, `key_proj`"
+        " and `value_proj`, and split each result into its heads. Concatenate the"
+        " contexts of all heads, and apply `output_proj` to them.",
+        "causal": "Let each token attend to itself and to all earlier tokens,"
+        " including those of the past, but not to any later token.",
+        "past": "`past` is the cache that your module returned for the P tokens before"
+        " x. Extend it by the new keys and values, and do not change `past` itself.",
+        "cache": "Return a cache with G heads of keys and values as the projections"
+        " compute them. Do not repeat or rotate the keys and values in the cache.",
+        "positions": "Before you compare queries and keys, rotate both with"
+        " `self.positions`. The keys have the positions from 0 on, and the queries"
+        " have the positions from P on. Do not rotate the values. If `self.positions`"
+        " is None, do not rotate anything.",
+        "x": "x: (B, T, D), the new tokens.",
+        "argument": "past: `KeyValue` of the P earlier tokens, each (B, G, P, Dh);"
+        " None if there are none.",
         "returns": "Contexts (B, T, D), weights (B, H, T, P + T), and the `KeyValue` of"
         " all P + T tokens.",
     },
     properties=(
         BATTERY.numbers(
-            "a whole sequence, without positions and with them: contexts, weights and"
+            "a whole sequence, with and without positions: contexts, weights and"
             " gradients",
             2,
             checks=("groups", "names", "causal", "positions", "x", "returns"),
@@ -222,7 +227,7 @@ GROUPED_QUERIES = Question(
             checks=("past", "causal", "positions", "argument"),
         ),
         BATTERY.line(
-            "the cache holds only the key heads, not repeated and not turned",
+            "the cache holds only the key heads, not repeated and not rotated",
             1,
             lambda d: _steps(d, cache=True),
             checks=("cache", "returns"),
@@ -232,16 +237,16 @@ GROUPED_QUERIES = Question(
     ),
     mistakes=(
         Mistake(
-            "key heads dealt out in turn",
-            "The heads of a group stand side by side: `repeat_interleave` repeats each"
-            " head, `repeat` the whole row of heads. " + GROUPS,
+            "key heads repeated in the wrong order",
+            "Neighbouring heads belong to the same group. `repeat_interleave` repeats"
+            " each head, and `repeat` repeats the whole row of heads. " + GROUPS,
             SHARE,
             ask(KEYS, "k = k.repeat(1, group_size, 1, 1)")
             & ask(VALUES, "v = v.repeat(1, group_size, 1, 1)"),
         ),
         Mistake(
-            "keys and values of different heads",
-            "A head looks up the values that stand beside its keys. " + GROUPS,
+            "keys and values come from different heads",
+            "Use the same head of keys and of values for a query head. " + GROUPS,
             SHARE,
             (
                 ask(VALUES, "v = v.repeat(1, group_size, 1, 1)"),
@@ -249,8 +254,9 @@ GROUPED_QUERIES = Question(
             ),
         ),
         Mistake(
-            "scaled by the width of the model, not of a head",
-            "The scores are divided by the root of the width that is multiplied, Dh.",
+            "scaled by the model width, not the head width",
+            "Divide the scores by the square root of Dh, the width of the vectors that"
+            " are multiplied.",
             SCORING + "scale",
             ask(
                 "attend(self.score(q, k), v, mask)",
@@ -258,46 +264,47 @@ GROUPED_QUERIES = Question(
             ),
         ),
         Mistake(
-            "scale missing",
-            "The scores are divided by the root of the width that is multiplied, Dh.",
+            "scale factor missing",
+            "Divide the scores by the square root of Dh, the width of the vectors that"
+            " are multiplied.",
             SCORING + "scale",
             ask("attend(self.score(q, k), v, mask)", "attend(q @ k.mT, v, mask)"),
         ),
         Mistake(
             "no causal mask",
-            "A token may attend to nothing after it. For a whole sequence the mask is"
-            " a lower triangle.",
+            "A token must not attend to later tokens. For a whole sequence, the mask"
+            " is a lower triangle.",
             MASK,
             forward("self.ask(x, seen, mask)", "self.ask(x, seen)"),
         ),
         Mistake(
-            "only the queries are turned",
-            "Turn the keys, too: the score then depends on the distance.",
+            "only the queries are rotated",
+            "Rotate the keys, too, so that the score depends on the distance.",
             TURN,
             ask("k = self.positions(k)", "pass"),
         ),
         Mistake(
-            "only the keys are turned",
-            "Turn the queries, too: the score then depends on the distance.",
+            "only the keys are rotated",
+            "Rotate the queries, too, so that the score depends on the distance.",
             TURN,
             ask(TURNED, "pass"),
         ),
         Mistake(
-            "the values are turned, too",
-            "Positions are for comparing. What is looked up is not turned.",
+            "the values are rotated, too",
+            "Rotate only what is compared: queries and keys.",
             TURN,
             ask("k = self.positions(k)", "k, v = self.positions(k), self.positions(v)"),
         ),
         Mistake(
-            "every step begins at position 0",
+            "positions start at 0 in every step",
             PLACES,
             TURN,
             ask(TURNED, "q = self.positions(q)"),
         ),
         Mistake(
-            "turned across the heads",
-            "Positions count along the tokens: bring the heads to the front, (B, H, T,"
-            " Dh), before you turn.",
+            "rotated along the heads",
+            "Positions count the tokens. Move the heads before the tokens, (B, H, T,"
+            " Dh), before you rotate.",
             TURN,
             ask(TURNED, "q = self.positions(q.transpose(1, 2)).transpose(1, 2)")
             & ask(
@@ -307,19 +314,18 @@ GROUPED_QUERIES = Question(
         ),
         Mistake(
             "the past is ignored",
-            "The tokens ask what came before, too: `past.extend(new)`.",
+            "The new tokens also attend to the past: `past.extend(new)`.",
             SHARE,
             forward("now if past is None else past.extend(now)", "now"),
         ),
         Mistake(
-            "output map missing",
-            "After the contexts of the heads are side by side, `output_proj` mixes"
-            " them.",
+            "output projection missing",
+            "Apply `output_proj` to the concatenated contexts of the heads.",
             SHARE,
             ask("self.output_proj(context", "(context"),
         ),
         Mistake(
-            "contexts merged without bringing the heads back",
+            "heads merged by view, without transpose",
             "First bring the heads of one token together, (B, T, H, Dh). Then merge"
             " the last two axes into one.",
             SHARE,
@@ -330,8 +336,8 @@ GROUPED_QUERIES = Question(
         ),
         Mistake(
             "heads split by view, without transpose",
-            "The vector of one token is split into pieces that stand side by side in"
-            " it. Pieces of different tokens do not mix.",
+            "Split the vector of each token on its own. A head's piece must not"
+            " contain numbers of a different token.",
             SHARE,
             edit(
                 _by_heads,
@@ -340,50 +346,50 @@ GROUPED_QUERIES = Question(
             ),
         ),
         Mistake(
-            "all heads ask one head of keys",
-            "Each group has a head of keys of its own. " + GROUPS,
+            "all heads use one head of keys",
+            "Each group has its own head of keys. " + GROUPS,
             SHARE,
             ask(KEYS, "k = k[:, :1].expand(-1, self.num_heads, -1, -1)")
             & ask(VALUES, "v = v[:, :1].expand(-1, self.num_heads, -1, -1)"),
         ),
         Mistake(
-            "something else than contexts, weights and a cache",
-            "Three things are returned, in this order: the contexts, the weights and a"
+            "the result is not contexts, weights and a cache",
+            "Return three things in this order: the contexts, the weights, and a"
             " `KeyValue` with all keys and values so far.",
             SHARE,
             sign=error_like(OTHERS),
         ),
         Mistake(
-            "the cache holds something else",
+            "a wrong cache",
             KEEP,
             SHARE,
             sign=lambda request, reply, reference: bool(request.inputs[2]),
         ),
         Mistake(
-            "a later token has weight",
-            "The new tokens are the last T of P + T: row t of the mask allows the"
-            " columns up to and including P + t.",
+            "a later token has nonzero weight",
+            "The new tokens are the last T of P + T tokens. Row t of the mask allows"
+            " the columns up to and including P + t.",
             MASK,
             sign=_ahead,
         ),
         *ANYWHERE,
         Mistake(
-            "wrong from the second step on",
-            PLACES + " The new ones ask the old and the new.",
+            "wrong with more than one step",
+            PLACES + " The new tokens attend to old and new tokens.",
             SHARE,
             sign=lambda request, reply, reference: (
                 len(request.inputs[1]) > 1 and not request.inputs[2]
             ),
         ),
         Mistake(
-            "the weights are right, the contexts are not",
-            "Each head looks up the values of its own group; then the contexts are"
-            " concatenated, and `output_proj` comes last.",
+            "the weights are right, the contexts are wrong",
+            "Use the values of each head's own group. Then concatenate the contexts,"
+            " and apply `output_proj` last.",
             SHARE,
             sign=right_in(WEIGHTS),
         ),
         Mistake(
-            "wrong with positions alone",
+            "wrong only with positions",
             PLACES,
             TURN,
             sign=lambda request, reply, reference: bool(

@@ -110,19 +110,19 @@ INDUCTION_SCORE = Question(
     battery=BATTERY,
     requirements={
         **EVERYWHERE,
-        "counts": "A position t counts if its token has occurred before it in the same"
-        " row. Then s is the latest earlier position with this token.",
+        "counts": "Count a position t only if its token has occurred earlier in the"
+        " same row. Let s be the latest earlier position with this token.",
         "mean": "The score of a head is the mean of the weights that the queries t"
-        " give to the keys s + 1. The mean is taken over the positions that count, in"
-        " all rows together.",
-        "none": "If no position counts, all scores are 0.",
-        "tokens": "tokens: (B, T), ids.",
+        " give to the keys s + 1. Take one mean over all positions that count, in all"
+        " rows together.",
+        "none": "If no position counts, return a score of 0 for each head.",
+        "tokens": "tokens: token ids (B, T).",
         "weights": "weights: (B, H, T, T), queries by keys, of one layer.",
         "returns": "The scores (H,), of the dtype of the weights.",
     },
     properties=(
         BATTERY.numbers(
-            "the mean weight on what followed the latest occurrence, for each head",
+            "for each head, the mean weight on the token after the latest occurrence",
             2,
             checks=("counts", "mean", "tokens", "weights", "returns"),
             gradients=False,
@@ -131,39 +131,39 @@ INDUCTION_SCORE = Question(
             1,
             checks=("lengths", "counts", "none"),
             claim="rows without a repetition, rows of one token; edges: length one,"
-            " equal and great lengths, large numbers, a second call",
+            " equal lengths, long inputs, large numbers, repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
     ),
     mistakes=(
         Mistake(
-            "the weight on the same token, not on the one after it",
-            "An induction head looks at what followed: key s + 1.",
+            "weight on the same token, not the next one",
+            "An induction head attends to the token that followed, key s + 1.",
             SCORES,
             change(INDEX, "(after - 1).clamp(min=0)[:, None, :, None]"),
         ),
         Mistake(
-            "the weight on the token before the same one",
-            "An induction head looks at what followed: key s + 1.",
+            "weight on the token before the same one",
+            "An induction head attends to the token that followed, key s + 1.",
             SCORES,
             change(INDEX, "(after - 2).clamp(min=0)[:, None, :, None]"),
         ),
         Mistake(
-            "the earliest occurrence, not the latest",
+            "the earliest occurrence instead of the latest",
             LATEST,
             SCORES,
             change(AFTER, "same.int().argmax(dim=-1).add(1) * same.any(dim=-1)"),
         ),
         Mistake(
-            "all earlier occurrences are added up",
+            "summed over all earlier occurrences",
             LATEST,
             SCORES,
             _all_occurrences,
         ),
         Mistake(
             "a position counts as its own earlier occurrence",
-            "The earlier position is before t: leave the diagonal out.",
+            "The earlier position must be before t. Leave the diagonal out.",
             SCORES,
             (
                 change(".tril(-1)", ".tril()")
@@ -173,32 +173,33 @@ INDUCTION_SCORE = Question(
             ),
         ),
         Mistake(
-            "later occurrences, not earlier ones",
-            "Rows are queries and columns keys: earlier keys stand below the diagonal.",
+            "later occurrences instead of earlier ones",
+            "Rows are queries, and columns are keys. Earlier keys are below the"
+            " diagonal.",
             SCORES,
             change(".tril(-1)", ".triu(1)")
             & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
         ),
         Mistake(
-            "an occurrence at the first position is overlooked",
-            "Positions count from 0, and 0 is a position like the others.",
+            "an occurrence at position 0 is ignored",
+            "Positions count from 0. An occurrence at position 0 counts, too.",
             SCORES,
             change("found = after > 0", "found = after > 1"),
         ),
         Mistake(
-            "positions that do not count are in the mean",
+            "the denominator counts all positions",
             COUNTED,
             SCORES,
             change("found.sum().clamp(min=1)", "found.numel()"),
         ),
         Mistake(
-            "positions without an earlier occurrence have a weight",
-            COUNTED + " Elsewhere there is no s, and index 0 means nothing.",
+            "positions without an earlier occurrence are included",
+            COUNTED + " At other positions there is no s, and index 0 has no meaning.",
             SCORES,
             change(" * found[:, None]", ""),
         ),
         Mistake(
-            "the mean of the rows' means",
+            "mean of the per-row means",
             COUNTED + " So a row with many such positions counts more than a row with"
             " few.",
             SCORES,
@@ -209,34 +210,34 @@ INDUCTION_SCORE = Question(
             ),
         ),
         Mistake(
-            "summed, not averaged",
+            "sum instead of the mean",
             COUNTED,
             SCORES,
             change(" / found.sum().clamp(min=1)", ""),
         ),
         Mistake(
-            "nothing divided by nothing",
-            "If no position counts, the sum is 0 and so is their number: divide by 1"
-            " then.",
+            "0 divided by 0",
+            "If no position counts, the sum and the denominator are 0. Use a"
+            " denominator of at least 1.",
             SCORES,
             change(".clamp(min=1)", ""),
         ),
         Mistake(
-            "queries and keys exchanged",
-            "weights[b, h, t, s]: rows are queries, columns are keys.",
+            "queries and keys swapped",
+            "In weights[b, h, t, s], rows are queries and columns are keys.",
             SCORES,
             change("weights.gather", "weights.mT.gather"),
         ),
         Mistake(
-            "largest weights are counted, not averaged",
-            "The score is a mean of weights, whether they are the largest or not.",
+            "hits of the largest weight instead of weights",
+            "Take the mean of the weights, even where they are not the largest.",
             SCORES,
             _hits,
         ),
         *ANYWHERE,
         Mistake(
-            "one number for all heads",
-            "Each head has a score of its own: (H,).",
+            "a single score for all heads",
+            "Return a separate score for each head, (H,).",
             SCORES,
             sign=wrong_output(
                 lambda given, wanted: given.numel() == 1 and wanted.numel() > 1

@@ -44,7 +44,7 @@ def _far(d: Draw) -> Request:
 
 def _very_far(d: Draw) -> Request:
     """Turn one pair of entries far from the start; its angle is the position."""
-    past = d.number(20_000, 200_000)
+    past = d.number(140_000, 200_000)
     x = normal(d, *d.leading, d.T, 2)
     return Request((x, past), (2, 1e4), about=f"past: {past}, one pair of entries")
 
@@ -98,21 +98,20 @@ ROTARY = Question(
         "angles": r"\theta_{ti} = t\, b^{-2i/D}, \qquad i = 0, \dots, D/2 - 1",
         "turn": r"x'_{t,i} = x_{t,i} \cos\theta_{ti} - x_{t,i+D/2} \sin\theta_{ti},"
         r" \qquad x'_{t,i+D/2} = x_{t,i+D/2} \cos\theta_{ti} + x_{t,i} \sin\theta_{ti}",
-        "positions": "Positions count from `past`, which is the number of tokens that"
-        " have come before. Without a past, the first position is 0.",
-        "in front": "There may be any number of axes before the last two: (T, D),"
-        " (B, T, D) and (B, H, T, D) are all possible.",
+        "positions": "Count the positions from `past`, the number of tokens that came"
+        " before. The first vector of x is at position t = `past`.",
+        "in front": "x may have any number of axes before the last two, for example"
+        " (T, D), (B, T, D) or (B, H, T, D).",
         "float32": "Compute the angles, their sines and their cosines in float32 even"
-        " if x has another dtype. In the dtype bfloat16, 256 and 257 are the same"
-        " number.",
+        " if x has a different dtype, because bfloat16 cannot tell 256 from 257.",
         "x": "x: (..., T, D), queries or keys.",
-        "past": "past: how many tokens have come before.",
-        "returns": "The turned vectors (..., T, D), of the dtype of x.",
+        "past": "past: the number of tokens that came before.",
+        "returns": "The rotated vectors (..., T, D), of the dtype of x.",
     },
     properties=(
         BATTERY.numbers(
-            "each pair of entries is turned by its angle, from position 0 or from"
-            " where the past ends",
+            "each pair of entries is rotated by its angle, from position 0 or `past`"
+            " on",
             2,
             checks=("angles", "turn", "positions", "x", "past", "returns"),
         ),
@@ -120,18 +119,18 @@ ROTARY = Question(
             1,
             _but_for_rounding,
             ("lengths", "in front", "float32", "positions"),
-            "large positions, also in half precision; edges: length one, no past,"
-            " equal and great lengths, more and fewer axes, large numbers, eval mode,"
-            " a second call, two instances",
+            "large positions, also in bfloat16; edges: length one, no past, equal"
+            " lengths, long inputs, more or fewer leading axes, large numbers, eval"
+            " mode, repeated calls, two instances",
             lambda d: [_far(d), _very_far(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
     ),
     mistakes=(
         Mistake(
-            "neighbours are turned, not halves",
-            PAIRS + " The paper pairs neighbours; Llama's weights, and this lab, pair"
-            " halves.",
+            "neighbouring entries form the pairs",
+            PAIRS + " The paper pairs neighbouring entries, but Llama and this lab"
+            " pair the halves.",
             TURN,
             (
                 change("x.chunk(2, dim=-1)", "x[..., 0::2], x[..., 1::2]")
@@ -148,15 +147,15 @@ ROTARY = Question(
             ),
         ),
         Mistake(
-            "turned the other way",
-            "The first entry loses the second times the sine, and the second gains the"
-            " first times the sine.",
+            "rotated in the wrong direction",
+            "Subtract the second entry times the sine from the first. Add the first"
+            " entry times the sine to the second.",
             TURN,
             change(TURNED, "[one * cos + other * sin, other * cos - one * sin]"),
         ),
         Mistake(
-            "a sign that makes it no turn",
-            "One of the two sines is subtracted and one is added: otherwise the vector"
+            "a sign that makes it no rotation",
+            "Subtract one of the two sines and add the other. Otherwise the vector"
             " changes its length.",
             TURN,
             (
@@ -165,52 +164,52 @@ ROTARY = Question(
             ),
         ),
         Mistake(
-            "sine and cosine exchanged",
-            "At position 0 nothing is turned: there the cosine is 1 and the sine 0.",
+            "sine and cosine swapped",
+            "At position 0, nothing is rotated: the cosine is 1 and the sine is 0.",
             TURN,
             change("cos, sin = angles", "sin, cos = angles"),
         ),
         Mistake(
             "positions count from 1",
-            "The first token stands at position 0, or at `past`.",
+            "The first vector has position `past`, which is 0 by default.",
             TURN,
             change("(past, past + x.size(-2)", "(past + 1, past + 1 + x.size(-2)"),
         ),
         Mistake(
             "the past is ignored",
-            "The first vector stands at position `past`, because so many tokens came"
+            "The first vector has position `past`, because that many tokens came"
             " before it.",
             TURN,
             change("(past, past + x.size(-2)", "(0, x.size(-2)"),
         ),
         Mistake(
-            "clocks half as far apart",
-            SPEEDS + " Here i counts pairs: mind the 2.",
+            "factor 2 missing in the frequency exponent",
+            SPEEDS + " Here i counts the pairs. Mind the factor 2.",
             TURN,
             (change("2 * i / self.dim", "i / self.dim"),),
         ),
         Mistake(
-            "clocks that run faster and faster",
+            "frequencies increase instead of decreasing",
             SPEEDS + " Each pair turns more slowly than the one before.",
             TURN,
             change("1.0 / self.base", "self.base"),
         ),
         Mistake(
-            "one speed for all pairs",
+            "one frequency for all pairs",
             SPEEDS,
             TURN,
             change(SLOWER, "torch.ones_like(i)"),
         ),
         Mistake(
-            "another base than the one that is given",
-            "The base comes with `__init__`, and 10,000 is only its default.",
+            "the given base is ignored",
+            "Use `self.base`. 10,000 is only the default.",
             TURN,
             change("self.base", "10_000.0"),
         ),
         Mistake(
-            "positions counted in half precision",
-            "In bfloat16, 256 and 257 are the same number. Compute angles, sines and"
-            " cosines in float32, and cast them at the end.",
+            "wrong at large positions in bfloat16",
+            "bfloat16 cannot tell 256 from 257. Compute angles, sines and cosines in"
+            " float32, and convert them at the end.",
             TURN,
             sign=lambda request, reply, reference: (
                 request.dtype == torch.bfloat16 and request.inputs[1] is not None
@@ -218,9 +217,9 @@ ROTARY = Question(
         ),
         *ANYWHERE,
         Mistake(
-            "right at the first position alone",
-            "At position 0 nothing is turned. From there on the angle grows with the"
-            " position, for each pair at its own speed.",
+            "right only at the first position",
+            "At position 0, nothing is rotated. At later positions, the angle of each"
+            " pair grows at its own speed.",
             TURN,
             sign=comparable(
                 lambda request, reply, reference: (
@@ -232,9 +231,9 @@ ROTARY = Question(
             ),
         ),
         Mistake(
-            "the vectors do not keep their lengths",
-            "A turn changes no length. For each pair, one of the two sines is"
-            " subtracted and one is added.",
+            "the lengths of the vectors change",
+            "A rotation keeps all lengths. For each pair, subtract one of the two"
+            " sines and add the other.",
             TURN,
             sign=wrong_output(_turned_by_more),
         ),

@@ -252,10 +252,10 @@ change = partial(edit, running_softmax)
 SCALE = SCORING + "scale"
 RUNNING = "19_without_the_matrix.html#without-the-matrix-running"
 SHRINK = (
-    "When a block has a larger score, what was summed before was measured against a"
-    " smaller one: multiply l and o by the exponential of m - m'."
+    "When a block has a larger score, the earlier sums used a smaller m. Multiply l"
+    " and o by the exponential of m - m'."
 )
-TOP = "Subtract the largest score so far, of all blocks and not of one alone."
+TOP = "Subtract the largest score of all blocks so far, not of one block only."
 
 RUNNING_SOFTMAX = Question(
     name="running_softmax",
@@ -267,31 +267,31 @@ RUNNING_SOFTMAX = Question(
         **EVERYWHERE,
         "sums": r"m' = \max(m, \max_s e_{ts}), \qquad l' = l\, e^{m - m'} + \sum_s"
         r" e^{e_{ts} - m'}, \qquad o' = o\, e^{m - m'} + \sum_s e^{e_{ts} - m'} v_s",
-        "result": "After the last block the context is o / l. This is the same"
-        " context that a softmax over the keys of all blocks would give.",
-        "scores": r"The scores are $e_{ts} = q_t^\top k_s / \sqrt{D}$, and every query"
-        " may attend to every key.",
+        "result": "After the last block, return the context o / l. It is the context"
+        " that one softmax over the keys of all blocks would give.",
+        "scores": "The scores are $e_{ts} = q_t^\\top k_s / \\sqrt{D}$. Let every"
+        " query attend to every key.",
         "blocks": "`blocks` gives pairs of keys (..., N, D) and values (..., N, Dv)."
         " There is at least one pair. N is at least 1 and may differ from block to"
         " block.",
-        "once": "You get each block once. When you ask for the next block, the"
-        " numbers of the last one are overwritten.",
-        "small": "No tensor that you make may have more than twice as many numbers as"
-        " the largest of these: the queries, the contexts, the keys of a block, its"
+        "once": "You get each block only once. When you take the next block, its"
+        " numbers overwrite those of the last block.",
+        "small": "Do not make a tensor with more than twice as many numbers as the"
+        " largest of these: the queries, the contexts, the keys of a block, its"
         " values, and the scores of all queries for one block.",
-        "held": "What you hold from one block to the next does not grow with the number"
-        " of blocks.",
-        "no loop": "Compute all queries and a whole block at once, without a loop"
-        " over single queries or keys.",
-        "in front": "There may be any number of axes before the last two, the same for"
-        " queries, keys and values.",
+        "held": "What you keep from one block to the next must not grow with the"
+        " number of blocks.",
+        "no loop": "Compute all queries and a whole block at once. A loop over single"
+        " queries or keys loses points.",
+        "in front": "There may be any number of axes before the last two. They are the"
+        " same for queries, keys and values.",
         "query": "query: (..., T, D).",
         "argument": "blocks: an iterator over pairs of keys and values.",
         "returns": "The contexts (..., T, Dv).",
     },
     properties=(
         BATTERY.numbers(
-            "the contexts are those of one softmax over all blocks",
+            "the contexts equal those of one softmax over all blocks",
             1,
             checks=("sums", "result", "scores", "blocks", "once", "query", "argument"),
             gradients=False,
@@ -309,23 +309,23 @@ RUNNING_SOFTMAX = Question(
         BATTERY.edges(
             1,
             checks=("lengths", "blocks", "in front", "returns"),
-            claim="scores far below 0, that rise and that fall; edges: length one,"
-            " equal and great lengths, more and fewer axes, large numbers, a second"
-            " call",
+            claim="scores far below 0, rising and falling scores; edges: length one,"
+            " equal lengths, long inputs, more or fewer leading axes, large numbers,"
+            " repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(
         Mistake(
-            "what was summed before is not shrunk",
+            "the earlier sums are not rescaled",
             SHRINK,
             RUNNING,
             change("(largest - top).exp()", "torch.ones_like(top)"),
         ),
         Mistake(
-            "only one of the two sums is shrunk",
-            SHRINK + " Both of them.",
+            "only one of the two sums is rescaled",
+            SHRINK + " Rescale both of them.",
             RUNNING,
             (
                 change("total = total * shrink", "total = total"),
@@ -333,13 +333,13 @@ RUNNING_SOFTMAX = Question(
             ),
         ),
         Mistake(
-            "the largest score of one block alone",
+            "the largest score of only one block",
             TOP + " Otherwise the exponential of m - m' can overflow.",
             RUNNING,
             change(".maximum(largest)", ""),
         ),
         Mistake(
-            "no score is subtracted",
+            "the maximum is not subtracted",
             TOP + " The exponential of a large number overflows.",
             RUNNING,
             change(
@@ -348,68 +348,68 @@ RUNNING_SOFTMAX = Question(
             ),
         ),
         Mistake(
-            "the largest score begins at 0",
-            "All scores may be below 0. Before the first block m is minus infinity, or"
-            " the lowest number.",
+            "the running maximum starts at 0",
+            "All scores may be below 0. Before the first block, set m to minus"
+            " infinity.",
             RUNNING,
             change("-math.inf", "0.0"),
         ),
         Mistake(
             "only the last block counts",
-            "Each block is added to what was summed before.",
+            "Add each block to the sums of the earlier blocks.",
             RUNNING,
             change("total * shrink + shares", "shares")
             & change("context * shrink + shares", "shares"),
         ),
         Mistake(
-            "each block has a softmax of its own",
-            "The blocks share one denominator: divide once, after the last block.",
+            "a separate softmax for each block",
+            "The blocks share one denominator. Divide once, after the last block.",
             RUNNING,
             _mean_of_blocks,
         ),
         Mistake(
-            "not divided by the sum",
-            "After the last block, o is divided by l.",
+            "division by the sum missing",
+            "Divide o by l after the last block.",
             RUNNING,
             change("context / total", "context"),
         ),
         Mistake(
-            "scale missing",
-            "The scores are divided by the root of the width of a key.",
+            "scale factor missing",
+            "Divide the scores by the square root of D, the width of a key.",
             SCALE,
             change(" * scale", ""),
         ),
         Mistake(
-            "scaled by another width",
-            "The scores are divided by the root of D, the width of a key.",
+            "scaled by a wrong width",
+            "Divide the scores by the square root of D, the width of a key.",
             SCALE,
             change("query @ key.mT * scale", "query @ key.mT * value.size(-1) ** -0.5"),
         ),
         Mistake(
-            "blocks are kept until all have come",
-            "The next block overwrites the last one: add up what you need of a block"
-            " before you ask for the next one.",
+            "blocks are kept to the end",
+            "The next block overwrites the last one. Add a block to the sums before"
+            " you take the next one.",
             RUNNING,
             _kept,
         ),
         Mistake(
-            "a loop over single queries or keys",
-            "All queries and the keys of a block are one product of matrices. The only"
-            " loop is the one over the blocks.",
+            "too many operator calls for a block",
+            "Compute the scores of all queries for a block as one matrix product. Loop"
+            " only over the blocks.",
             RUNNING,
             sign=error_like(LOOP),
         ),
         Mistake(
-            "something that grows with the number of keys",
-            "Put no blocks together, and keep no list of them. What is left of a block"
-            " are m, l and o: two numbers and a vector for each query.",
+            "a tensor or list that grows with the number of keys",
+            "Do not concatenate or collect the blocks. Keep only m, l and o: two"
+            " numbers and a vector for each query.",
             RUNNING,
             (_cat_all, _parts_kept),
             sign=lambda request, reply, reference: bool(request.inputs[OBSERVED]),
         ),
         *ANYWHERE,
         Mistake(
-            "wrong from the second block on",
+            "wrong with more than one block",
             SHRINK + " Divide once, after the last block.",
             RUNNING,
             sign=lambda request, reply, reference: len(request.inputs[3]) > 1,

@@ -1,7 +1,7 @@
 """What several questions of this lab share: axes, where to read, and sentences."""
 
-from attention_labs.lab04_alignment.shared import EVERYWHERE as EVERYWHERE
 from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
+from attention_labs.rules import EVERYWHERE as EVERYWHERE
 from nbjudge import Axis
 
 B, T = Axis("sentences"), Axis("tokens", long=300)

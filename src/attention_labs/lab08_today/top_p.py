@@ -80,7 +80,7 @@ def _rare(d: Draw) -> list[Request]:
         Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
         *(
             Request((torch.zeros(n, dtype=plain.dtype), 0.5), about=f"{n} equal logits")
-            for n in (2, 4)
+            for n in (2, 4, 1024)
         ),
     ]
 
@@ -101,12 +101,12 @@ change = partial(edit, top_p)
 INSIDE = "likely.cumsum(dim=-1) - likely < p"
 PLACED = "torch.zeros_like(inside).scatter(-1, ids, inside)"
 CROSSES = (
-    "A token stays if the probabilities of those before it sum to less than p. So the"
-    " one with which the sum reaches p stays, too."
+    "Keep a token if the probabilities before it sum to less than p. So keep the token"
+    " with which the sum reaches p, too."
 )
 BACK = (
-    "After sorting, place n belongs to token ids[n]: `scatter` with these ids brings"
-    " the answer back into the order of the vocabulary."
+    "After sorting, place n belongs to token ids[n]. `scatter` with these ids restores"
+    " the order of the vocabulary."
 )
 
 
@@ -125,16 +125,16 @@ TOP_P = Question(
         **EVERYWHERE,
         "softmax": "The probabilities are the softmax of the logits over the last"
         " axis.",
-        "in front": "There may be any number of axes before it, or none, and each row"
-        " of V logits has its own nucleus.",
-        "smallest": "Take the tokens in order, beginning with the most probable one,"
-        " until their probabilities sum to at least p. These tokens stay.",
-        "logits": r"The logits of the tokens that stay do not change. All others become"
-        r" $-\infty$.",
-        "one": "At least one token stays: the most probable one.",
+        "in front": "There may be any number of axes before the last one, or none."
+        " Each row of V logits has its own nucleus.",
+        "smallest": "Keep the most probable tokens: take them in order, from the most"
+        " probable one on, until their probabilities sum to at least p.",
+        "logits": "Do not change the logits of these tokens. Set all other logits to"
+        " $-\\infty$.",
+        "one": "Always keep at least one token, the most probable one.",
         "ties": "If several tokens are equally probable, keep only as many of them as"
-        " are needed. It does not matter which of them you keep.",
-        "removed": r"A logit may be $-\infty$ already. Its token does not stay.",
+        " you need to reach p. It does not matter which of them you keep.",
+        "removed": "A logit may already be $-\\infty$. Do not keep its token.",
         "argument": "logits: (..., V).",
         "p": "p: at least 0.00001, and below 1.",
         "returns": "The logits (..., V).",
@@ -149,9 +149,9 @@ TOP_P = Question(
         BATTERY.edges(
             1,
             checks=("lengths", "in front", "one", "ties", "removed"),
-            claim="equally probable tokens, removed ones, p near 0; edges: length one,"
-            " equal and great lengths, more and fewer axes, large numbers, a second"
-            " call",
+            claim="equally probable tokens, removed tokens, p near 0; edges: length"
+            " one, equal lengths, long inputs, more or fewer leading axes, large"
+            " numbers, repeated calls",
             also=_rare,
         ),
         BATTERY.manners(1, checks=("manners",)),
@@ -170,39 +170,40 @@ TOP_P = Question(
             ),
         ),
         Mistake(
-            "the answer stays in the order of the probabilities",
+            "the result is in sorted order",
             BACK,
             DRAWN,
             change(PLACED, "inside"),
         ),
         Mistake(
-            "gathered where it should be scattered",
+            "gather instead of scatter",
             BACK,
             DRAWN,
             change(PLACED, "inside.gather(-1, ids)"),
         ),
         Mistake(
-            "sorted from the least probable token",
-            "The most probable tokens come first: `descending=True`.",
+            "sorted in ascending order",
+            "Sort the most probable tokens first, with `descending=True`.",
             DRAWN,
             change("descending=True", "descending=False"),
         ),
         Mistake(
-            "the tokens that should stay are removed",
-            "`masked_fill` fills where the mask is True: there it has to say which"
-            " tokens go.",
+            "the mask is inverted",
+            "`masked_fill` fills where the mask is True, so its mask must mark the"
+            " tokens to remove.",
             DRAWN,
             change("~keep", "keep"),
         ),
         Mistake(
-            "probabilities are returned, not logits",
-            "What stays is handed on as it came: the softmax comes later.",
+            "probabilities returned instead of logits",
+            "Return the logits of the kept tokens unchanged. The softmax comes later.",
             DRAWN,
             change("return logits", "return logits.softmax(dim=-1)"),
         ),
         Mistake(
             "the removed logits are not minus infinity",
-            "Only minus infinity has a probability of 0 whatever the other logits are.",
+            "Set removed logits to minus infinity. Only then is their probability"
+            " always 0.",
             DRAWN,
             (
                 change("-math.inf", "0.0"),
@@ -211,9 +212,8 @@ TOP_P = Question(
             ),
         ),
         Mistake(
-            "each probability is compared by itself",
-            "It is the sum of the probabilities, from the largest on, that is compared"
-            " with p.",
+            "single probabilities are compared with p",
+            "Compare p with the sum of the probabilities, from the largest one on.",
             DRAWN,
             (
                 change(INSIDE, "likely >= p * likely[..., :1]"),
@@ -222,37 +222,36 @@ TOP_P = Question(
             ),
         ),
         Mistake(
-            "p is what is removed",
-            "The tokens that stay have the probability p, or a little more.",
+            "p is the probability that is removed",
+            "The tokens that you keep must have a total probability of at least p.",
             DRAWN,
             change("< p", "< 1 - p"),
         ),
         Mistake(
-            "logits are summed, not probabilities",
+            "logits are summed instead of probabilities",
             "Take the softmax first.",
             DRAWN,
             change("logits.softmax(dim=-1).sort", "logits.sort"),
         ),
         Mistake(
-            "more equally probable tokens stay than are needed",
-            "If not all of them are needed, it does not matter which of them stay, but"
-            " no more than are needed do: decide by place, not by probability.",
+            "too many equally probable tokens stay",
+            "Keep no more of them than you need. Decide by the place in the sorted"
+            " order, not by the probability.",
             DRAWN,
             _all_ties,
         ),
         *ANYWHERE,
         Mistake(
-            "some row keeps no token",
-            CROSSES + " For the most probable one, that sum is 0.",
+            "a row keeps no token",
+            CROSSES + " For the most probable token, this sum is 0.",
             DRAWN,
             sign=somewhere(
                 1, lambda given, wanted: given.sum(-1) < wanted.sum(-1).clamp(max=1)
             ),
         ),
         Mistake(
-            "something else than the logits is returned",
-            "The logits of the tokens that stay do not change, and each stays at its"
-            " place.",
+            "the kept logits are changed",
+            "Return the kept logits unchanged, each at its own place.",
             DRAWN,
             sign=lambda request, reply, reference: (
                 len(reply.outputs) == 3
@@ -261,18 +260,18 @@ TOP_P = Question(
         ),
         Mistake(
             "too many tokens stay",
-            CROSSES + " Each row has a set of its own.",
+            CROSSES + " Each row has its own nucleus.",
             DRAWN,
             sign=somewhere(1, lambda given, wanted: given.sum(-1) > wanted.sum(-1)),
         ),
         Mistake(
             "too few tokens stay",
-            CROSSES + " Each row has a set of its own.",
+            CROSSES + " Each row has its own nucleus.",
             DRAWN,
             sign=somewhere(1, lambda given, wanted: given.sum(-1) < wanted.sum(-1)),
         ),
         Mistake(
-            "as many tokens as should stay, but others",
+            "the right number of tokens, but the wrong ones",
             BACK,
             DRAWN,
             sign=somewhere(1, lambda given, wanted: given != wanted),

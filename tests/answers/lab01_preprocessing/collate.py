@@ -162,7 +162,7 @@ right_edits(
     ),
 )
 
-AWAY = "left where they were made, or sent along too far"
+AWAY = "tensors of the batch on the wrong device"
 wrong_edits(
     "collate",
     by_the_book,
@@ -174,25 +174,25 @@ wrong_edits(
         edit(
             by_the_book, f"{GIVEN})", "[[BOS, *row, EOS] for row in targets])[:, :-1]"
         ),
-        "BOS and EOS on both sides",
+        "both BOS and EOS in target_in and target_out",
     ),
     never_ends=(
         edit(by_the_book, "[BOS, *row]", "[BOS, *row[:-1]]")
         & edit(by_the_book, SAID, "targets"),
-        "the end is missing",
+        "EOS is missing in target_out",
     ),
     no_beginning=(
         edit(by_the_book, GIVEN, "targets")
         & edit(by_the_book, "[*row, EOS]", "[*row[1:], EOS]"),
-        "the beginning is missing",
+        "BOS is missing in target_in",
     ),
     sources_end=(
         edit(both, "encode(example.source)", "encode([*example.source, '<eos>'])"),
-        "sources between BOS and EOS",
+        "BOS or EOS in the sources",
     ),
     counted_by_a_sum=(
         edit(by_the_book, LENGTHS, "(pad(sources) != PAD).sum(1)"),
-        "the lengths are read off the ids",
+        "lengths computed from the ids",
     ),
     no_unknown=(
         edit(
@@ -200,7 +200,7 @@ wrong_edits(
             "both(task, examples)",
             "([[i for i in row if i != 3] for row in x] for x in both(task, examples))",
         ),
-        "unknown tokens are left out",
+        "no UNK among the ids",
     ),
     sorted_in_place=(
         edit(
@@ -212,15 +212,15 @@ wrong_edits(
     ),
     lengths_of_targets=(
         edit(by_the_book, "in sources", "in targets"),
-        "the lengths are those of something else",
+        "the sources are right, the lengths are wrong",
     ),
     one_vocabulary=(
         edit(both, "task.target_vocabulary", "task.source_vocabulary"),
-        "a vocabulary of the other language",
+        "unexpected UNK among the ids",
     ),
     not_encoded=(
         edit(by_the_book, "pad(sources)", "pad([[*x.source] for x in examples])"),
-        "tokens, where ids are meant",
+        "tokens instead of ids",
     ),
     plain_tuple=(
         edit(by_the_book, "Batch(", "fields_of("),
@@ -230,10 +230,10 @@ wrong_edits(
     lengths_sent_along=(edit(by_the_book, LENGTHS, f"{LENGTHS}.to(device)"), AWAY),
     lengths_in_a_list=(
         edit(by_the_book, LENGTHS, "[len(row) for row in sources]"),
-        "lists, where tensors are meant",
+        "lists instead of tensors",
     ),
     first_example=(
         edit(by_the_book, "both(task, examples)", "both(task, examples[:1])"),
-        "not every example is in the batch",
+        "wrong number of rows in the batch",
     ),
 )

@@ -96,9 +96,9 @@ def by_counter(predictions, references):
     return count[True] / count.total()
 
 
-OTHER, TOKENS = "divided by something else", "right tokens counted, not right answers"
-FAR = "compared only as far as the shorter one goes"
-ALL = "all or nothing over all examples"
+OTHER, TOKENS = "divided by the wrong number", "token accuracy instead of exact match"
+FAR = "compared only up to the shorter length"
+ALL = "all examples are compared as one"
 
 
 def compared(test):
@@ -128,11 +128,11 @@ wrong_edits(
     starts_alike=(compared("r[: len(p)] == p"), FAR, OTHER),
     tensor_comparison=(
         compared("torch.equal(torch.tensor(p), torch.tensor(r))"),
-        "tensors expected, where tuples of strings come",
+        "an operation does not fit lists and strings",
     ),
     a_list=(
         edit(equal_tuples, "sum(right) / len(right)", "right"),
-        "no number is returned",
+        "the result is not a number",
     ),
     a_tensor=(
         edit(
@@ -140,7 +140,7 @@ wrong_edits(
             "sum(right) / len(right)",
             "torch.tensor(sum(right) / len(right))",
         ),
-        "another type than a float",
+        "a type other than a float",
     ),
     all_at_once=(
         edit(equal_tuples, "sum(right) / len(right)", "float(all(right))"),

@@ -133,34 +133,37 @@ wrong_edits(
     "loss",
     mean_of_sentences=(
         edit(LOSS, "return total", "return total / len(batch.target_out)"),
-        "a mean, where the sum is meant",
+        "a mean instead of the sum",
     ),
     masked_logits=(
         edit(LOSS, FLAT, f"({FLAT} * (batch.target_out != PAD).flatten()[:, None])")
         & edit(LOSS, "ignore_index=PAD", "ignore_index=-100"),
-        "padding has a say",
+        "the loss is too large where there is padding",
         NO_NAME,
         FITS,
     ),
     all_places_counted=(
         edit(LOSS, COUNT, "batch.target_out.numel()"),
-        "padding is counted",
+        "the token count includes padding",
     ),
-    end_not_counted=(edit(LOSS, "!= PAD", "> EOS"), "other tokens are counted"),
+    end_not_counted=(
+        edit(LOSS, "!= PAD", "> EOS"),
+        "the sum is right, the token count is wrong",
+    ),
     not_flattened=(
         edit(LOSS, FLAT, "logits") & edit(LOSS, RIGHT, "batch.target_out"),
-        "positions and vocabulary mixed up",
+        "logits and targets do not fit together",
     ),
     not_summed=(
         edit(LOSS, '"sum"', '"none"'),
-        "a loss per position, where one sum is meant",
+        "a loss per position instead of one sum",
     ),
     a_number=(
         edit(LOSS, "return total", "return total.item()"),
-        "no gradient can pass a number",
+        "a returned value is not a tensor",
     ),
     detached=(edit(LOSS, "return total", "return total.detach()"), CUT),
     without_count=(edit(LOSS, f", {COUNT}", ""), TOO_MUCH),
-    negative=(edit(LOSS, "return total", "return -total"), "sign turned around"),
+    negative=(edit(LOSS, "return total", "return -total"), "wrong sign"),
     logits_not_taken_out=(edit(LOSS, "logits, _", "logits"), NO_NAME),
 )

@@ -127,19 +127,19 @@ def by_copies(rows):
 
 FILLED = "*row, *[PAD] * (longest - len(row))"
 ROWS = f"[[{FILLED}] for row in rows], dtype=torch.long\n    )"
-WHOLE, OTHER = "ids are whole numbers", "filled up with another id"
-RAGGED = "rows still of different lengths"
+WHOLE, OTHER = "the ids are not of dtype torch.long", "filled up with the wrong id"
+RAGGED = "rows of different lengths in one tensor"
 wrong_edits(
     "pad",
     cut_to_the_shortest=(
         edit(core.pad, ROWS, "list(zip(*rows)), dtype=torch.long).T"),
-        "rows cut off",
+        "rows are truncated",
     ),
     with_minus_one=(edit(core.pad, "PAD", "-1"), OTHER),
     with_eos=(edit(core.pad, "PAD", "EOS"), OTHER),
     changed_in_place=(
         edit(core.pad, f"[{FILLED}]", "row.__iadd__([PAD] * (longest - len(row)))"),
-        "the caller's rows are changed",
+        "the input rows are changed",
     ),
     one_each=(edit(core.pad, FILLED, "*row, PAD"), RAGGED),
     longest_by_order=(
@@ -150,7 +150,7 @@ wrong_edits(
     lists=(
         edit(core.pad, "torch.tensor(", "list(")
         & edit(core.pad, ", dtype=torch.long", ""),
-        "lists returned, where a tensor is meant",
+        "lists returned instead of a tensor",
     ),
     floats=(edit(core.pad, "torch.long", "torch.float"), WHOLE),
     filled_with_the_token=(
@@ -160,6 +160,6 @@ wrong_edits(
     misspelt=(edit(core.pad, "longest - ", "longst - "), NO_NAME),
     longest_first=(
         edit(core.pad, "in rows]", "in sorted(rows, key=len, reverse=True)]"),
-        "the rows in another order",
+        "the rows in the wrong order",
     ),
 )

@@ -129,27 +129,27 @@ def by_columns(rows):
     return ids, positions
 
 
-@wrong("pad_left", "the rows turned around")
+@wrong("pad_left", "the rows are reversed")
 def flipped_once(rows):
     _, positions = by_lists(rows)
     return pad(rows).flip(1), positions
 
 
-@wrong("pad_left", "the ids are asked what is padding")
+@wrong("pad_left", "padding is inferred from the ids")
 def counted_by_ids(rows):
     ids, _ = by_lists(rows)
     token = ids != PAD
     return ids, (token.cumsum(1) - 1) * token
 
 
-@wrong("pad_left", "another position on padding")
+@wrong("pad_left", "the wrong position on padding")
 def below_zero(rows):
     ids, _ = by_lists(rows)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(ids.size(1)) - ids.size(1) + lengths[:, None]
 
 
-@wrong("pad_left", "the caller's rows are changed")
+@wrong("pad_left", "the input rows are changed")
 def filled_in_place(rows):
     longest = max(len(row) for row in rows)
     positions = [[0] * (longest - len(row)) + [*range(len(row))] for row in rows]
@@ -159,7 +159,7 @@ def filled_in_place(rows):
     return torch.tensor(rows).long(), torch.tensor(positions).long()
 
 
-@wrong("pad_left", "columns counted, where positions are meant")
+@wrong("pad_left", "columns counted instead of positions")
 def numbered_by_columns(rows):
     ids, _ = by_lists(rows)
     return ids, torch.arange(ids.size(1)).expand(ids.shape)
@@ -188,15 +188,15 @@ wrong_edits(
             "torch.tensor(places, dtype=torch.long)",
             "ids, places",
         ),
-        "lists returned, where a tensor is meant",
+        "lists returned instead of a tensor",
     ),
     floats=(
         edit(REFERENCE, "(places, dtype=torch.long)", "(places, dtype=torch.float)"),
-        "ids are whole numbers",
+        "the ids are not of dtype torch.long",
     ),
     not_filled=(
         edit(REFERENCE, "[PAD] * (longest - len(row)) + [*row]", "[*row]"),
-        "rows still of different lengths",
+        "rows of different lengths in one tensor",
     ),
     from_one=(
         edit(REFERENCE, "range(len(row))", "range(1, 1 + len(row))"),

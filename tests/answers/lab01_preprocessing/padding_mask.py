@@ -100,11 +100,11 @@ wrong_edits(
     "padding_mask",
     own_width=(
         edit(padding_mask, "arange(size", "arange(lengths.max()"),
-        "the width is taken from the longest sentence",
+        "width of the longest sentence instead of size",
     ),
     zeros_and_ones=(
         edit(padding_mask, ")[:, None]", ")[:, None].float()"),
-        "numbers, where True and False are meant",
+        "numbers instead of True and False",
     ),
     on_the_cpu=(edit(padding_mask, ", device=lengths.device", ""), DEVICE),
     by_loop=(

@@ -135,14 +135,17 @@ def by_kinds_of_letters(text):
 
 PATTERN = r"\w+|[^\w\s]"
 FOUND = r're.findall(r"\w+|[^\w\s]", text.lower())'
-SIGNS, ACCENTS = "signs thrown away", "letters with accents torn off"
-SPACE, LOST = "white space among the tokens", "words lost or out of order"
-ONCE, STRINGS = "something that can be read only once", "no tuple of strings"
+SIGNS, ACCENTS = "symbols thrown away", "words with non-ASCII letters are wrong"
+SPACE, LOST = (
+    "white space or empty strings among the tokens",
+    "tokens are missing, repeated or out of order",
+)
+ONCE, STRINGS = "an iterator is returned", "the result is not a tuple of strings"
 wrong_edits(
     "tokenize",
     words_alone=(edit(tokenize, r"|[^\w\s]", ""), SIGNS),
     some_signs=(edit(tokenize, PATTERN, r"\w+|[-,.!?]"), SIGNS),
-    not_lowered=(edit(tokenize, ".lower()", ""), "capital letters kept"),
+    not_lowered=(edit(tokenize, ".lower()", ""), "capital letters are kept"),
     english_letters_only=(
         edit(tokenize, PATTERN, r"[a-z0-9]+|[^a-z0-9\s]"),
         ACCENTS,
@@ -150,29 +153,29 @@ wrong_edits(
     accents_lost=(
         edit(tokenize, PATTERN, r"[a-z0-9]+|[-,.?!()']"),
         ACCENTS,
-        "signs thrown away",
+        "symbols thrown away",
     ),
     no_digits=(
         edit(tokenize, PATTERN, r"[^\W\d_]+|\S"),
-        "digits are no part of a word",
+        "digits are split off from words",
     ),
     spaces_are_signs=(edit(tokenize, PATTERN, r"\w+|\W"), SPACE),
-    many_signs_as_one=(edit(tokenize, PATTERN, PATTERN + "+"), "signs run together"),
+    many_signs_as_one=(edit(tokenize, PATTERN, PATTERN + "+"), "symbols run together"),
     matches=(edit(tokenize, "findall", "finditer"), STRINGS),
     joined_again=(edit(tokenize, "tuple(", "' '.join("), STRINGS),
     letters=(
         edit(tokenize, FOUND, "c for c in text.lower() if c != ' '"),
-        "a text cut into letters",
+        "the text is split into characters",
     ),
     stripped=(
         edit(tokenize, FOUND, 'w.strip(",.?!()\'") for w in text.lower().split()'),
-        "signs stay at the words",
+        "symbols stay attached to words",
         SIGNS,
     ),
     no_return=(edit(tokenize, "return ", ""), NOTHING),
     as_a_set=(edit(tokenize, "tuple(", "set("), LOST),
     words_of_two_letters=(edit(tokenize, r"\w+", r"\w\w+"), LOST),
-    a_list=(edit(tokenize, "tuple(", "list("), "another type than a tuple"),
+    a_list=(edit(tokenize, "tuple(", "list("), "a type other than a tuple"),
     mapped=(edit(tokenize, "tuple(", "map(str.lower, "), ONCE),
 )
 wrong_edits(

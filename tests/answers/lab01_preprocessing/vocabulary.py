@@ -143,17 +143,17 @@ right_edits(
     ),
 )
 
-NO_ORDER, TWO_IDS = "the tokens are not in order", "a token has two ids"
-UNKNOWN = "an unknown token is an error"
-AMONG = "specials among the answer's tokens"
-CHANGED = "a list of the caller's is changed"
-LOST, TYPE = "tokens of the answer are lost", "another type than is asked for"
+NO_ORDER, TWO_IDS = "the tokens are in the wrong order", "a token has two ids"
+UNKNOWN = "looking up the id of a token fails"
+AMONG = "special tokens among the decoded tokens"
+CHANGED = "an input list is changed"
+LOST, TYPE = "decoded tokens are missing", "a type other than the one asked for"
 wrong_edits(
     "vocabulary",
     SortedSet,
     words_only=(
         edit(INIT, TOKENS, "sorted(set(tokens))"),
-        "the specials are left out",
+        "the special tokens are missing",
     ),
     as_they_come=(edit(INIT, TOKENS, "list(dict.fromkeys([*SPECIALS, *tokens]))"),),
     most_frequent_first=(
@@ -174,18 +174,24 @@ wrong_edits(
         edit(ENCODE, "in tokens", "in tokens if token in self.ids"),
         "unknown tokens are left out",
     ),
-    none_for_unknown=(edit(ENCODE, ", UNK", ""), "what is no id is put out"),
+    none_for_unknown=(
+        edit(ENCODE, ", UNK", ""),
+        "encode returns items that are not integers",
+    ),
     with_bos=(edit(DECODE, "tokens = []", "tokens = ['<bos>'] * (BOS in ids)"), AMONG),
     with_its_end=(edit(DECODE, "break", "return (*tokens, '<eos>')"), AMONG),
     no_unknown=(
         edit(DECODE, "(PAD, BOS)", "(PAD, BOS, UNK)"),
-        "unknown tokens left out of the answer",
+        "UNK is left out when decoding",
     ),
     must_end=(
         edit(DECODE, "in ids", "in ids[: ids.index(EOS)]"),
-        "an end is taken for granted",
+        "a search for a missing id or token fails",
     ),
-    one_string=(edit(DECODE, "tuple(", "' '.join("), "no tuple of strings"),
+    one_string=(
+        edit(DECODE, "tuple(", "' '.join("),
+        "the result is not a tuple of strings",
+    ),
     sorted_in_place=(
         edit(INIT, "self.tokens = ", "tokens.sort(); self.tokens = "),
         CHANGED,
@@ -207,24 +213,24 @@ wrong_edits(
     generated=(edit(ENCODE, "return ", "yield from "), ONCE),
     learned_on_the_way=(
         edit(ENCODE, GET, "self.ids.setdefault(token, len(self.ids))"),
-        "an unknown token gets an id of its own",
+        "encode returns an id outside the vocabulary",
     ),
     bordered=(
         edit(ENCODE, "[self", "[BOS, *[self")
         & edit(ENCODE, "in tokens]", "in tokens], EOS]"),
-        "BOS and EOS among the ids",
+        "BOS or EOS among the ids",
     ),
     returned_in_the_loop=(
         edit(ENCODE, "in tokens", "in tokens[:1]"),
-        "not as many ids as tokens",
+        "wrong number of ids",
     ),
     words_numbered_alone=(
         edit(INIT, "enumerate(self.tokens)", "enumerate(self.tokens) if i > UNK"),
-        "a special token is unknown",
+        "the token <eos> does not get its id",
     ),
     ends_at_padding=(
         edit(DECODE, "i == EOS", "i in (EOS, PAD)"),
-        "padding is taken for the end",
+        "decoding stops at PAD",
     ),
     first_taken_for_bos=(edit(DECODE, "in ids", "in ids[1:]"), LOST),
 )

@@ -108,24 +108,24 @@ wrong_edits(
     by_two_indices,
     in_the_last_column=(
         edit(by_two_indices, PICKED, "x[:, x.shape[1] - 1, :]"),
-        "the last column",
+        "last column instead of the last token",
     ),
-    no_minus_one=(edit(by_two_indices, " - 1", ""), "one position too far"),
+    no_minus_one=(edit(by_two_indices, " - 1", ""), "one position past the last token"),
     all_ends=(
         edit(by_two_indices, PICKED, "x.index_select(1, lengths.to(x.device) - 1)"),
-        "every sentence at every end",
+        "every sentence is indexed with all lengths",
     ),
     without_gradient=(edit(by_two_indices, "x[", "x.detach()["), CUT),
     longest_end=(
         edit(by_two_indices, PICKED, "x[:, int(lengths.max()) - 1]"),
         "the longest sentence's end for all",
-        "the last column",
+        "last column instead of the last token",
     ),
     first_sentence=(edit(by_two_indices, "torch.arange(x.size(0))", "0"),),
     not_returned=(edit(by_two_indices, "return x", "x"), NOTHING),
     at_the_start=(
         edit(by_two_indices, "x[", "reverse_padded(x, lengths)["),
-        "the first vector",
+        "the first vector instead of the last",
     ),
     in_single_precision=(edit(by_two_indices, "x[", "x.float()["), DTYPE),
 )
@@ -138,17 +138,20 @@ wrong_edits(
             "x.masked_fill(~chosen[..., None], 0)",
             "(chosen[..., None] * x)",
         ),
-        "zero times what stands on padding",
+        "padding multiplied by zero, so NaN remains",
     ),
 )
 wrong_edits(
     "at_end",
     by_gather,
-    gathered_too_far=(edit(by_gather, " - 1)", ")"), "one position too far"),
+    gathered_too_far=(
+        edit(by_gather, " - 1)", ")"),
+        "one position past the last token",
+    ),
     axis_left=(edit(by_gather, ".squeeze(1)", ""), ONE_AXIS),
     one_number=(
         edit(by_gather, ".expand(-1, 1, x.size(-1))", ""),
-        "one number of every vector",
+        "only the first entry of each vector",
     ),
 )
 wrong_edits(
@@ -156,6 +159,6 @@ wrong_edits(
     one_by_one,
     mean_of_tokens=(
         edit(one_by_one, "row[length - 1]", "row[:length].mean(0)"),
-        "the sum or the mean of a sentence",
+        "vectors are summed or averaged",
     ),
 )

@@ -105,11 +105,11 @@ wrong_edits(
     Encoder,
     column_minus_one=(edit(FORWARD, END, "states[:, -1]"), LAST_COLUMN),
     second_of_the_gru=(edit(FORWARD, END, "last.squeeze(0)"), LAST_COLUMN),
-    layers_left=(edit(FORWARD, END, "last"), "the axis of the layers is left"),
+    layers_left=(edit(FORWARD, END, "last"), "an extra axis in the final state"),
     one_too_early=(
         edit(FORWARD, END, "at_end(states, lengths - 1)"),
-        "the final state is one position too early",
-        "another final state",
+        "final state taken one position too early",
+        "the wrong final state",
     ),
     mean_for_final=(
         edit(
@@ -117,17 +117,17 @@ wrong_edits(
             END,
             "(mask.to(states.dtype) @ states)[:, 0] / lengths[:, None].to(states)",
         ),
-        "another final state",
+        "the wrong final state",
     ),
     allowed_where_there_is_an_id=(
         edit(FORWARD, MASK, "(source != 0)[:, None]"),
-        "the ids are asked what is padding",
+        "padding is inferred from the ids",
     ),
-    mask_inverted=(edit(FORWARD, MASK, f"~{MASK}"), "mask the wrong way around"),
-    all_allowed=(edit(FORWARD, MASK, f"{MASK} | True"), "padding allowed"),
+    mask_inverted=(edit(FORWARD, MASK, f"~{MASK}"), "the mask is inverted"),
+    all_allowed=(edit(FORWARD, MASK, f"{MASK} | True"), "the mask is True everywhere"),
     mask_of_numbers=(
         edit(FORWARD, MASK, f"{MASK}.float()"),
-        "numbers, where True and False are meant",
+        "numbers instead of True and False",
     ),
     mask_without_axis=(edit(FORWARD, MASK, f"{MASK}[:, 0]"), ONE_AXIS),
     plain_tuple=(edit(FORWARD, "return Encoded", "return "), "no Encoded is returned"),
@@ -137,7 +137,7 @@ wrong_edits(
     time_first=(
         edit(FORWARD, "self.embed(source)", "self.embed(source).transpose(0, 1)")
         & edit(FORWARD, "return", "states = states.transpose(0, 1); return"),
-        "read across the batch",
+        "the RNN reads along the batch axis",
     ),
     goes_on_from_the_last_batch=(
         edit(FORWARD, "states, last", "states, self.state")
@@ -151,10 +151,10 @@ wrong_edits(
             "self.embed(source),"
             " torch.randn(1, len(source), self.output_dim).to(self.embedding.weight)",
         ),
-        "other states",
+        "the wrong states",
     ),
     squashed_again=(
         edit(FORWARD, READ, "states = self.rnn(self.embed(source))[0].tanh()"),
-        "other states",
+        "the wrong states",
     ),
 )

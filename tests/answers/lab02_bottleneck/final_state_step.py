@@ -58,8 +58,8 @@ STEP = FinalState.step
 READ, ONES = "self.rnn(inputs, cache[None])[0]", "states.new_ones(*token.shape, 1)"
 SAY, LAST = "self.head(states)", "states[:, -1]"
 RETURN = f"return {SAY}, weights, {LAST}"
-ELSE, OTHER_WEIGHTS = "another state is handed on", "other weights"
-LAYERS = "the axis of the layers"
+ELSE, OTHER_WEIGHTS = "the wrong state is passed on", "the wrong weights"
+LAYERS = "the GRU state has the wrong shape"
 
 WRITING = {
     "write_token_by_token": edit(
@@ -102,19 +102,19 @@ right_edits("final_state_step", FinalState, **WRITING)
 wrong_edits(
     "final_state_step",
     FinalState,
-    memory_for_cache=(FIRST_STATE, "every step starts from the first state"),
-    no_state=(NO_STATE, "every step starts from nothing"),
+    memory_for_cache=(FIRST_STATE, "every step starts from the initial state"),
+    no_state=(NO_STATE, "every step starts from a zero state"),
     layers_handed_on=(edit(STEP, LAST, "states[None, :, -1]"), ELSE, ONE_AXIS),
     all_states_handed_on=(edit(STEP, LAST, "states"), ELSE, ONE_AXIS),
     layer_axis_second=(edit(STEP, "cache[None]", "cache[:, None]"), LAYERS),
     layer_axis_missing=(edit(STEP, "cache[None]", "cache"), LAYERS),
     softmaxed=(
         edit(STEP, SAY, f"torch.softmax({SAY}, dim=-1)"),
-        "probabilities, where logits are meant",
+        "probabilities instead of logits",
     ),
     last_logits_only=(
         edit(STEP, SAY, "self.head(states[:, -1])[:, None]"),
-        "the logits of one token only",
+        "logits for one token only",
     ),
     state_first=(edit(STEP, RETURN, f"return {LAST}, {SAY}, weights"), ORDER),
     no_weights=(edit(STEP, RETURN, f"return {SAY}, {LAST}"), TOO_MUCH),
@@ -137,6 +137,6 @@ wrong_edits(
         ),
         FITS,
     ),
-    state_kept_on_self=(KEPT_ON_SELF, "the update reads something else"),
+    state_kept_on_self=(KEPT_ON_SELF, "the weights are right, the new state is wrong"),
     handed_on_without_gradient=(NO_GRADIENT, CUT),
 )

@@ -49,7 +49,7 @@ REMEMBER = OneSlot.remember
 SLOT, ALLOWED = "encoded.final[:, None]", "encoded.mask[..., :1]"
 FIRST = "torch.tanh(self.bridge(encoded.final))"
 RETURNED = f"Memory(slot, slot, {ALLOWED}, state)"
-OTHER_FIRST, OTHER_SLOT = "another first state", "something else in the slot"
+OTHER_FIRST, OTHER_SLOT = "the wrong first state", "the key or the value is wrong"
 
 right("remember")(OneSlot)
 right_edits(
@@ -105,18 +105,18 @@ wrong_edits(
     ),
     mask_of_the_source=(
         edit(REMEMBER, "[..., :1]", ""),
-        "a mask for every token",
+        "the mask covers tokens instead of the slot",
         FITS,
     ),
     mask_inverted_slot=(
         edit(REMEMBER, ALLOWED, f"~{ALLOWED}"),
-        "the slot is forbidden",
+        "the slot is masked out",
     ),
     too_few_fields=(edit(REMEMBER, "slot, slot", "slot"), "no Memory is returned"),
     a_state_only=(edit(REMEMBER, RETURNED, "state"), "no Memory is returned"),
     two_axes_only=(
         edit(REMEMBER, "[:, None]", "") & edit(REMEMBER, "[..., :1]", "[..., 0]"),
-        "the axis of the slots is missing",
+        "the slot axis is missing",
         ONE_AXIS,
     ),
     state_with_an_axis=(edit(REMEMBER, "(encoded.final)", "(slot)"), ONE_AXIS),
@@ -127,7 +127,7 @@ wrong_edits(
     ),
     slot_weight_for_mask=(
         edit(REMEMBER, ALLOWED, "slot.new_ones(len(slot), 1, 1)"),
-        "numbers, where True and False are meant",
+        "numbers instead of True and False",
     ),
     mean_of_all_columns=(
         edit(REMEMBER, SLOT, "encoded.states.mean(1, keepdim=True)")

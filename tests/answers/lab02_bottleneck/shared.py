@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nbjudge.question import Request
 
-LAST_COLUMN = "the last column is taken for the final state"
+LAST_COLUMN = "final state taken from the last column"
 
 # the lines that edits replace
 END = "at_end(states, lengths)"

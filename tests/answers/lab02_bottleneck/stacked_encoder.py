@@ -140,8 +140,8 @@ FORWARD, READ_BACK = Stacked.forward, Stacked.read_back
 FINAL = "torch.cat([at_end(ahead, lengths), back[:, 0]], dim=-1)"
 TURNED = "layer(reverse_padded(x, lengths))[0]"
 RETURNED = "Encoded(states, final, mask)"
-BACKWARD_WRONG = "the backward layer is wrong"
-STAND = "a layer does not read the layer below it"
+BACKWARD_WRONG = "forward states right, backward states wrong"
+STAND = "a layer gets inputs of the wrong size"
 
 
 def reading(ahead, back):
@@ -191,27 +191,27 @@ wrong_edits(
             f"reverse_padded({TURNED}, lengths)",
             "layer(x.flip(1))[0].flip(1)",
         ),
-        "the whole batch reversed",
+        "the padding is reversed together with the tokens",
         BACKWARD_WRONG,
     ),
     left_turned=(
         edit(READ_BACK, f"reverse_padded({TURNED}, lengths)", TURNED)
         & edit(FORWARD, "back[:, 0]", "at_end(back, lengths)"),
-        "backward states not reversed again",
+        "backward states are not reversed back",
         BACKWARD_WRONG,
     ),
     turned_after=(
         edit(READ_BACK, TURNED, "layer(x)[0]"),
-        "both directions read forwards",
+        "both LSTMs read forward",
         BACKWARD_WRONG,
     ),
     both_at_the_last_token=(
         edit(FORWARD, "back[:, 0]", "at_end(back, lengths)"),
-        "backward final state at the last token",
+        "backward final state taken at the last token",
     ),
     both_in_the_last_column=(
         edit(FORWARD, FINAL, "states[:, -1]"),
-        "another final state",
+        "the wrong final state",
         LAST_COLUMN,
     ),
     second_of_each_layer=(
@@ -232,7 +232,7 @@ wrong_edits(
             "torch.cat([forwards(below)[1][1].squeeze(0),"
             " backwards(reverse_padded(below, lengths))[1][1].squeeze(0)], dim=-1)",
         ),
-        "cells, where states are meant",
+        "cells instead of states",
     ),
     cells_of_packed_sentences=(
         edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
@@ -242,7 +242,7 @@ wrong_edits(
             "torch.cat([last_cell(forwards, below, lengths),"
             " last_cell(backwards, reverse_padded(below, lengths), lengths)], -1)",
         ),
-        "cells, where states are meant",
+        "cells instead of states",
     ),
     as_of_a_gru=(
         edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
@@ -252,7 +252,7 @@ wrong_edits(
             "torch.cat([forwards(below)[1],"
             " backwards(reverse_padded(below, lengths))[1]], dim=-1)",
         ),
-        "an LSTM's second output is a pair",
+        "a tuple is used like a tensor",
     ),
     layer_axis_left=(
         edit(FORWARD, "ahead = self.read", "below = states; ahead = self.read")
@@ -262,7 +262,7 @@ wrong_edits(
             "torch.cat([forwards(below)[1][0],"
             " backwards(reverse_padded(below, lengths))[1][0]], dim=-1)",
         ),
-        "the axis of the layers is left",
+        "an extra axis in the final state",
     ),
     backward_starts_where_forward_stops=(
         edit(FORWARD, "back = self.read_back", "turned = self.carried")
@@ -272,7 +272,7 @@ wrong_edits(
             "states = torch.cat([ahead",
             "back = reverse_padded(turned, lengths); states = torch.cat([ahead",
         ),
-        "an LSTM starts where another one stopped",
+        "backward LSTM starts from the forward LSTM's state",
     ),
     backward_reads_forward_states=(
         edit(FORWARD, "read_back(backwards", "read_back(forwards"),
@@ -280,13 +280,13 @@ wrong_edits(
     ),
     every_layer_reads_embeddings=(
         reading("self.embed(source)", "self.embed(source)"),
-        "one layer is right, more are not",
+        "wrong with more than one layer",
         STAND,
         FITS,
     ),
     only_the_first_layer=(
         edit(FORWARD, "zip(self.forwards", "zip(self.forwards[:1]"),
-        "one layer is right, more are not",
+        "wrong with more than one layer",
     ),
     two_towers=(
         edit(FORWARD, "states = self.embed", "ahead = back = self.embed")
@@ -300,11 +300,11 @@ wrong_edits(
             RETURNED,
             "Encoded(sum(states.chunk(2, dim=-1)), sum(final.chunk(2, dim=-1)), mask)",
         ),
-        "the directions are added",
+        "the states have half the expected width",
     ),
     mask_turned_around=(
         edit(FORWARD, "final, mask", "final, ~mask"),
-        "mask the wrong way around",
+        "the mask is inverted",
     ),
     backward_final_first=(
         edit(
@@ -312,7 +312,7 @@ wrong_edits(
             "at_end(ahead, lengths), back[:, 0]",
             "back[:, 0], at_end(ahead, lengths)",
         ),
-        "another final state",
+        "the wrong final state",
     ),
     layers_detached=(reading("states.detach()", "states.detach()"), CUT),
     states_alone=(edit(FORWARD, RETURNED, "states"), "no Encoded is returned"),

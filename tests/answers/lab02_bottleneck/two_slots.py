@@ -114,36 +114,36 @@ def end_by_turning(states, lengths):
     return torch.stack([middle, reverse_padded(states, lengths)[:, 0]], dim=1)
 
 
-@wrong("two_slots", "the slots in front of the sentences", EXCHANGED)
+@wrong("two_slots", "slot axis before the batch axis", EXCHANGED)
 def stacked_in_front(states, lengths):
     return torch.stack([at_end(states, (lengths + 1) // 2), at_end(states, lengths)])
 
 
-@wrong("two_slots", "two states in one slot")
+@wrong("two_slots", "both states concatenated into one vector")
 def concatenated(states, lengths):
     middle, end = at_end(states, (lengths + 1) // 2), at_end(states, lengths)
     return torch.cat([middle, end], dim=-1)
 
 
-@wrong("two_slots", "the middle of the batch")
+@wrong("two_slots", "one middle position for the whole batch")
 def half_of_the_width(states, lengths):
     middle = states[:, states.size(1) // 2]
     return torch.stack([middle, at_end(states, lengths)], dim=1)
 
 
-@wrong("two_slots", "the middle of the batch")
+@wrong("two_slots", "one middle position for the whole batch")
 def middle_of_the_longest(states, lengths):
     middle = states[:, (int(lengths.max()) - 1) // 2]
     return torch.stack([middle, at_end(states, lengths)], dim=1)
 
 
-@wrong("two_slots", "one position too far")
+@wrong("two_slots", "one position past the last token")
 def no_minus_one(states, lengths):
     rows = torch.arange(states.size(0))
     return torch.stack([states[rows, lengths // 2], states[rows, lengths]], dim=1)
 
 
-@wrong("two_slots", "the last column")
+@wrong("two_slots", "last column instead of the last token")
 def end_of_the_batch(states, lengths):
     middle = at_end(states, (lengths + 1) // 2)
     return torch.stack([middle, states[:, -1]], dim=1)
@@ -155,11 +155,11 @@ wrong_edits(
     by_gather,
     upper_middle=(
         edit(by_gather, "(lengths - 1) // 2", "lengths // 2"),
-        "the other one of the two in the middle",
+        "the wrong one of the two in the middle",
     ),
     rounded_up=(
         edit(by_gather, "(lengths - 1) // 2", "((lengths - 1) / 2).ceil().long()"),
-        "the other one of the two in the middle",
+        "the wrong one of the two in the middle",
     ),
     without_gradient=(edit(by_gather, "states.gather", "states.detach().gather"), CUT),
     in_single_precision=(
@@ -181,6 +181,6 @@ wrong_edits(
     by_a_product,
     padding_times_zero=(
         edit(by_a_product, ".nan_to_num()", ""),
-        "zero times what stands on padding",
+        "padding multiplied by zero, so NaN remains",
     ),
 )

@@ -122,7 +122,7 @@ def contracted(self, query, projected):
     return torch.tensordot(x, self.energy_proj.weight[0], dims=([-1], [0]))
 
 
-@wrong("additive", "the map U applied in forward")
+@wrong("additive", "keys projected in forward, not in project_keys")
 class Concatenated(Additive):
     def project_keys(self, key):
         return key
@@ -165,14 +165,14 @@ wrong_edits(
     ),
     energy_first=(
         edit(FORWARD, SCORES, "torch.tanh(self.energy_proj(q + k))"),
-        "tanh after u",
+        "tanh applied to the score",
     ),
     query_not_projected=(edit(FORWARD, "self.query_proj(query)", "query"), FITS),
     every_axis_squeezed=(edit(FORWARD, ".squeeze(-1)", ".squeeze()"), ONE_AXIS),
     not_squeezed=(
         edit(FORWARD, ".squeeze(-1)", ""),
         ONE_AXIS,
-        "last axis of length one left over",
+        "an extra last axis of length one",
     ),
     axes_from_the_front=(
         edit(FORWARD, "unsqueeze(-2)", "unsqueeze(2)")

@@ -111,7 +111,7 @@ def identity_for_no_dropout(scores, value, mask=None, dropout=None):
 SOFTMAX = "masked_softmax(scores, mask)"
 FILLED = "(scores if mask is None else scores.masked_fill(~mask, {})).softmax(-1)"
 KEPT = "(weights if dropout is None else dropout(weights))"
-NO_SUM = "the context is no weighted sum of the values"
+NO_SUM = "the weights are right, the context is wrong"
 wrong_edits(
     "attend",
     context_alone=(edit(attend, "context, weights", "context"), TOO_MUCH),

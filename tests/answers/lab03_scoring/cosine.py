@@ -94,7 +94,7 @@ def similarity(self, query, projected):
     return F.cosine_similarity(query.unsqueeze(-2), projected.unsqueeze(-3), dim=-1)
 
 
-LATER = "the lengths of the keys are left to forward"
+LATER = "keys normalised in forward, not in project_keys"
 
 
 @wrong("cosine", LATER)
@@ -118,7 +118,7 @@ class ProductOfLengths(Cosine):
         return query @ projected.mT / lengths.clamp(min=1e-9)
 
 
-@wrong("cosine", "the keys keep their lengths")
+@wrong("cosine", "the keys are not normalised")
 class OnlyTheQuery(Cosine):
     def project_keys(self, key):
         return key
@@ -127,12 +127,12 @@ class OnlyTheQuery(Cosine):
 PROJECT, FORWARD = Cosine.project_keys, Cosine.forward
 KEY = "key / key.norm(dim=-1, keepdim=True).clamp(min=1e-9)"
 QUERY = "query / query.norm(dim=-1, keepdim=True).clamp(min=1e-9)"
-ZEROS = "a vector of zeros is divided by zero"
-AXIS = "the length along the wrong axis"
+ZEROS = "zero vectors are divided by zero"
+AXIS = "normalised along the wrong axis"
 wrong_edits(
     "cosine",
     Cosine,
-    QueryAsItIs=(edit(FORWARD, QUERY, "query"), "the queries keep their lengths"),
+    QueryAsItIs=(edit(FORWARD, QUERY, "query"), "the queries are not normalised"),
     KeysUnguarded=(edit(PROJECT, ".clamp(min=1e-9)", ""), ZEROS, NAN),
     QueriesUnguarded=(edit(FORWARD, ".clamp(min=1e-9)", ""), ZEROS, NAN),
     AlongTheSource=(edit(PROJECT, "dim=-1", "dim=-2"), AXIS),
@@ -160,7 +160,7 @@ wrong_edits(
     KeysTwice=(
         edit(FORWARD, QUERY, "query / projected.norm(dim=-1, keepdim=True)"),
         FITS,
-        "the queries keep their lengths",
+        "the queries are not normalised",
     ),
     LengthDetached=(
         edit(PROJECT, "keepdim=True)", "keepdim=True).detach()"),
@@ -169,16 +169,16 @@ wrong_edits(
     Halved=(edit(FORWARD, "q @", "(q + 0) / 2 @"), FACTOR),
     Distance=(
         edit(FORWARD, "q @ projected.mT", "1 - q @ projected.mT"),
-        "one minus the cosine",
+        "one minus the cosine instead of the cosine",
     ),
     Turned=(
         edit(FORWARD, "q @ projected.mT", "projected @ q.mT"),
-        "rows and columns exchanged",
+        "the scores are transposed",
         EXCHANGED,
     ),
     Softmaxed=(
         edit(FORWARD, "q @ projected.mT", "(q @ projected.mT).softmax(-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
     NoReturn=(edit(FORWARD, "return ", ""), NOTHING, NONE),
 )

@@ -10,7 +10,10 @@ from answers.signs import AXES, CUT, DEVICE, DTYPE, FITS, IN_PLACE, NOTHING
 
 from nbjudge import Request, edit
 
-FURTHER, FIRST = "the further, the higher", "the first query at the first key"
+FURTHER, FIRST = (
+    "the bias is added instead of subtracted",
+    "queries aligned with the first keys",
+)
 
 
 @wide("distance_bias")
@@ -127,7 +130,7 @@ def same_start(scores, slope):
     return scores - slope * (queries - keys).abs().to(scores.dtype)
 
 
-@wrong("distance_bias", "weights, where scores are meant")
+@wrong("distance_bias", "weights instead of scores")
 def normalised(scores, slope):
     return in_one_table(scores, slope).softmax(dim=-1)
 
@@ -154,7 +157,7 @@ wrong_edits(
     added=(edit(in_one_table, "scores - slope", "scores + slope"), FURTHER),
     looks_back_only=(
         edit(in_one_table, ".abs()", ".relu()"),
-        "only one direction counts",
+        "distance counted in one direction only",
     ),
     squared=(edit(in_one_table, ".abs()", "**2"), "distance squared"),
     whole_numbers=(
@@ -180,6 +183,6 @@ wrong_edits(
     one_late=(edit(in_one_table, "arange(s - t, s,", "arange(s - t + 1, s + 1,"),),
     no_further_than_a_hundred=(
         edit(in_one_table, ".abs()", ".abs().clamp(max=100)"),
-        "right only up to some length",
+        "wrong for long inputs",
     ),
 )

@@ -31,7 +31,7 @@ wrong_edits(
     ),
     Softmaxed=(
         compared("torch.softmax(query @ projected.mT, dim=-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
     ThroughNumbers=(
         compared("query.new_tensor((query @ projected.mT).tolist())"),

@@ -115,8 +115,8 @@ wrong_edits(
     Gaussian,
     no_minus=(
         edit(FORWARD, "-x", "x"),
-        "sign turned around",
-        "the further, the more alike",
+        "wrong sign",
+        "the score grows with the distance",
     ),
     half_forgotten=(edit(FORWARD, "2 * self", "self"), FACTOR),
     times_the_bandwidth=(
@@ -132,16 +132,16 @@ wrong_edits(
     without_axes=(edit(FORWARD, X, "query - projected"), FITS),
     normalised=(
         edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
     keys_down=(
         edit(FORWARD, X, "query.unsqueeze(-3) - projected.unsqueeze(-2)"),
-        "rows and columns exchanged",
+        "the scores are transposed",
         EXCHANGED,
     ),
     mean_squared=(
         edit(FORWARD, "sum(-1)", "mean(-1)"),
-        "mean over the width, where the sum is meant",
+        "mean over the width instead of the sum",
         FACTOR,
     ),
     in_three_axes=(

@@ -53,7 +53,7 @@ for number, product in enumerate(PRODUCTS):
     right("general", product.__name__)(type("Answer", (General,), body))
 
 
-@wrong("general", "the map applied in forward")
+@wrong("general", "keys projected in forward, not in project_keys")
 class QueryMapped(General):
     def project_keys(self, key):
         return key
@@ -80,7 +80,7 @@ wrong_edits(
     ),
     GeneralTurned=(
         edit(FORWARD, SCORES, "projected @ query.mT"),
-        "rows and columns exchanged",
+        "the scores are transposed",
         EXCHANGED,
     ),
     ProjectedIntoNothing=(edit(PROJECT, "return ", ""), NOTHING, FITS, NONE),
@@ -88,6 +88,6 @@ wrong_edits(
     Misspelt=(edit(PROJECT, "key_proj", "key_projection"), NO_NAME),
     GeneralSoftmaxed=(
         edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
 )

@@ -134,7 +134,7 @@ def not_a_number_replaced(scores, mask=None):
 SOFTMAX = attention.masked_softmax
 FILLED = "torch.where(mask, scores, lowest)"
 MASKED, BARE = f"{FILLED}.softmax(dim=-1) * mask", "return scores.softmax(dim=-1)"
-SUMS = "the rows do not sum to one"
+SUMS = "the rows of weights have the wrong sum"
 
 
 def first(line):
@@ -147,11 +147,11 @@ wrong_edits(
     over_axis_one=(
         edit(SOFTMAX, BARE, "return scores.softmax(dim=1)")
         & edit(SOFTMAX, MASKED, "torch.where(mask, scores, -1e9).softmax(dim=1)"),
-        "softmax over the queries",
+        "softmax over the query axis",
     ),
     renormalised_afterwards=(
         edit(SOFTMAX, MASKED, "F.normalize(scores.softmax(-1) * mask, p=1, dim=-1)"),
-        "mask after the softmax",
+        "mask applied after the softmax",
         SUMS,
     ),
     no_maximum_subtracted=(
@@ -162,18 +162,18 @@ wrong_edits(
             "e = scores.exp().masked_fill(~mask, 0)\n    lowest = ",
         )
         & edit(SOFTMAX, MASKED, "e / (e.sum(-1, keepdim=True) + 1e-9)"),
-        "exponentials that overflow",
+        "the exponentials overflow",
         NAN,
     ),
     logarithm_of_the_mask=(
         edit(SOFTMAX, MASKED, "(scores + mask.to(scores.dtype).log()).softmax(-1)"),
         NAN,
-        "forbidden scores set to minus infinity",
+        "masked scores set to minus infinity",
     ),
     low_but_not_low_enough=(
         edit(SOFTMAX, MASKED, "scores.masked_fill(~mask, -20.0).softmax(-1)"),
         WEIGHT,
-        "forbidden scores set to zero",
+        "masked scores set to zero",
     ),
     filled_in_place=(
         edit(SOFTMAX, FILLED, "scores.masked_fill_(~mask, lowest)"),

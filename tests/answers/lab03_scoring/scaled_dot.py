@@ -42,7 +42,7 @@ wrong_edits(
     FourthRoot=(compared("query @ projected.mT / query.size(-1) ** 0.25"), FACTOR),
     ScaledAndSoftmaxed=(
         compared("F.softmax(query @ projected.mT / query.size(-1) ** 0.5, dim=-1)"),
-        "weights, where scores are meant",
+        "weights instead of scores",
     ),
     WidthFromTheFront=(
         compared("query @ projected.mT / math.sqrt(query.shape[2])"),

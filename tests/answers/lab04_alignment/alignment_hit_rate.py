@@ -169,12 +169,12 @@ def with_a_helper(weights, gold):
     return tally.hits / tally.seen
 
 
-@wrong("alignment_hit_rate", "mean of the sentences' shares")
+@wrong("alignment_hit_rate", "mean of the per-sentence hit rates")
 def mean_of_means(weights, gold):
     return fmean(with_a_list([rows], [places]) for rows, places in zip(weights, gold))
 
 
-@wrong("alignment_hit_rate", "tensors expected, where lists come")
+@wrong("alignment_hit_rate", "an operation does not fit lists or sets")
 def expects_tensors(weights, gold):
     best = weights.argmax(-1)
     return (gold.gather(-1, best[..., None])).float().mean()
@@ -184,28 +184,28 @@ EVERY_ROW = edit(with_a_list, "if marked:", "if True:")
 HIT = "max(row) > 0 and row.index(max(row)) in marked"
 SHARE = "sum(hits) / len(hits)"
 ROWS = "for row, marked in zip(rows, positions):"
-COUNTED = "a position that came from nowhere is counted"
+COUNTED = "wrong when some gold sets are empty"
 
 wrong_edits(
     "alignment_hit_rate",
     with_a_list,
-    hyphens_missed=(EVERY_ROW, "positions that came from nowhere counted as misses"),
+    hyphens_missed=(EVERY_ROW, "positions with empty gold sets count as misses"),
     zeros_point=(
         edit(with_a_list, "max(row) > 0 and ", ""),
-        "a row of zeros points to the first token",
+        "a row of zeros points to position 0",
     ),
     mass=(
         edit(with_a_list, HIT, "sum(row[s] for s in marked)"),
-        "the weight on gold positions, where hits are meant",
+        "the weight on gold positions instead of hits",
     ),
     counted=(
         edit(with_a_list, SHARE, "sum(hits)"),
-        "hits counted, not their share",
+        "the number of hits instead of their share",
     ),
     more_than_half=(edit(with_a_list, HIT, "sum(row[s] for s in marked) > 0.5"),),
     both_counts=(
         edit(with_a_list, SHARE, "sum(hits), len(hits)"),
-        "no number is returned",
+        "the result is not a number",
     ),
     stumbles_over_hyphens=(
         EVERY_ROW
@@ -221,6 +221,6 @@ wrong_edits(
             ROWS,
             f"while len(rows) > len(positions):\n            rows.pop()\n        {ROWS}",
         ),
-        "the caller's lists are changed",
+        "the input lists are changed",
     ),
 )

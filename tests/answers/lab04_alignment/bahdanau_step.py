@@ -64,7 +64,7 @@ wrong_edits(
     asks_with_the_memory=(
         edit(STEP, "cache[:, None], memory", "memory.state[:, None], memory")
         & edit(STEP, f"{READ}, cache", f"{READ}, memory.state"),
-        "the first state asks at every step",
+        "the first state is the query at every step",
     ),
     updates_first=(
         edit(
@@ -75,11 +75,11 @@ wrong_edits(
             "    context, weights = self.look(state[:, None], memory)",
         )
         & edit(STEP, f"self.rnn({READ}, cache)", "state"),
-        "another query",
+        "the weights are wrong",
     ),
     context_left_out=(
         edit(STEP, "[embedded, context]", "[embedded, torch.zeros_like(context)]"),
-        "the update reads something else than token and context",
+        "the weights are right, the new state is wrong",
     ),
     no_axis_for_the_query=(edit(STEP, "cache[:, None]", "cache"), FITS),
     keys_projected_again=(
@@ -90,12 +90,12 @@ wrong_edits(
     mask_inverted=(edit(Decoder.look, "memory.mask", "~memory.mask"), WEIGHT),
     predicts_too_early=(
         edit(STEP, "[state[:, None], context", "[cache[:, None], context"),
-        "the old state predicts",
-        "the output layer reads something else",
+        "the old state goes into the output layer",
+        "weights and state right, logits wrong",
     ),
     context_first_in_the_head=(
         edit(STEP, "state[:, None], context", "context, state[:, None]"),
-        "the output layer reads something else",
+        "weights and state right, logits wrong",
     ),
     weights_before_logits=(edit(STEP, RETURN, "return weights, logits, state"), ORDER),
     axis_taken_off=(

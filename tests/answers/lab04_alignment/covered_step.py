@@ -11,8 +11,11 @@ from attention_course.attention import attend, masked_softmax
 from nbjudge import edit
 from nbjudge.question import Request
 
-REWARD, IGNORED = "what is covered gets more", "the coverage does not count"
-OTHER = "another coverage is handed on"
+REWARD, IGNORED = (
+    "the penalty is added instead of subtracted",
+    "the coverage is ignored",
+)
+OTHER = "the wrong coverage is returned"
 
 
 @wide("covered_step")
@@ -116,7 +119,7 @@ def with_views(scores, memory, coverage, penalty):
     return context, weights, coverage + weights.reshape(b, s)
 
 
-@wrong("covered_step", "every sentence meets the coverage of all others")
+@wrong("covered_step", "the coverage is broadcast across the batch")
 def stretched(scores, memory, coverage, penalty):
     context, weights = attend(scores - penalty * coverage, memory.value, memory.mask)
     return context, weights, coverage + weights[:, 0]
@@ -131,7 +134,7 @@ def added_in_place(scores, memory, coverage, penalty):
     return context, weights, coverage
 
 
-@wrong("covered_step", "the weights are lowered, not the scores")
+@wrong("covered_step", "penalty subtracted from the weights, not the scores")
 def lowered_weights(scores, memory, coverage, penalty):
     _, weights = attend(scores, memory.value, memory.mask)
     weights = weights - penalty * coverage[:, None]
@@ -171,6 +174,6 @@ wrong_edits(
     not_returned=(edit(three_lines, "return ", ""), NOTHING),
     mean_of_values=(
         edit(three_lines, "return context,", "return memory.value.mean(1, True),"),
-        "the context is no weighted sum of the values",
+        "the weights are right, the context is wrong",
     ),
 )

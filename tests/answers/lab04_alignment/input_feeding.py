@@ -51,7 +51,7 @@ class FeedingByName(Feeding):
 wide("input_feeding")(lambda g: any_decoder(g, Feeding, states=0))
 
 HANDED_ON, ZEROS = "(states[:, -1], mixed)", "torch.zeros_like(memory.state)"
-ELSE = "something else is handed on"
+ELSE = "something else is passed on"
 
 enter_right("input_feeding", Feeding, **RUN_AND_MIX)
 wrong_edits(
@@ -63,11 +63,11 @@ wrong_edits(
     ),
     state_fed=(
         edit(Feeding.step, HANDED_ON, "(states[:, -1], states)"),
-        "the state is fed, not the attentional vector",
+        "the state is fed instead of the attentional vector",
     ),
     FirstStateFed=(
         edit(Feeding.start, ZEROS, "memory.state"),
-        "the first state is fed first",
+        "the initial state is fed first, not zeros",
         "zeros are fed at every step",
     ),
     context_fed=(edit(Feeding.step, HANDED_ON, "(states[:, -1], context)"), FITS),
@@ -89,10 +89,10 @@ wrong_edits(
         DEVICE,
         DTYPE,
     ),
-    tanh_forgotten=(NO_TANH, "the weights are right, the logits are not"),
+    tanh_forgotten=(NO_TANH, "first step's weights right, logits wrong"),
     fed_in_front=(
         edit(Feeding.step, "[self.embed(token), fed]", "[fed, self.embed(token)]"),
-        "attentional vector before token",
+        "attentional vector concatenated before the token",
     ),
     FeedingUnmasked=(MASK_FORGOTTEN, WEIGHT),
     TwoAxesOfZeros=(edit(Feeding.start, "[:, None]", ""), FITS),

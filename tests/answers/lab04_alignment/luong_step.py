@@ -55,7 +55,7 @@ RUN_AND_MIX = {
     ),
 }
 NO_TANH = edit(Luong.mix, "torch.tanh", "")
-SOMETHING_ELSE = "the attentional vector is made of something else"
+SOMETHING_ELSE = "weights and state right, logits wrong"
 
 enter_right(
     "luong_step",
@@ -70,8 +70,8 @@ wrong_edits(
     Luong,
     old_state_asks=(
         edit(Luong.step, "look(states,", "look(cache[:, None].expand_as(states),"),
-        "h_{t-1} asks, where h_t is meant",
-        "another query",
+        "h_{t-1} is the query instead of h_t",
+        "the weights are wrong",
     ),
     no_tanh=(NO_TANH, "tanh missing", SOMETHING_ELSE),
     relu_for_tanh=(edit(Luong.mix, "tanh", "relu"), SOMETHING_ELSE),
@@ -81,24 +81,24 @@ wrong_edits(
     ),
     plain_states_predict=(
         edit(Luong.step, "self.mix(context, states)", "states"),
-        "the state predicts, not the attentional vector",
+        "logits computed from the state, not the attentional vector",
     ),
     layers_axis_kept=(
         edit(Luong.step, "states[:, -1]", "states[None, :, -1]"),
         ONE_AXIS,
     ),
     axis_at_the_wrong_place=(edit(Luong.run, "cache[None]", "cache[:, None]"), FITS),
-    starts_from_nothing=(edit(Luong.run, ", cache[None]", ""), "another query"),
+    starts_from_nothing=(edit(Luong.run, ", cache[None]", ""), "the weights are wrong"),
     last_state_asks_alone=(
         edit(Luong.step, "look(states,", "look(states[None, :, -1].mT,"),
         FITS,
         ONE_AXIS,
-        "another state is handed on",
+        "the wrong state is passed on",
     ),
     no_mask=(MASK_FORGOTTEN, WEIGHT),
     first_state_handed_on=(
         edit(Luong.step, "states[:, -1]", "states[:, 0]"),
-        "another state is handed on",
+        "the wrong state is passed on",
     ),
     context_detached=(
         edit(Decoder.look, "memory.value", "memory.value.detach()"),

@@ -103,7 +103,7 @@ def mask_always_four_axes(self, query, key, value, mask=None):
     return Heads.forward(self, query, key, value, mask)
 
 
-@wrong("multi_head_attention", "a loop over the heads")
+@wrong("multi_head_attention", "too many operator calls for many heads")
 @with_part(Heads, "forward")
 def looped(self, query, key, value, mask=None):
     q, k, v = (x.chunk(self.num_heads, dim=-1) for x in self.project(query, key, value))
@@ -158,7 +158,7 @@ wrong_edits(
             FINISHED,
             f"merge_heads(split_heads({FINISHED}, self.num_heads).tanh())",
         ),
-        "the weights are right, the contexts are not",
+        "the weights are right, the contexts are wrong",
     ),
     output_map_frozen=(
         edit(

@@ -112,9 +112,9 @@ def token_by_token(sentence):
     return mask, positions
 
 
-SEEN = "something of another sentence is seen"
-OTHER = "other positions"
-NUMBERS = "a mask of numbers"
+SEEN = "a token attends beyond its sentence"
+OTHER = "wrong positions"
+NUMBERS = "the mask is not of dtype bool"
 
 wrong_edits(
     "packed_rows",
@@ -129,11 +129,11 @@ wrong_edits(
             "return mask & (sentence.diff(dim=1, prepend="
             "sentence[:, :1]) >= 0)[:, None],",
         ),
-        "something of the own sentence is not seen",
+        "part of the own sentence is forbidden",
     ),
     causal=(
         change("return mask,", "return mask & mask.tril(),"),
-        "no later token may be asked",
+        "later tokens are forbidden",
     ),
     one_too_many=(change(PLACES, "mask.tril().sum(-1)"), "positions count from 1"),
     padding_is_at_minus_one=(change(PLACES, "mask.tril().sum(-1) - 1"), OTHER),
@@ -155,7 +155,7 @@ wrong_edits(
     ),
     positions_are_floats=(
         change(PLACES, "mask.tril(-1).double().sum(-1)"),
-        "positions of another dtype",
+        "positions of a wrong dtype",
     ),
     mask_of_floats=(change("return mask,", "return mask.float(),"), NUMBERS),
     scores_to_add=(

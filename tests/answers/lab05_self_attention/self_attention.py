@@ -12,7 +12,7 @@ from torch import nn
 from attention_course.attention import attend
 from nbjudge import Request, edit
 
-CONTEXT = "the context is no weighted sum of the values"
+CONTEXT = "the context is not a weighted sum of the values"
 
 
 @wide("self_attention")

@@ -3,7 +3,7 @@
 import torch
 from answers.core import draw
 
-PLACES = "numbers at the wrong places"
+PLACES = "right numbers in the wrong places"
 
 
 def sizes(g):

@@ -80,7 +80,7 @@ def even_and_odd_apart(self, x, past=0):
 
 FORWARD, ANGLES, LAY = Positions.forward, Positions.angles, Positions.lay
 STACKED = "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)"
-PLACED, FIRST = "self.lay(self.angles(x, past))", "right at the first position alone"
+PLACED, FIRST = "self.lay(self.angles(x, past))", "right only at the first position"
 CLOCKED = "t[:, None] / 10000 ** (i / self.dim)"
 PLACES, CLOCKS = "x.size(1), device=x.device", "2, device=x.device"
 right_edits(
@@ -132,6 +132,6 @@ wrong_edits(
     counted_in_the_dtype_of_x=(
         edit(ANGLES, f"{PLACES}, dtype=torch.float32", f"{PLACES}, dtype=x.dtype")
         & edit(ANGLES, f"{CLOCKS}, dtype=torch.float32", f"{CLOCKS}, dtype=x.dtype"),
-        "positions counted in half precision",
+        "wrong at large positions in bfloat16",
     ),
 )

@@ -79,16 +79,16 @@ right_edits(
 
 # A single token has a mask, too.
 ALWAYS = allow(f"mask = {SQUARE}[past:]")
-SECOND = "wrong from the second piece on"
-PUT_TOGETHER = "the stack is put together in another way"
-LAST = "right at the last token alone"
-CACHE = "something else is in the cache"
+SECOND = "wrong when tokens come in several pieces"
+PUT_TOGETHER = "the decoder is put together in a wrong way"
+LAST = "right only at the last token"
+CACHE = "a wrong cache is returned"
 
 wrong_edits(
     "cached_step",
     positions_from_zero=(
         embed("x = self.embedding(token)"),
-        "every step stands at position 0",
+        "every step begins at position 0",
         SECOND,
     ),
     positions_from_one=(embed("x = self.embedding(token, past + 1)"), PUT_TOGETHER),
@@ -102,7 +102,7 @@ wrong_edits(
     square_of_the_new=(
         allow("mask = causal_after(0, token)"),
         FITS,
-        "a mask for the new positions alone",
+        "a mask for the new positions only",
     ),
     each_new_token_sees_the_past_and_itself=(
         allow(
@@ -124,7 +124,7 @@ wrong_edits(
     ),
     source_unmasked=(
         change("memory.mask", "None"),
-        "the source's mask left out",
+        "the source mask is missing",
         PUT_TOGETHER,
     ),
     one_source_for_all=(
@@ -136,7 +136,7 @@ wrong_edits(
         & change("norm(x)", "norm(states)"),
         PUT_TOGETHER,
     ),
-    not_normalised=(say("self.head(x)"), "the last norm left out", PUT_TOGETHER),
+    not_normalised=(say("self.head(x)"), "the final norm is missing", PUT_TOGETHER),
     last_token_said=(
         say("self.head(self.norm(x[:, -1:])).expand(-1, x.size(1), -1)"),
         EXCHANGED,
@@ -156,7 +156,7 @@ wrong_edits(
         & change("layer_past, need", "None, need")
         & say("self.head(self.norm(x))[:, -new:]")
         & change("tuple(all_seen)", "(KeyValue(token, token),) * len(cache)"),
-        "the beginning is computed again",
+        "the prefix is computed again",
         CACHE,
         TOO_MUCH,
     ),
@@ -168,6 +168,6 @@ wrong_edits(
     ),
     a_list_of_what_was_seen=(
         change("tuple(all_seen)", "all_seen"),
-        "the cache is no tuple",
+        "the cache is not a tuple",
     ),
 )

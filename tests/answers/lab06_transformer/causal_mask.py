@@ -59,24 +59,30 @@ def filled_row_by_row(size, device=None):
     return mask
 
 
-NUMBERS = "a mask of numbers"
-OTHER = "another triangle"
+NUMBERS = "the mask is not of dtype bool"
+OTHER = "a wrong triangle"
 
 wrong_edits(
     "causal_mask",
-    upper=(change("tril", "triu"), "the upper triangle"),
-    strictly_before=(change("tril()", "tril(-1)"), "a position does not see itself"),
+    upper=(change("tril", "triu"), "upper triangle instead of the lower triangle"),
+    strictly_before=(
+        change("tril()", "tril(-1)"),
+        "a position does not attend to itself",
+    ),
     of_ones_and_zeros=(change("dtype=torch.bool, ", ""), NUMBERS),
     of_integers=(change("torch.bool", "torch.long"), NUMBERS),
     to_be_added=(
         change(MASK, "torch.full((size, size), float('-inf'), device=device).triu(1)"),
         NUMBERS,
     ),
-    forbidden_is_true=(change("tril()", "triu(diagonal=1)"), "the mask inside out"),
+    forbidden_is_true=(
+        change("tril()", "triu(diagonal=1)"),
+        "True and False swapped in the mask",
+    ),
     with_a_batch=(change("ones(size", "ones(1, size"), ONE_AXIS),
     on_the_cpu=(
         change(", device=device", ""),
-        "a tensor made on the default device",
+        "a tensor is on the wrong device",
     ),
     device_required=(change("device: torch.device | None = None", "device"), REQUIRED),
     forgets_to_return=(change("return ", ""), NOTHING),

@@ -57,13 +57,13 @@ right_edits(
     ),
 )
 
-PAST = "something is wrong with the past"
+PAST = "wrong when a past is given"
 
 wrong_edits(
     "decoder_block",
     cross_before_self=(
         change(LOOK_BACK + LOOK_UP, LOOK_UP + LOOK_BACK),
-        "the source is asked first",
+        "the cross-attention comes first",
         JOINED,
     ),
     source_asked_by_the_old_query=(
@@ -73,7 +73,7 @@ wrong_edits(
     one_norm_for_both=(
         change("around_cross.before", "around_self.before")
         & change("around_cross.after", "around_self.after"),
-        "one norm for two sub-layers",
+        "one norm shared by two sub-layers",
     ),
     decoder_never_thinks=(change(THOUGHT, "x"), JOINED),
     thinks_without_a_norm=(change(THOUGHT, "x + self.feed_forward(x)"), JOINED),
@@ -86,7 +86,7 @@ wrong_edits(
         change(ASKED_SOURCE, "query, source, None, need_weights"),
         WEIGHT,
     ),
-    looks_ahead=(change(ASKED, "query, None, past"), "something is wrong with a mask"),
+    looks_ahead=(change(ASKED, "query, None, past"), "wrong when a mask is given"),
     weights_never=(
         change(ASKED_SOURCE, "query, source, source_mask, need_weights=False"),
         TOO_MUCH,
@@ -110,14 +110,14 @@ wrong_edits(
     ),
     hands_on_the_new_alone=(
         edit(look_around, "return context, seen", "return context, now"),
-        "something else is remembered",
+        "a wrong `KeyValue` is returned",
         FITS,
     ),
     weights_last=(change(RETURNED, f"{THOUGHT}, seen, weights"), ORDER, TOO_MUCH),
     two_returned=(change(RETURNED, f"{THOUGHT}, weights"), TOO_MUCH),
     asks_itself_twice=(
         change(ASKED_SOURCE, "query, self.cross_attention.remember(query, query)"),
-        "the source is not asked",
+        "no cross-attention",
         JOINED,
     ),
     past_needed=(join("past.extend(now)"), NONE),

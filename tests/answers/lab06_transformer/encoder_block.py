@@ -40,17 +40,21 @@ ASKED = "query, mask, past"
 right("encoder_block")(EncoderBlock)
 right_edits("encoder_block", **PARTS)
 
-REMEMBERED = "something else is remembered"
-DROPOUT = "dropout at another place"
+REMEMBERED = "a wrong `KeyValue` is returned"
+DROPOUT = "dropout in the wrong place"
 
 wrong_edits(
     "encoder_block",
-    attention_alone=(change(ADDED, "context"), "no way around the attention", JOINED),
+    attention_alone=(
+        change(ADDED, "context"),
+        "no skip connection around the attention",
+        JOINED,
+    ),
     x_overwritten_by_the_norm=(
         change("query = self", "query = x = self")
         & change("thought =", f"x = {READ_2}; thought =")
         & change(f"feed_forward({READ_2}", "feed_forward(x"),
-        "the way around begins behind the norm",
+        "the skip connection begins after the norm",
         JOINED,
     ),
     written_as_post_norm=(
@@ -72,12 +76,12 @@ wrong_edits(
     in_parallel=(
         change(f"x = {ADDED}", "")
         & change(ADDED_2, "self.around_self.after(x, context + thought)"),
-        "both sub-layers read what came in",
+        "both sub-layers read the block's input",
         JOINED,
     ),
     never_thinks=(
         change(ADDED_2, "x"),
-        "the feed-forward network left out",
+        "feed-forward network missing",
         JOINED,
     ),
     thinks_first=(
@@ -91,8 +95,8 @@ wrong_edits(
     ),
     mask_forgotten=(
         change(ASKED, "query, None, past"),
-        "the mask reaches nothing",
-        "another mask",
+        "the mask is not used",
+        "a wrong mask",
     ),
     always_causal=(
         change(
@@ -100,7 +104,7 @@ wrong_edits(
             "query, None if mask is None else"
             " mask & mask.new_ones(x.size(1), x.size(1)).tril(), past",
         ),
-        "another mask",
+        "a wrong mask",
     ),
     states_alone=(change(f"{ADDED_2}, seen", ADDED_2), TOO_MUCH),
     weights_returned=(
@@ -135,7 +139,7 @@ wrong_edits(
     name_misspelt=(change("around_self.before", "around_attention.before"), NO_NAME),
     asks_without_remembering=(
         change(LOOK, "context, seen = self.self_attention.ask(query, query, mask)"),
-        "the sequence is asked, not what is remembered of it",
+        "`ask` is called on the sequence, not on a `KeyValue`",
         FITS,
     ),
 )

@@ -88,10 +88,10 @@ def filled_in(model, source, lengths, bos, eos, max_length):
     return tokens
 
 
-CHOSEN = "other tokens are fed or chosen"
-GOES_ON = "a sentence goes on after its end"
-NUMBER = "another number of steps"
-WORK = "more work than needed"
+CHOSEN = "wrong tokens are fed or chosen"
+GOES_ON = "a sentence continues after its EOS"
+NUMBER = "a wrong number of steps"
+WORK = "tokens right, model calls or dtype wrong"
 GO_ON = change(FILLED, "token") & change(DONE, "False")
 # All tokens so far are fed at every step.
 FROM_BOS = (
@@ -107,7 +107,7 @@ wrong_edits(
     begun_with_zeros=(
         change(", bos, dtype", ", 0, dtype"),
         CHOSEN,
-        "BOS at every step",
+        "BOS is fed in at every step",
     ),
     begun_without_time=(change("(source.size(0), 1)", "(source.size(0),)"), AXES, FITS),
     over_the_batch=(
@@ -120,23 +120,23 @@ wrong_edits(
     the_second_best=(
         change(BEST, "logits.topk(2).indices[..., 1]"),
         CHOSEN,
-        "the least likely token",
+        "the least probable token",
     ),
     values_not_places=(
         change(BEST, "logits.max(dim=-1).values"),
-        "a number chosen, not its place",
+        "the largest logit, not its index",
     ),
     never_ended=(change(FILLED, "token"), GOES_ON),
     ended_with_padding=(change(FILLED, f"token.masked_fill(ended, {PAD})"), GOES_ON),
     any_ended=(
         change(DONE, "ended.any()"),
-        "the first sentence to end ends all",
+        "the first EOS ends all sentences",
         NUMBER,
     ),
-    never_done=(change(DONE, "False"), "written to max_length always", NUMBER),
+    never_done=(change(DONE, "False"), "decoding always goes on to max_length", NUMBER),
     begins_with_bos=(
         change("cat(tokens,", "cat([torch.full_like(tokens[0], 1), *tokens],"),
-        "BOS is written down",
+        "BOS in the output",
         NUMBER,
     ),
     eos_cut_off=(change("cat(tokens,", "cat(tokens[:-1],"), NUMBER),
@@ -144,11 +144,11 @@ wrong_edits(
     time_first=(change(JOINED, f"{JOINED}.T"), EXCHANGED),
     cache_dropped=(
         GO_ON & change("memory, cache)", "memory, model.start(memory))"),
-        "the cache is not handed on",
+        "the cache is not passed on",
     ),
     feeds_everything=(
         FROM_BOS & GO_ON,
-        "the whole beginning is fed at every step",
+        "the whole prefix is fed at every step",
     ),
     encodes_at_every_step=(
         change("token, memory", "token, model.encode(source, lengths)"),

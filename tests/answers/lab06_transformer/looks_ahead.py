@@ -135,9 +135,9 @@ def position_by_position(model, source, lengths, target):
     return worst > 1e-4
 
 
-BEFORE = "not only the positions before the change are compared"
+BEFORE = "positions from the change on are compared"
 MISSED = "a leak is missed"
-ALARM = "a leak where there is none"
+ALARM = "a leak is reported where there is none"
 NARROW = "not every token is tried at every position"
 
 
@@ -188,7 +188,7 @@ def stops_at_the_first_clean(model, source, lengths, target):
     return found
 
 
-@wrong("looks_ahead", "a tensor is returned, not True or False")
+@wrong("looks_ahead", "a tensor with several values used as a bool")
 def a_table(model, source, lengths, target):
     model.eval()
     before, _ = model(source, lengths, target)
@@ -217,7 +217,7 @@ wrong_edits(
     ),
     mean_change=(
         change("[:, :t].abs() > 1e-4).any()", "[:, :t].abs().mean() > 1e-3)"),
-        "small leaks are overlooked",
+        "the threshold for a leak is too high",
     ),
     last_sentence_alone=(change("[:, :t]", "[-1:, :t]"), MISSED),
     last_logit_alone=(change("[:, :t]", "[:, :t, -1]"),),
@@ -231,22 +231,25 @@ wrong_edits(
         ALARM,
         BEFORE,
     ),
-    sign_of_any_change=(change("> 1e-4", "> 0"), "rounding is taken for a leak"),
-    threshold_too_fine=(change("1e-4", "1e-6"), "rounding is taken for a leak"),
-    threshold_too_coarse=(change("1e-4", "0.01"), "small leaks are overlooked"),
+    sign_of_any_change=(change("> 1e-4", "> 0"), "rounding is mistaken for a leak"),
+    threshold_too_fine=(change("1e-4", "1e-6"), "rounding is mistaken for a leak"),
+    threshold_too_coarse=(
+        change("1e-4", "0.01"),
+        "the threshold for a leak is too high",
+    ),
     probabilities=(
         change("(after - before)", "(after.softmax(-1) - before.softmax(-1))")
         & change("1e-4", "1e-3"),
         MISSED,
-        "small leaks are overlooked",
+        "the threshold for a leak is too high",
     ),
     in_training_mode=(
         change("model.eval()", "model.train()"),
-        "dropout is taken for a leak",
+        "dropout is mistaken for a leak",
     ),
     left_in_evaluation=(
         change("model.train(was_training)", "model.eval()"),
-        "the model is left in another mode",
+        "the model is left in a different mode",
     ),
     target_spoilt=(change("target.clone()", "target"), IN_PLACE),
     nothing_said=(change("return found", "found"), NOTHING),

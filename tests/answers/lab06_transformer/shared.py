@@ -10,8 +10,8 @@ from attention_course.transformer import FeedForward, Residual
 from attention_course.transformer.blocks import look_around
 from nbjudge import edit
 
-NORM = "the norm at another place"
-JOINED = "the sub-layers are joined in another way"
+NORM = "the norm in the wrong place"
+JOINED = "the sub-layers are put together in a wrong way"
 
 
 def sizes(g):

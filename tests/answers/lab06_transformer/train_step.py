@@ -98,18 +98,22 @@ right_edits(
     a_plain_number=change("loss.detach()", "loss.item()"),
 )
 
-PADDING = "something is wrong with the padding"
-LEARNED = "nothing is learned"
-LONG = "something is wrong with the length of the gradient"
-RIGHT = "the loss is right, the step is not"
-ANOTHER = "another loss"
+PADDING = "wrong when there is padding"
+LEARNED = "the parameters do not change"
+LONG = "wrong when the gradient has to be clipped"
+RIGHT = "the loss is right, the update is wrong"
+ANOTHER = "a wrong loss"
 
 wrong_edits(
     "train_step",
-    padding_counted=(change(", ignore_index=PAD", ""), "loss on padding", PADDING),
+    padding_counted=(
+        change(", ignore_index=PAD", ""),
+        "padding is included in the loss",
+        PADDING,
+    ),
     zeros_averaged=(
         change("=PAD)", "=PAD, reduction='none').mean()"),
-        "divided by padding, too",
+        "padding counts in the mean",
         PADDING,
     ),
     sentence_means=(
@@ -119,10 +123,10 @@ wrong_edits(
             "(F.cross_entropy(logits.mT, target, ignore_index=PAD, reduction='none')"
             ".sum(1) / (target != PAD).sum(1)).mean()",
         ),
-        "mean of the sentences' means",
+        "mean of the per-sentence means",
         PADDING,
     ),
-    summed=(change(LOSS, SUM), "the sum of the losses, not their mean"),
+    summed=(change(LOSS, SUM), "sum of the losses instead of the mean"),
     per_sentence=(change(LOSS, SUM + " / len(batch.source)"), ANOTHER),
     softmax_twice=(
         change("(logits, target", "(torch.softmax(logits, dim=-1), target"),
@@ -139,27 +143,27 @@ wrong_edits(
     ),
     never_cleared=(
         change(CLEAR, ""),
-        "gradients of earlier steps added",
-        "something is wrong from the second step on",
+        "gradients of earlier steps are not cleared",
+        "wrong with more than one step",
     ),
     cleared_at_the_end=(
         change(CLEAR, "")
         & change(STEP, f"{STEP}; optimizer.zero_grad(set_to_none=False)"),
-        "gradients of earlier steps added",
+        "gradients of earlier steps are not cleared",
     ),
     cleared_too_late=(change(CLEAR, "") & change(BACK, f"{BACK}; {CLEAR}"), LEARNED),
     no_step=(change(STEP, ""), LEARNED),
     no_backward=(change(BACK, ""), LEARNED),
     cut_after_the_step=(
         change(CUT, "") & change(STEP, f"{STEP}; {CUT}"),
-        "the gradient is not cut",
+        "the gradient is not shortened",
         LONG,
     ),
     cut_number_by_number=(
         change(
             CUT, "[p.grad.clamp_(-clip_norm, clip_norm) for p in model.parameters()]"
         ),
-        "each number of the gradient is cut",
+        "each number of the gradient is clipped",
         LONG,
     ),
     cut_parameter_by_parameter=(
@@ -167,7 +171,7 @@ wrong_edits(
             CUT,
             "[nn.utils.clip_grad_norm_([p], clip_norm) for p in model.parameters()]",
         ),
-        "each parameter's gradient is cut for itself",
+        "each parameter's gradient is shortened separately",
         LONG,
     ),
     always_of_that_length=(
@@ -176,27 +180,27 @@ wrong_edits(
             f"length = {LENGTH}\n"
             "    for p in model.parameters(): p.grad.mul_(clip_norm / length)",
         ),
-        "every gradient gets the length clip_norm",
+        "short gradients are scaled up to clip_norm",
         LONG,
         RIGHT,
     ),
     two_steps=(change(STEP, f"{STEP}; {STEP}"), RIGHT),
     asks_what_it_gives=(
         change("batch.target_out", "batch.target_in"),
-        "the token that was given is asked for",
+        "the input tokens are used as the target",
     ),
     gives_what_it_asks=(change("batch.target_in", "batch.target_out"), ANOTHER),
     nothing_said=(change("return loss.detach()", ""), NOTHING),
     perplexity=(
         change("loss.detach()", "loss.detach().exp()"),
-        "another loss is returned",
+        "a wrong loss is returned",
     ),
     with_its_graph=(
         change("loss.detach()", "loss"),
-        "the loss comes with its graph",
+        "the returned loss still requires a gradient",
     ),
     evaluated=(
         change("logits, _ =", "model.eval(); logits, _ ="),
-        "the model is switched to evaluation",
+        "the model is put into eval mode",
     ),
 )

@@ -150,58 +150,61 @@ def through_numpy(model, batches):
 
 EVAL, BACK = "model.eval()", "model.train(was_training)"
 SHARE = "return right / count"
-COUNTED = "counted in another way"
-BATCHES = "the batches are put together in another way"
-NUMBER = "the number of right labels, not their share"
+COUNTED = "wrong answers count"
+BATCHES = "the batches are put together in a wrong way"
+NUMBER = "number of right labels instead of their share"
 
 wrong_edits(
     "accuracy",
     left_in_eval=(change(BACK, "pass"), "the model is left in eval mode"),
     left_in_training=(
         change(BACK, "model.train()"),
-        "the model is left in training mode",
+        "the model is left in train mode",
     ),
-    never_in_eval=(change(EVAL, "pass"), "measured in training mode"),
-    gradients_on=(change("no_grad", "enable_grad"), "gradients are kept"),
+    never_in_eval=(change(EVAL, "pass"), "measured in train mode"),
+    gradients_on=(
+        change("no_grad", "enable_grad"),
+        "gradients not switched off, or not restored",
+    ),
     gradients_off_for_good=(
         change(EVAL, f"torch.set_grad_enabled(False); {EVAL}"),
-        "gradients are kept",
+        "gradients not switched off, or not restored",
     ),
     labels_with_an_axis=(
         change("batch.labels[:, 0]", "batch.labels"),
-        "every answer is compared with every label",
+        "every prediction is compared with every label",
     ),
     mean_with_an_axis=(
         change(HITS, "0) + (logits.argmax(-1) == batch.labels).double().mean(")
         & change("len(batch.labels)", "1"),
-        "every answer is compared with every label",
+        "every prediction is compared with every label",
         COUNTED,
         BATCHES,
     ),
     mean_of_means=(
         change(f"{HITS})", f"{HITS}) / len(batch.labels)")
         & change("+= len(batch.labels)", "+= 1"),
-        "the mean of the batches' shares",
+        "mean of the per-batch accuracies",
         BATCHES,
     ),
     last_batch_alone=(
         change("right +=", "right =") & change("count +=", "count ="),
-        "one batch stands for all",
+        "only one batch counts",
     ),
     first_batch_alone=(
         change("in batches", "in batches[:1]"),
-        "one batch stands for all",
+        "only one batch counts",
     ),
     over_sentences=(
         change("argmax(-1)", "argmax(0)"),
-        "the likeliest sentence, not the likeliest label",
+        "the most probable sentence, not the most probable label",
         FITS,
     ),
     number_alone=(change("right / count", "right"), NUMBER),
     in_percent=(
         change(SHARE, "return 100 * right / count"),
         COUNTED,
-        "off by one constant factor",
+        "off by a constant factor",
     ),
     the_errors=(change(SHARE, "return 1 - right / count"), COUNTED),
     per_batch=(change(SHARE, "return right / len(batches)"), NUMBER, BATCHES, COUNTED),

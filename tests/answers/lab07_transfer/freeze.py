@@ -74,11 +74,11 @@ right_edits(
     & freeze(REST, "pass"),
 )
 
-ATTRIBUTE = "requires_grad set on the module"
-OTHERS = "other parameters are frozen"
-DROPOUT = "dropout goes on in the frozen body"
-RESTS = "something rests that should train"
-IGNORED = "the mode is ignored"
+ATTRIBUTE = "requires_grad set on the module, not its parameters"
+OTHERS = "the wrong parameters are frozen"
+DROPOUT = "dropout in the frozen body"
+RESTS = "a part is in eval mode that should be in train mode"
+IGNORED = "the mode argument is ignored"
 
 wrong_edits(
     "freeze",
@@ -97,7 +97,7 @@ wrong_edits(
     all_of_it_in_eval=(
         freeze(REST, "self.eval()"),
         RESTS,
-        "the head is never in training mode",
+        "the head is never in train mode",
     ),
     trains_nothing_if_frozen=(
         train(
@@ -116,10 +116,10 @@ wrong_edits(
         train(f"{KEEP}\n    return self", f"return {REST} if self.frozen else None"),
         "train does not return the model",
     ),
-    endless=(train("super()", "self"), "train calls itself"),
+    endless=(train("super()", "self"), "infinite recursion"),
     never_asks=(
         train("if self.frozen", "if True"),
-        "the body is always in eval mode",
+        "an unfrozen body stays in eval mode, too",
     ),
     mode_not_handed_on=(train("train(mode)", "train()"), IGNORED, RESTS, DROPOUT),
     one_layer_only=(
@@ -131,7 +131,7 @@ wrong_edits(
     one_part_after_the_other=(
         train("super().train(mode)", "self.training = mode; self.head.train(mode)")
         & train(KEEP, "self.body.train(mode and not self.frozen)"),
-        "another part of the model does not follow",
+        "a part of the model does not follow `train`",
     ),
     misspelt_freeze=(freeze("requires_grad_", "require_grad_"), NO_NAME),
 )

@@ -114,14 +114,14 @@ def padded_below(embedding, count):
     return made
 
 
-@wrong("grow_embedding", "the old embedding is changed, or shared")
+@wrong("grow_embedding", "the old embedding is changed or shares memory")
 def the_same_object(embedding, count):
     embedding.weight = grow_embedding(embedding, count).weight
     embedding.num_embeddings += count
     return embedding
 
 
-@wrong("grow_embedding", "the row of the padding is emptied")
+@wrong("grow_embedding", "the padding row is zero")
 def padding_set_to_zero(embedding, count):
     grown = grow_embedding(embedding, count)
     if grown.padding_idx is not None:
@@ -138,61 +138,61 @@ def made_and_filled(embedding, count):
     return made
 
 
-FORGOTTEN = "the padding is forgotten"
-SHARE = "the padding has a share in the mean"
+FORGOTTEN = "padding_idx is not passed on"
+SHARE = "the padding counts in the mean"
 
 wrong_edits(
     "grow_embedding",
-    no_new_rows=(change(CAT, "old.clone()"), "one row too few or too many"),
+    no_new_rows=(change(CAT, "old.clone()"), "wrong number of rows"),
     twice_as_many=(
         change("[old, new]", "[old, new, new]"),
-        "one row too few or too many",
+        "wrong number of rows",
     ),
     means_of_all=(change("old[words]", "old"), SHARE),
     last_row_again=(
         change("old[words].mean(dim=0, keepdim=True)", "old[-1:]"),
-        "other new rows",
+        "wrong new rows",
     ),
     median=(
         change("mean(dim=0, keepdim=True)", "median(dim=0, keepdim=True).values"),
-        "other new rows",
+        "wrong new rows",
     ),
     along_the_other_axis=(
         change(MEAN, "old[words].mean(1)[:1, None].expand(count, old.size(1))"),
-        "other new rows",
+        "wrong new rows",
     ),
-    scaled=(change(CAT, "torch.cat([old / 2, new])"), "old rows are changed"),
+    scaled=(change(CAT, "torch.cat([old / 2, new])"), "the old rows are wrong"),
     in_single_precision=(change(CAT, "torch.cat([old, new]).float()"), DTYPE),
     on_the_cpu=(change(CAT, "torch.cat([old, new]).cpu()"), DEVICE, TAKEN_OUT),
     frozen_the_other_way=(
         change("not embedding.weight.requires_grad", "embedding.weight.requires_grad"),
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     padding_at_the_end=(
         change("padding_idx=padding", "padding_idx=padding and padding + count"),
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     padding_is_row_zero=(
         change("padding_idx=padding", "padding_idx=padding or 0"),
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     settings_forgotten=(
         change(", freeze=frozen, padding_idx=padding)", ")"),
         FORGOTTEN,
         "the new embedding is always frozen",
-        "another padding_idx or requires_grad",
+        "a wrong padding_idx or requires_grad",
     ),
     a_table=(
         change(
             "nn.Embedding.from_pretrained(weight, freeze=frozen, padding_idx=padding)",
             "weight",
         ),
-        "no embedding is returned",
+        "the result is not an embedding",
     ),
     old_scaled_in_place=(
         change("new = ", "old *= 1.01\n    new = "),
         IN_PLACE,
-        "old rows are changed",
+        "the old rows are wrong",
     ),
     not_returned=(change("return ", ""), NOTHING),
     misnamed=(change("embedding.padding_idx", "embedding.padding_index"), NO_NAME),

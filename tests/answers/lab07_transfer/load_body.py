@@ -157,9 +157,9 @@ def counted_down(body, weights, prefix):
     return missing, list(left)
 
 
-ARRIVES = "nothing arrives in the body"
-PARTNER = "every name has to have a partner"
-NAMES_TOLD = "other names are told"
+ARRIVES = "nothing is copied into the body"
+PARTNER = "an error for names that do not match"
+NAMES_TOLD = "wrong names are returned"
 UNCHECKED = change(DIFFERS, "if False")
 
 wrong_edits(
@@ -170,13 +170,13 @@ wrong_edits(
             REPORT,
             "return missing, [x for x in weights if x not in {prefix + y for y in own}]",
         ),
-        "letters stripped, not the prefix",
-        "not everything arrives in the body",
+        "single letters are stripped, not the prefix",
+        "not everything is copied into the body",
     ),
     prefix_forgotten=(
         UNCHECKED
         & change(COPIED, "return tuple(body.load_state_dict(weights, strict=False))"),
-        "the prefix left on",
+        "the prefix is not removed",
         ARRIVES,
     ),
     any_name_taken=(
@@ -184,15 +184,18 @@ wrong_edits(
         & change(
             REPORT, "return missing, [name for name in fitting if name not in own]"
         ),
-        "names without the prefix are taken, too",
-        "refused for a name that is another part's",
+        "names without the prefix are loaded, too",
+        "an error for a tensor that does not belong to the body",
         NAMES_TOLD,
     ),
     unexpected_without_prefix=(
         change(REPORT, "return missing, [x for x in ours.values() if x not in own]"),
-        "the old head is not told",
+        "the old head's names are not returned",
     ),
-    torchs_own_error=(UNCHECKED & change(COPIED, STRICT), "the wrong error"),
+    torchs_own_error=(
+        UNCHECKED & change(COPIED, STRICT),
+        "an unexpected error about mismatched shapes",
+    ),
     strict=(
         UNCHECKED
         & change(" if ours[name] in own", "")
@@ -206,15 +209,15 @@ wrong_edits(
             REPORT,
             "return missing, [x for x in weights if x.removeprefix(prefix) not in fitting]",
         ),
-        "another shape is passed over",
+        "a different shape raises no error",
     ),
     refused_on_the_way=(
         change(DIFFERS, f"if own[name].shape == x.shape: {COPY}\n        else"),
-        "refused too late",
+        "the error comes too late",
     ),
     assigned=(
         change(COPY, "body.get_parameter(name).data = x"),
-        "pointed to, not copied",
+        "the body shares memory with the file",
     ),
     new_parameters=(
         change(
@@ -226,15 +229,15 @@ wrong_edits(
     ),
     gradient_on=(
         UNCHECKED & change(COPY, "body.get_parameter(name).copy_(x)"),
-        "copied with the gradient on",
+        "in-place change of a tensor that requires a gradient",
     ),
     no_gradient_any_more=(
         change(COPIED, f"body.requires_grad_(False)\n    {COPIED}"),
-        "frozen on the way",
+        "the parameters are frozen",
     ),
     exchanged=(
         change(REPORT, "return unexpected, missing"),
-        "missing and unexpected exchanged",
+        "missing and unexpected swapped",
         NAMES_TOLD,
     ),
     no_report=(change(REPORT, ""), NOTHING),

@@ -130,18 +130,21 @@ def recursive(model, rate, decay):
     )
 
 
-KEYS = "a group without its keys"
+KEYS = "the groups have the wrong format"
 TWICE = "a parameter in two groups"
-BODY = ("other rates below the head", "one rate for the whole body")
+BODY = ("wrong rates below the head", "one rate for the whole body")
 
 wrong_edits(
     "parameter_groups",
-    lowest_first=(change("*reversed(", "*("), "the lowest layer learns fastest"),
-    upside_down=(change("(parts)", "(parts[::-1])"), "the parts in the wrong order"),
+    lowest_first=(change("*reversed(", "*("), "the order of the layers is reversed"),
+    upside_down=(
+        change("(parts)", "(parts[::-1])"),
+        "the order of all parts is reversed",
+    ),
     no_embeddings=(
         change(", model.body.embeddings", ""),
-        "the embeddings left out",
-        "parameters that do not move",
+        "the embeddings are missing",
+        "parameters that are not trained",
     ),
     two_groups=(change(PARTS, "[model.head, model.body]"), *BODY),
     all_parameters=(change(CHOSEN, "part.parameters()"),),
@@ -149,7 +152,7 @@ wrong_edits(
     model_first=(change("model.head", "model"), TWICE),
     head_lowered=(
         change("enumerate(parts)", "enumerate(parts, start=1)"),
-        "the head's rate is lowered, too",
+        "the head's rate is multiplied by decay, too",
     ),
     embeddings_like_the_last_layer=(
         change("decay**depth", "decay ** (1 if depth == len(parts) - 1 else depth)"),
@@ -189,7 +192,7 @@ wrong_edits(
     ),
     generators=(
         change(CHOSEN, "filter(lambda p: p.requires_grad, part.parameters())"),
-        "no lists",
+        "generators instead of lists",
     ),
     groups_not_returned=(change("return [", "groups = ["), NOTHING),
     layers_misnamed=(change("encoder.layer", "encoder.layers"), NO_NAME),

@@ -74,17 +74,20 @@ right_edits(
     nan_taken_out=count("mask.sum(1, keepdim=True) + (mask.sum(1, keepdim=True) == 0)"),
 )
 
-ANOTHER_MEAN = "the mean is taken in another way"
-ANOTHER_HEAD = "the head is put together in another way"
-NO_TOKEN = ("a division by no token at all", "not a number")
-PLACE = "another share is dropped"
+ANOTHER_MEAN = "the mean is wrong"
+ANOTHER_HEAD = "the head is put together in a wrong way"
+NO_TOKEN = (
+    "division by zero for a sentence without tokens",
+    "NaN in the outputs or gradients",
+)
+PLACE = "a wrong share is dropped"
 
 wrong_edits(
     "sentence_head",
-    plain_mean=(pool("states.mean(dim=1)"), "padding counts"),
+    plain_mean=(pool("states.mean(dim=1)"), "padding is included in the mean"),
     mean_of_masked=(
         pool("(states * mask[..., None]).mean(dim=1)"),
-        "divided by padding, too",
+        "padding counts in the denominator",
     ),
     not_clamped=(count("mask.sum(1, keepdim=True)"), *NO_TOKEN),
     mask_without_an_axis=(total("(states * mask).sum(1)"), FITS),
@@ -97,8 +100,8 @@ wrong_edits(
     all_of_the_batch=(
         count("mask.sum(1).max()"),
         ANOTHER_MEAN,
-        "padding counts",
-        "divided by padding, too",
+        "padding is included in the mean",
+        "padding counts in the denominator",
     ),
     mean_over_sentences=(
         total("(states * mask[..., None]).sum(0)[: states.size(0)]")
@@ -118,25 +121,25 @@ wrong_edits(
     ),
     without_tanh=(
         edit(Head.forward, "torch.tanh", ""),
-        "tanh left out",
+        "tanh missing",
         ANOTHER_HEAD,
     ),
     relu_instead=(edit(Head.forward, "tanh", "relu"), ANOTHER_HEAD),
     softmax_at_the_end=(
         edit(Head.forward, "(pooled))))", "(pooled)))).softmax(dim=-1)"),
-        "a softmax too many",
+        "an extra softmax on the output",
     ),
     dropout_at_the_end=(
         answer("self.dropout(self.outer(torch.tanh(self.inner(pooled))))"),
-        "dropout after the last map",
+        "dropout after the last layer",
     ),
     dropout_at_the_beginning=(
         answer("self.outer(torch.tanh(self.inner(self.dropout(pooled))))"),
-        "dropout of the mean",
+        "dropout applied to the mean",
     ),
     dropout_forgotten=(
         edit(Head.forward, "self.dropout", ""),
-        "dropout left out",
+        "dropout missing",
         PLACE,
     ),
     functional_dropout=(
@@ -144,14 +147,14 @@ wrong_edits(
         & edit(
             Head.forward, "self.inner(pooled))", "self.inner(pooled)), self.dropout.p"
         ),
-        "dropout outside of training",
-        "another share is dropped",
+        "wrong in eval mode when dropout is set",
+        "a wrong share is dropped",
     ),
     zeroed_in_place=(
         edit(Head.forward, "pooled =", "states[~mask] = 0.0; pooled =")
         & total("states.sum(1)"),
         IN_PLACE,
     ),
-    word_by_word=(pool("states"), "an answer for every word"),
+    word_by_word=(pool("states"), "the logits have an extra axis"),
     mask_of_floats=(total("(states * mask.double()[..., None]).sum(1)"), DTYPE),
 )

@@ -179,10 +179,10 @@ right_edits(
     & edit(SHARE, REPEATED, f"({REPEATED}).contiguous().clone()"),
 )
 
-OTHERS = "something else than contexts, weights and a cache"
-CACHE, SECOND = "the cache holds something else", "wrong from the second step on"
-AHEAD, PLACED = "a later token has weight", "wrong with positions alone"
-CONTEXTS = "the weights are right, the contexts are not"
+OTHERS = "the result is not contexts, weights and a cache"
+CACHE, SECOND = "a wrong cache", "wrong with more than one step"
+AHEAD, PLACED = "a later token has nonzero weight", "wrong only with positions"
+CONTEXTS = "the weights are right, the contexts are wrong"
 
 
 @wrong("grouped_queries", CACHE)
@@ -226,11 +226,11 @@ wrong_edits(
         edit(
             SHARE, REPEATED, "x.repeat(1, self.num_heads // self.num_key_heads, 1, 1)"
         ),
-        "key heads dealt out in turn",
+        "key heads repeated in the wrong order",
     ),
     all_heads_ask_the_first=(
         edit(SHARE, REPEATED, "x[:, :1].expand(-1, self.num_heads, -1, -1)"),
-        "all heads ask one head of keys",
+        "all heads use one head of keys",
     ),
     root_of_the_key_width=(
         edit(SCORE, "self.head_dim)", "self.head_dim * self.num_key_heads)"),
@@ -252,7 +252,7 @@ wrong_edits(
     ),
     past_is_a_batch=(
         edit(PLACE, "k.size(2) - q.size(2)", "k.size(0) - q.size(0)"),
-        SECOND,
+        "positions start at 0 in every step",
     ),
     keys_from_where_queries_are=(
         edit(PLACE, "self.positions(k)", "self.positions(k, k.size(2) - q.size(2))"),
@@ -269,7 +269,7 @@ wrong_edits(
             "context.transpose(1, 2).flatten(2)",
             "context.reshape(len(context), context.size(2), -1)",
         ),
-        "contexts merged without bringing the heads back",
+        "heads merged by view, without transpose",
     ),
     mask_on_the_cpu=(
         edit(WEIGH, "causal_mask(s, scores.device)", "causal_mask(s)"),

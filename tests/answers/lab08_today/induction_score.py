@@ -149,7 +149,7 @@ right_edits(
 ITSELF = "a position counts as its own earlier occurrence"
 
 
-@wrong("induction_score", "the earliest occurrence, not the latest")
+@wrong("induction_score", "the earliest occurrence instead of the latest")
 def first_index_of_the_row(tokens, weights):
     looked = []
     for b, row in enumerate(tokens.tolist()):
@@ -186,7 +186,7 @@ wrong_edits(
     gathered,
     at_the_same_token=(
         edit(gathered, "(s + 1)", "s.clamp(min=0)"),
-        "the weight on the same token, not on the one after it",
+        "weight on the same token, not the next one",
     ),
     two_after_it=(edit(gathered, "(s + 1)", "(s + 2).clamp(max=s.size(1) - 1)"),),
     itself_allowed=(
@@ -196,7 +196,7 @@ wrong_edits(
     ),
     all_positions_in_the_mean=(
         edit(gathered, "counts.sum().clamp(min=1)", "tokens.numel()"),
-        "positions that do not count are in the mean",
+        "the denominator counts all positions",
     ),
     all_positions_but_the_first=(
         edit(gathered, "counts.sum().clamp(min=1)", "tokens[:, 1:].numel()"),
@@ -210,23 +210,23 @@ wrong_edits(
             " weights.split(1))]).mean(0) if len(tokens) > 1 else"
             " total / counts.sum().clamp(min=1)",
         ),
-        "the mean of the rows' means",
+        "mean of the per-row means",
     ),
     head_after_head_joined=(
         edit(gathered, "sum(dim=(0, 2))", "sum(dim=(0, 1, 2))"),
-        "one number for all heads",
+        "a single score for all heads",
     ),
     keys_before_queries=(
         edit(gathered, "weights.gather(3", "weights.transpose(2, 3).gather(3"),
-        "queries and keys exchanged",
+        "queries and keys swapped",
     ),
     no_number_without_one=(
         edit(gathered, ".clamp(min=1)", ""),
-        "nothing divided by nothing",
+        "0 divided by 0",
     ),
     zero_is_no_position=(
         edit(gathered, "counts = s >= 0", "counts = s > 0"),
-        "an occurrence at the first position is overlooked",
+        "an occurrence at position 0 is ignored",
     ),
     in_double_precision=(
         edit(gathered, "return total", "return total.double()"),
@@ -239,7 +239,7 @@ wrong_edits(
     first_position_overlooked_by_the_mask=(
         edit(latest, "torch.where(same, t, -1)", "(same * t)")
         & edit(gathered, "s >= 0", "s > 0"),
-        "an occurrence at the first position is overlooked",
+        "an occurrence at position 0 is ignored",
     ),
     counted_on_the_cpu=(
         edit(latest, "tokens.size(1), device=tokens.device", "tokens.size(1)"),

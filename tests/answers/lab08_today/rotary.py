@@ -121,9 +121,9 @@ right_edits(
     ),
 )
 
-PAIRS = "neighbours are turned, not halves"
-FIRST = "right at the first position alone"
-LENGTHS = "the vectors do not keep their lengths"
+PAIRS = "neighbouring entries form the pairs"
+FIRST = "right only at the first position"
+LENGTHS = "the lengths of the vectors change"
 
 
 @wrong("rotary", PAIRS)
@@ -134,7 +134,7 @@ def the_papers_pairs(self, x, cos, sin):
     return turned.flatten(-2)
 
 
-@wrong("rotary", "turned the other way")
+@wrong("rotary", "rotated in the wrong direction")
 @with_part(Turn, "turn")
 def the_rotated_half_has_its_sign_at_the_end(self, x, cos, sin):
     first, second = x.chunk(2, dim=-1)
@@ -192,6 +192,6 @@ wrong_edits(
     not_cast=(edit(FORWARD, CAST, "self.turn(x, angles.cos(), angles.sin())"), DTYPE),
     angles_in_the_dtype_of_x=(
         edit(FORWARD, "self.angles(x, past)", "self.angles(x, past).to(x.dtype)"),
-        "positions counted in half precision",
+        "wrong at large positions in bfloat16",
     ),
 )

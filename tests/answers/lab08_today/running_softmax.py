@@ -170,10 +170,10 @@ right_edits(
     key_scaled=edit(running, "query @ key.mT * scale", "query @ (key * scale).mT"),
 )
 
-SECOND = "wrong from the second block on"
-LOOPED = "a loop over single queries or keys"
-SHRUNK = "only one of the two sums is shrunk"
-GROWS = "something that grows with the number of keys"
+SECOND = "wrong with more than one block"
+LOOPED = "too many operator calls for a block"
+SHRUNK = "only one of the two sums is rescaled"
+GROWS = "a tensor or list that grows with the number of keys"
 
 
 @wrong("running_softmax", GROWS)
@@ -226,7 +226,7 @@ def one_row_of_scores_at_a_time(query, blocks):
     return torch.stack(rows, -2)
 
 
-@wrong("running_softmax", "blocks are kept until all have come")
+@wrong("running_softmax", "blocks are kept to the end")
 def two_passes(query, blocks):
     blocks = list(blocks)
     scale = math.sqrt(query.size(-1))
@@ -267,8 +267,8 @@ wrong_edits(
             "m = e.amax(-1, keepdim=True) if m.isneginf().all() else m; new = m",
         ),
         NAN,
-        "the largest score of one block alone",
-        "no score is subtracted",
+        "the largest score of only one block",
+        "the maximum is not subtracted",
     ),
     mean_by_hand=(
         edit(running, "o * shrink + p @ value", "o * shrink + p @ value / n"),
@@ -280,7 +280,7 @@ wrong_edits(
     begins_at_minus_thousand=(
         edit(running, "-math.inf", "-1e3"),
         NAN,
-        "the largest score begins at 0",
+        "the running maximum starts at 0",
     ),
     blocks_divided_alone=(
         edit(running, "(e - new).exp(), (m", "(e - new).softmax(-1), (m"),
@@ -288,7 +288,7 @@ wrong_edits(
     ),
     scaled_by_the_width_of_values=(
         edit(running, "key.mT * scale", "key.mT * value.size(-1) ** -0.5"),
-        "scaled by another width",
+        "scaled by a wrong width",
     ),
     scaled_twice=(edit(running, "(e - new).exp()", "((e - new) * scale).exp()"),),
     in_single_precision=(

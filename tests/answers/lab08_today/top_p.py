@@ -142,8 +142,8 @@ OUT, FEW, MANY = (
     "too few tokens stay",
     "too many tokens stay",
 )
-NONE, REMOVED = "some row keeps no token", "the removed logits are not minus infinity"
-ORDER = "the answer stays in the order of the probabilities"
+NONE, REMOVED = "a row keeps no token", "the removed logits are not minus infinity"
+ORDER = "the result is in sorted order"
 
 
 @wrong("top_p", NONE, OUT)
@@ -155,8 +155,8 @@ def as_long_as_the_sum_is_below(logits, p):
 
 @wrong(
     "top_p",
-    "as many tokens as should stay, but others",
-    "gathered where it should be scattered",
+    "the right number of tokens, but the wrong ones",
+    "gather instead of scatter",
 )
 def brought_back_by_the_ids(logits, p):
     ordered, ids = logits.sort(dim=-1, descending=True)
@@ -164,7 +164,7 @@ def brought_back_by_the_ids(logits, p):
     return logits.masked_fill((before >= p).gather(-1, ids), -math.inf)
 
 
-@wrong("top_p", "more equally probable tokens stay than are needed", MANY)
+@wrong("top_p", "too many equally probable tokens stay", MANY)
 def by_the_least_probability(logits, p):
     probabilities = logits.softmax(dim=-1)
     ordered = probabilities.sort(dim=-1, descending=True).values
@@ -201,7 +201,7 @@ wrong_edits(
     ),
     over_the_first_axis=(
         edit(nucleus, "logits.softmax(dim=-1)", "logits.softmax(dim=0)"),
-        "as many tokens as should stay, but others",
+        "the right number of tokens, but the wrong ones",
         FEW,
     ),
     sums_of_all_rows=(
@@ -220,7 +220,7 @@ wrong_edits(
             "torch.where(out, -math.inf, logits)",
             "torch.where(out, -math.inf, logits).log_softmax(-1)",
         ),
-        "something else than the logits is returned",
+        "the kept logits are changed",
     ),
     written_into_the_logits=(
         edit(
@@ -234,7 +234,7 @@ wrong_edits(
     mask_returned=(edit(nucleus, "torch.where(out, -math.inf, logits)", "~out"),),
     the_most_probable_removed=(
         edit(nucleus, "before >= p", "before < p"),
-        "the tokens that should stay are removed",
+        "the mask is inverted",
     ),
     never_less_than_two=(
         edit(nucleus, "before >= p", "(before >= p) & (before > ordered[..., :1])"),

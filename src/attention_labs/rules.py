@@ -1,0 +1,8 @@
+"""What the head of every lab asks of every answer, unless a question says otherwise."""
+
+EVERYWHERE = {
+    "lengths": "Your code must work for all lengths from 1 up, for large and for small"
+    " numbers, in train mode and in eval mode.",
+    "manners": "Do not change the inputs. The result must have the dtype of the vectors"
+    " or parameters that it is computed from, and must be on their device.",
+}
