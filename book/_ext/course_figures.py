@@ -12,7 +12,7 @@ from sphinx.writers.html5 import HTML5Translator
 # is that of the page's text, light or dark.
 FOREGROUND = "#25282d"
 # Lines and words of a drawing in these colours follow look.css as formulas do.
-ROLES = {"#1f5f99": "query", "#b3224a": "context"}
+ROLES = {"#1f5f99": "query", "#5b33a6": "weight", "#b3224a": "context"}
 # A light area keeps its hue and gives up its light.
 LIGHT = r"fill: color-mix(in srgb, \1 var(--figure-light), var(--pst-color-background))"
 SMALLEST_TEXT = 9  # CSS pixels
