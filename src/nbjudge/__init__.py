@@ -10,7 +10,7 @@ course is named in the configuration, and imported from there.
 
 __version__ = "0.1.0"
 
-from nbjudge.anywhere import ANYWHERE
+from nbjudge.anywhere import ANYWHERE, unchanged
 from nbjudge.battery import FUNCTION, MODULE, PLAIN, STATE, Battery
 from nbjudge.check import checker
 from nbjudge.comparisons import (

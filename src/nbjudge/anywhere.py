@@ -4,6 +4,7 @@ Axes exchanged, a scale, NaN, an error's text; and what an answer gets wrong onl
 the battery varies one thing.
 """
 
+import operator
 from collections.abc import Callable
 from itertools import permutations
 
@@ -80,13 +81,16 @@ def _mended(
     """
 
     def undone(request: Request, reply: Reply, reference: Reply) -> Reply:
-        outputs = []
-        for given, wanted in zip(reply.outputs, reference.outputs):
+        outputs = list(reply.outputs)
+        for i, (given, wanted) in enumerate(zip(reply.outputs, reference.outputs)):
             same = given.shape == wanted.shape
             if not (same and (given.is_meta or close(given, wanted))):
                 mended = mend(given, wanted)
-                given = given if mended is None else mended
-            outputs.append(given)
+                if mended is None or not (mended.is_meta or close(mended, wanted)):
+                    return reply
+                outputs[i] = mended
+        if all(map(operator.is_, outputs, reply.outputs)):
+            return reply
         return reply._replace(outputs=tuple(outputs), gradients=reference.gradients)
 
     return undone
@@ -108,6 +112,11 @@ def _turned_back(given: Tensor, wanted: Tensor) -> Tensor | None:
 def _scaled_back(given: Tensor, wanted: Tensor) -> Tensor | None:
     factor = scaled_by(given, wanted)
     return None if factor is None else given / factor
+
+
+def unchanged(request: Request, reply: Reply, reference: Reply) -> Reply:
+    """Let a reply be that of an answer that has left its inputs alone."""
+    return reply._replace(changed=False)
 
 
 def _in_its_dtype(request: Request, reply: Reply, reference: Reply) -> Reply:
@@ -168,7 +177,7 @@ ANYWHERE = (
                 "in-place operation|inplace operation|modified inplace|written-to"
             ),
         ),
-        undone=lambda request, reply, reference: reply._replace(changed=False),
+        undone=unchanged,
     ),
     Mistake(
         "None where a value is needed",

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import inspect
 import itertools
-import operator
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -261,22 +260,24 @@ def _as_wrong(judge: Judge, one: Asked, known: Asked) -> bool:
     """Whether two replies are the same to a judge, and the first is right nowhere else.
 
     An answer that makes two mistakes is told by what a property looks at, even if the
-    other mistake shows in the other outputs.
+    other mistake shows in the other outputs. That has to be more than one number, which
+    too many mistakes have in common.
     """
     if one.reply.error or known.reply.error:
         return False
     request, *replies = one.request, one.reply, known.reply
     if judge(request, *replies) or judge(request, *reversed(replies)):
         return False
-    right = [
-        [
-            close(given, wanted)
-            for given, wanted in zip(x.reply.outputs, x.reference.outputs)
-            if not given.is_meta
-        ]
-        for x in (one, known)
-    ]
-    return all(map(operator.le, *right))
+    told = False
+    for given, same, wanted in zip(
+        one.reply.outputs, known.reply.outputs, one.reference.outputs
+    ):
+        if given.is_meta or close(same, wanted):
+            continue
+        if close(given, wanted):
+            return False
+        told = told or (given.numel() > 1 and close(given, same))
+    return told
 
 
 def _shows(sign: Sign, one: Asked) -> bool:

@@ -36,6 +36,7 @@ from nbjudge import (
     left_alone,
     of_outputs,
     same_whole_numbers,
+    unchanged,
     wrong_in,
 )
 
@@ -315,6 +316,7 @@ COLLATE = Question(
             "the examples are changed",
             "sort, append and remove change the caller's list. Build a new one.",
             sign=lambda request, reply, reference: reply.changed,
+            undone=unchanged,
         ),
         Mistake(
             "the sources are right, the lengths are wrong",

@@ -6,7 +6,12 @@ from typing import Any
 
 import torch
 
-from nbjudge import Draw, Mistake, error_like
+from nbjudge import (
+    Draw,
+    Mistake,
+    error_like,
+    unchanged,
+)
 
 # Of few letters: some words begin with others, and some, put together, make another.
 WORDS = tuple(
@@ -40,6 +45,7 @@ OF_ROWS = (
         "append, extend and += change a list in place, and the list belongs to the"
         " caller. Build new lists.",
         sign=lambda request, reply, reference: reply.changed,
+        undone=unchanged,
     ),
     Mistake(
         "rows of different lengths in one tensor",

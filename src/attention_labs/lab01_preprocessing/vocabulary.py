@@ -36,6 +36,7 @@ from nbjudge import (
     same_tokens,
     same_whole_numbers,
     sees,
+    unchanged,
     with_kind,
 )
 
@@ -372,6 +373,7 @@ VOCABULARY = Question(
             "sort, append, remove and += change a list in place, and the list belongs"
             " to the caller. sorted(...) and [... for ...] make new lists.",
             sign=lambda request, reply, reference: reply.changed,
+            undone=unchanged,
         ),
         ONCE,
         Mistake(

@@ -25,6 +25,7 @@ from nbjudge import (
     error_like,
     same_numbers,
     some_allowed,
+    unchanged,
 )
 
 MAPS = "06_bahdanau.html#bahdanau-maps"
@@ -241,6 +242,7 @@ HIT_RATE = Question(
             "pop, remove, sort and del change a list in place, and the list belongs to"
             " the caller.",
             sign=lambda request, reply, reference: reply.changed,
+            undone=unchanged,
         ),
         *ANYWHERE,
         Mistake(

@@ -79,8 +79,8 @@ def _rare(d: Draw) -> list[Request]:
         Request((3 * plain, 0.01), about="p = 0.01"),
         Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
         *(
-            Request((torch.zeros(n, dtype=plain.dtype), 0.5), about=f"{n} equal logits")
-            for n in (2, 4, 1024)
+            Request((torch.zeros(n, dtype=plain.dtype), p), about=f"{n} equal logits")
+            for n, p in ((2, 0.5), (4, 0.5), (1024, 0.7003))
         ),
     ]
 

@@ -174,7 +174,7 @@ wrong_edits(
         edit(
             by_the_book, f"{GIVEN})", "[[BOS, *row, EOS] for row in targets])[:, :-1]"
         ),
-        "both BOS and EOS in target_in and target_out",
+        "EOS in target_in, or BOS in target_out",
     ),
     never_ends=(
         edit(by_the_book, "[BOS, *row]", "[BOS, *row[:-1]]")

@@ -192,7 +192,7 @@ wrong_edits(
     old_scaled_in_place=(
         change("new = ", "old *= 1.01\n    new = "),
         IN_PLACE,
-        "the old rows are wrong",
+        "off by a constant factor",
     ),
     not_returned=(change("return ", ""), NOTHING),
     misnamed=(change("embedding.padding_idx", "embedding.padding_index"), NO_NAME),
