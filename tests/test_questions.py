@@ -246,7 +246,7 @@ def exact(name, thing):
         ("masked_softmax", in_place, "an input is changed in place"),
         ("masked_softmax", detached, "outputs right, gradients missing or wrong"),
         ("masked_softmax", always_single_precision, "a wrong or mismatched dtype"),
-        ("dot", Negative, "the sign is flipped"),
+        ("dot", Negative, "wrong sign"),
         ("dot", Tripled, "off by a constant factor"),
         ("dot", OneAxisMore, "an extra or missing axis of length one"),
     ],
@@ -265,7 +265,7 @@ def test_of_two_mistakes_each_is_exact_where_the_other_does_not_show():
         next(m for m in question.mistakes if m.name == name)
         for name in (
             "the old state goes into the output layer",
-            "the old state is returned, not the new one",
+            "the new state is not passed on",
         )
     )
     both = (predicts.made_by & handed_on.made_by).apply(question.reference)

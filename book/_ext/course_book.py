@@ -133,6 +133,7 @@ def copy_mathjax(app, exception):
     shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
     parts = app.config.mathjax3_config["loader"]["load"]
     for name in ("startup", *parts, "output/chtml/fonts/tex"):
+        name = name.replace("[tex]", "input/tex/extensions")
         script = target / f"{name}.js"
         script.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / f"{name}.js", script)

@@ -11,6 +11,8 @@ from sphinx.writers.html5 import HTML5Translator
 # The colour of text and axes in the file `matplotlibrc` beside this one: in the page it
 # is that of the page's text, light or dark.
 FOREGROUND = "#25282d"
+# Lines and words of a drawing in these colours follow look.css as formulas do.
+ROLES = {"#1f5f99": "query", "#5b33a6": "weight", "#b3224a": "context"}
 # A light area keeps its hue and gives up its light.
 LIGHT = r"fill: color-mix(in srgb, \1 var(--figure-light), var(--pst-color-background))"
 SMALLEST_TEXT = 9  # CSS pixels
@@ -47,6 +49,8 @@ def inline(svg, alt, width, prefix):
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'((?:xlink:)?href="|url\()#', rf"\1#{prefix}-", svg)
     svg = svg.replace(FOREGROUND, "currentColor")
+    for color, role in ROLES.items():
+        svg = svg.replace(color, f"var(--role-{role}, {color})")
     svg = FAMILY.sub("var(--pst-font-family-base)", svg)
     svg = re.sub(
         r' d="[^"]*"',

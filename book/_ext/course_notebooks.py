@@ -96,7 +96,7 @@ def in_markdown(html, page, macros):
         page: its address, against which its links are read; without one, those within
             the site become text.
         macros: names and meanings of the book's own TeX commands, which a notebook
-            does not know.
+            does not know. One with an argument gives this a colour, and is left out.
     """
     soup = BeautifulSoup(html, "html.parser")
     kept = []
@@ -118,6 +118,7 @@ def in_markdown(html, page, macros):
         tag = number.extract().get_text().strip("()# ") if number else ""
         tex = element.get_text().strip()[2:-2].strip()
         for name, meaning in macros.items():
+            meaning = meaning if isinstance(meaning, str) else ""
             tex = re.sub(rf"\\{name}(?![a-zA-Z])", lambda _, m=meaning: m, tex)
         if element.find_parent("table"):
             tex = tex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")

@@ -139,7 +139,7 @@ def decoder_step(order: str, ax: Axes | None = None) -> Axes:
     if ax is None:
         _, ax = plt.subplots(figsize=(7.2, 3.9), layout="constrained")
     first = order == "Bahdanau"
-    query, context = "#b34700", "#1f5f99"
+    query, weight, context = "#1f5f99", "#5b33a6", "#b3224a"  # look.css
     places = {"GRU": (3.2, 0.6), "$h_t$": (5.2, 0.6), "$h_{t-1}$": (0.7, 0.6)}
     places |= {"$y_{t-1}$": (3.2, -0.9), "$c_t$": (3.2 if first else 7.2, 2.0)}
     places |= {"softmax": (9.2, 0.6), "$y_t$": (11.1, 0.6)}
@@ -157,7 +157,7 @@ def decoder_step(order: str, ax: Axes | None = None) -> Axes:
         x = 3.2 + 1.4 * s
         ax.text(x, 4.5, f"$h^{{enc}}_{s + 1}$", ha="center", va="center", fontsize=11)
         ax.add_patch(Rectangle((x - 0.5, 4.15), 1, 0.7, fill=False))
-        ax.add_patch(Rectangle((x - 0.25, 3.0), 0.5, share, color="0.45"))
+        ax.add_patch(Rectangle((x - 0.25, 3.0), 0.5, share, color=weight))
         ax.text(x, 3.06 + share, f"{share:.2f}", ha="center", fontsize=9)
     ax.add_patch(Rectangle((2.5, 2.85), 5.6, 1.15, fill=False, linestyle=":"))
     ax.text(8.25, 3.3, r"weights $\alpha_t$", fontsize=11, va="center")
