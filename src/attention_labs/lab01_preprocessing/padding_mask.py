@@ -59,7 +59,7 @@ PADDING_MASK = Question(
     use=lambda mask, lengths, size: mask(lengths, size),
     battery=BATTERY,
     requirements={
-        "says": "A mask tells it: the mask is `True` on the tokens of a sentence and"
+        "says": "A mask says so: the mask is `True` on the tokens of a sentence and"
         " `False` on its padding.",
         "lengths": "lengths: (B,), number of tokens in each sentence, which may be 0.",
         "size": "size: S, the length of the padded rows; the longest sentence may be"

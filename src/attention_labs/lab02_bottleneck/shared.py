@@ -304,7 +304,7 @@ OF_A_STEP = {
     "handed": "The state before the first token comes in as `cache`. Return the"
     " logits, the weights, and the state after the last token.",
     "one token": "Write its `step`, which takes T tokens at once. When the model"
-    " writes by itself, T is 1.",
+    " generates a target by itself, T is 1.",
     "one": "This memory has only one slot, so every weight is one. Give the weights"
     " the dtype and the device of the states.",
     "memory": "Use only the arguments of `step`: the decoder may have remembered other"

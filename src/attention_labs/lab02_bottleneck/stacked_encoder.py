@@ -113,7 +113,7 @@ STACKED_ENCODER = Question(
     battery=BATTERY,
     requirements={
         **OF_AN_ENCODER,
-        "layers": "The lowest layer reads the embeddings, and each other layer reads"
+        "layers": "The lowest layer reads the embeddings, and every higher layer reads"
         " the states of the layer below it. A layer has two LSTMs: one reads every"
         " sentence forwards, and the other reads it backwards. Concatenate their two"
         " states at each position, the forward state first:",
