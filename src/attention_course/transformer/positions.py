@@ -228,12 +228,13 @@ class SegmentEmbedding(nn.Module):
 class PatchEmbedding(nn.Module):
     """Divide an image into square patches, map each to a vector, and add its position.
 
-    Dosovitskiy et al. (2021), Section 3.1, Equation 1, without the class token. With
-    it, a `TransformerEncoder` reads an image as it reads a sentence.
+    Dosovitskiy et al. (2021), Section 3.1, Equation 1, without the class token, a
+    learned vector that they put before the patches to stand for the whole image. With
+    this embedding, a `TransformerEncoder` reads an image as it reads a sentence.
 
     Args:
         channels: C, numbers per pixel.
-        patch_size: P, pixels to a side of a patch.
+        patch_size: pixels to a side of a patch.
         grid_size: patches in the largest image.
         dim: D, width of a patch's vector.
 
@@ -251,7 +252,7 @@ class PatchEmbedding(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """What each number of a patch adds to its vector: (C P P, D)."""
+        """What each number of a patch adds to its vector: (C patch_size^2, D)."""
         return self.projection.weight.T
 
     def forward(
@@ -277,5 +278,5 @@ class PatchEmbedding(nn.Module):
                     f"an image's {side} is a multiple of the patch's {size} pixels, got"
                     f" {pixels}"
                 )
-        patches = F.unfold(source, size, stride=size).mT  # (B, S, C P P)
+        patches = F.unfold(source, size, stride=size).mT  # (B, S, C size^2)
         return self.positions(self.projection(patches))
