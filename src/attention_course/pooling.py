@@ -131,11 +131,11 @@ def gradient_times_input(
 ) -> Float[Tensor, "B S"]:
     r"""Ask by the gradient how much each word did for the answer.
 
-    .. math:: g_s = \frac{\partial (z_1 - z_2)}{\partial x_s} \cdot x_s
+    .. math:: g_s = \frac{\partial (\ell_1 - \ell_2)}{\partial x_s} \cdot x_s
 
-    where z_1 and z_2 are the largest logit and the next, and x_s is the embedding of
-    word s: to first order, what the lead of the answer would lose if the embedding were
-    zero. Whatever x_s goes through on its way counts, the weights too.
+    where \ell_1 and \ell_2 are the largest logit and the next, and x_s is the embedding
+    of word s: to first order, what the lead of the answer would lose if the embedding
+    were zero. Whatever x_s goes through on its way counts, the weights too.
 
     Args:
         model: has an embedding in its encoder.
