@@ -170,12 +170,12 @@ class EncoderBlock(nn.Module):
 
         Args:
             x: the states of the layer below.
-            mask: True = may attend, broadcastable to (B, T, P + T) with P positions in
-                `past`.
+            mask: True = may attend, broadcastable to (B, T, past + T), with as many
+                positions before x as `past` has.
             past: what this block returned for the positions before x.
 
         Returns:
-            The states, and the keys and values of all P + T positions.
+            The states, and the keys and values of all past + T positions.
         """
         query = self.around_self.before(x)
         context, seen = look_around(self.self_attention, query, mask, past)
@@ -257,8 +257,8 @@ class DecoderBlock(nn.Module):
         Args:
             x: the states of the layer below.
             source: `cross_attention.remember(states, states)` of the source.
-            mask: which target positions may be attended to, broadcastable to (B, T, P +
-                T) with P positions in `past`.
+            mask: which target positions may be attended to, broadcastable to (B, T,
+                past + T), with as many positions before x as `past` has.
             source_mask: which source positions may be attended to, broadcastable to (B,
                 T, S).
             past: the keys and values that this block returned for the positions before
@@ -267,7 +267,7 @@ class DecoderBlock(nn.Module):
 
         Returns:
             The states; the weights over the source, or None; the keys and values of all
-            P + T target positions.
+            past + T target positions.
         """
         query = self.around_self.before(x)
         context, seen = look_around(self.self_attention, query, mask, past)
@@ -293,10 +293,10 @@ def look_around(
         attention: by which it asks.
         query: what the T positions ask with, and what they are remembered by.
         mask: see `EncoderBlock.forward`.
-        past: the keys and values of the P positions before.
+        past: the keys and values of the positions before.
 
     Returns:
-        The contexts, and the keys and values of all P + T positions.
+        The contexts, and the keys and values of all past + T positions.
     """
     now = attention.remember(query, query)
     seen = now if past is None else past.extend(now)
