@@ -28,8 +28,8 @@ class RotaryPositions(nn.Module):
 
     A product of a turned query and a turned key depends on their distance t - s and on
     no other place (Su et al., 2021, Eq. 16). Su et al. (2021), Eq. 15, where t is m, D
-    is d and b is 10000, turn neighbours, entries 2i and 2i + 1; halves are what Llama's
-    weights are made for.
+    is d and b is 10000, turn neighbours, entries 2i and 2i + 1, as in Llama's
+    own code; its weights in the library transformers are ordered for halves.
 
     Args:
         dim: D, width of what is turned, which is that of one head; even.

@@ -129,8 +129,8 @@ ROTARY = Question(
     mistakes=(
         Mistake(
             "neighbouring entries form the pairs",
-            PAIRS + " The paper pairs neighbouring entries, but Llama and this lab"
-            " pair the halves.",
+            PAIRS + " The paper pairs neighbouring entries, but this lab pairs the"
+            " halves, as the library transformers does.",
             TURN,
             (
                 change("x.chunk(2, dim=-1)", "x[..., 0::2], x[..., 1::2]")
