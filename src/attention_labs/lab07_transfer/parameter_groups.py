@@ -174,8 +174,8 @@ PARAMETER_GROUPS = Question(
         " `model.body.embeddings` are the embeddings.",
         "model": "model: a `SentenceClassifier`; do not change it.",
         "rate": "rate: the learning rate of the head.",
-        "decay": "decay: the factor from the rate of a part to that of the part below"
-        " it.",
+        "decay": "decay: above 0, the factor from a part's rate to that of the part"
+        " below.",
         "returns": 'The groups: a list of dicts with the keys "params" and "lr".',
     },
     properties=(
