@@ -209,7 +209,7 @@ class _Examination:
                     if all(map(agrees, self.asked)):
                         return known, True
                     like = like or known
-            if all(_mended(known, judge, one) for one in wrong):
+            if all(_right_without(known, judge, one) for one in wrong):
                 return known, True
         signs: list[Mistake] = []
         if on_course:
@@ -248,7 +248,7 @@ def _of_numbers(finding: Finding | None) -> bool:
     return finding is not None and finding.seen.startswith(("entries", "shape"))
 
 
-def _mended(known: Mistake, judge: Judge, one: Asked) -> bool:
+def _right_without(known: Mistake, judge: Judge, one: Asked) -> bool:
     """Whether a reply is right once a mistake is undone."""
     with contextlib.suppress(IndexError, RuntimeError):
         if known.undone and not one.reply.error:

@@ -60,10 +60,11 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
         ):
             made = _constructed(question, thing, replace(request, init=init))
             returned: list[tuple[Tensor, Tensor]] = []
-            for earlier in request.before if request.refilled else ():
-                with _holding(inputs, earlier) as other, _loaded(made, earlier):
-                    question.use(made, *other)
-            for earlier in () if request.refilled else request.before:
+            for earlier in request.before:
+                if request.refilled:
+                    with _holding(inputs, earlier) as held, _loaded(made, earlier):
+                        question.use(made, *held)
+                    continue
                 other = made
                 if earlier.init is not None:
                     own = copy.deepcopy(earlier.init)
