@@ -94,6 +94,17 @@ def test_no_line_of_text_is_taken_for_a_comment():
         assert not [c for c in comments if not c.startswith("% The ")], path.name
 
 
+def test_no_two_lines_that_mean_something_stand_in_one():
+    """Whoever fills paragraphs anew may join settings, options or rows to the text."""
+    header = re.compile(r"^```\{code-cell\}[^\n]*\n---\n(.*?)\n---$", re.M | re.S)
+    for path in SOURCES:
+        text = path.read_text()
+        for settings in header.findall(text):
+            assert isinstance(yaml.safe_load(settings), dict), path.name
+        joined = re.search(r"^.+\S (?:\* - |:[a-z-]+: |\* -$).*", text, re.M)
+        assert not joined, f"{path.name}: {joined[0]}"
+
+
 def test_every_report_has_a_page():
     shown = "".join(path.read_text() for path in SOURCES if "report" in path.name)
     for report in (ROOT / "book" / "reports").glob("*.json"):
