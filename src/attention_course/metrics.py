@@ -1,4 +1,4 @@
-"""Metrics: exact match, BLEU, hit rate and alignment error rate, of plain lists."""
+"""Metrics of plain lists: exact match, BLEU; against gold, hit rate and AER."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Figures: maps and tables of alignments, curves over length, tables of reports."""
+"""Figures with Matplotlib: attention maps with gold frames, curves, bars and tables."""
 
 import html
 from collections.abc import Collection, Mapping, Sequence

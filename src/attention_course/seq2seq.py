@@ -1,4 +1,4 @@
-"""Encoder-decoder: the protocol of encode, remember, decode and step, from lengths on.
+"""Encoder-decoder: what an encoder returns (`Encoded`), and the protocol of a decoder.
 
     encoded = encoder(source, lengths)                  once per source
     memory = decoder.remember(encoded)                  once per source

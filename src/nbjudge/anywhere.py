@@ -1,4 +1,4 @@
-"""The mistakes that are made in every question, and the signs that they leave.
+"""Mistakes that answers to any question can make: axes, scale, NaN, dtype, device ...
 
 Axes exchanged, a scale, NaN, an error's text; and what an answer gets wrong only when
 the battery varies one thing.

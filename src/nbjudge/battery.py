@@ -1,4 +1,4 @@
-"""The battery: what every answer of a kind is tried with, whatever the question.
+"""The battery: from one ordinary request, rare sizes, large numbers, further calls ...
 
 A question draws an ordinary request; the battery asks it in many ways: with every
 length drawn anew, each axis at length one and zero, more and fewer axes, long and large

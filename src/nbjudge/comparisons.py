@@ -1,4 +1,4 @@
-"""Compare a reply with the reference's: numbers, gradients, shapes, dtype, manners.
+"""Judges that compare a reply with the reference's: numbers, shapes, dtype, manners.
 
 Each returns None if all is well.
 """

@@ -1,4 +1,4 @@
-"""Use an answer in this process: construct, load, call, differentiate, trace."""
+"""Use an answer in this process: construct, load, call, watch, differentiate."""
 
 import contextlib
 import copy

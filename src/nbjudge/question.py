@@ -1,4 +1,4 @@
-"""The vocabulary of questions: Question, Property, Mistake, Request, Reply, Finding.
+"""The vocabulary: Question, Property, Mistake; Request, Reply, Finding, Case, Result.
 
 A question never touches a student's function or class itself. It sends `Request`s,
 which are tensors and plain data, and gets `Reply`s back. `in_process.in_process`

@@ -1,4 +1,4 @@
-"""Signs of a mistake in a wrong reply, from which questions make their own.
+"""Signs of a mistake in a wrong reply: `error_like`, `wrong_output`, `scaled_by` ...
 
 A mistake is told by comparing replies with those of an answer that has it. Some can be
 made in too many ways for that: they leave a sign. It is looked for only in the replies

@@ -1,4 +1,4 @@
-"""Answers that return strings, lists and numbers: how they come back as tensors.
+"""Replies of strings, lists and numbers: how they become tensors and are compared.
 
 A reply holds tensors alone. Tokens become one row of Unicode numbers; beside them
 stands the name of the type that they came in, so that a judge can hold an answer to it.

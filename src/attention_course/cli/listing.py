@@ -1,4 +1,4 @@
-"""The command that lists runs."""
+"""The command `ls`: list the runs in a folder."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What several commands take, and how it is described."""
+"""Options that several commands share, with their types, defaults and help."""
 
 from enum import StrEnum
 from pathlib import Path

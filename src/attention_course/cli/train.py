@@ -1,4 +1,4 @@
-"""The command that trains."""
+"""The command `train`: its options, checked before anything heavy is imported."""
 
 import shlex
 import sys

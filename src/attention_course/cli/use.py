@@ -1,4 +1,4 @@
-"""The commands that use a trained model: translate, write and evaluate."""
+"""The commands `translate`, `write` and `evaluate`, which use a trained model."""
 
 import json
 import sys

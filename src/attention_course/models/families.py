@@ -1,4 +1,4 @@
-"""Families of today: GPT-2, Llama and BERT, out of the parts of this package."""
+"""Builders of GPT-2, Llama and BERT: their sizes in, a model of our parts out."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Readers: one answer for a source, or for each token; and models that read images."""
+"""Builders of classifiers, taggers and captioners: models that read text or images."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""Recurrent translators: the same encoder, but for GNMT's, and one decoder each."""
+"""Builders of recurrent translators: final state, Bahdanau, Luong, GNMT."""
 
 from torch import nn
 

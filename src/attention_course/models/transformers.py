@@ -1,4 +1,4 @@
-"""Transformers: blocks, stacks of them, and a translator out of two stacks."""
+"""Builders of Transformers: blocks, stacks, a translator, a language model."""
 
 from torch import nn
 

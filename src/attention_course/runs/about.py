@@ -1,4 +1,4 @@
-"""What a run is of, by the names of the registry."""
+"""What a run is of: its model, task and sizes, by the names of the registry."""
 
 from collections.abc import Mapping
 from pathlib import Path

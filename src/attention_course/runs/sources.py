@@ -1,4 +1,4 @@
-"""Sources for a trained model, from a command line, standard input and files."""
+"""Sources to translate: lines, images and frames, from arguments, stdin and files."""
 
 import codecs
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What all tasks share: the protocol of a task, vocabularies and batching."""
+"""What all tasks share: the protocol `Task`, `Vocabulary`, batches and padding."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Sequences in, sequences out: examples, padded batches, the loss and exact match."""
+"""From sequence to sequence: examples with gold alignments, batches, exact match."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Evaluation on held-out examples: loss, decoded predictions, alignments."""
+"""Evaluation on held-out examples: loss, predictions, scores, alignments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

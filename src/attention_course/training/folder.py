@@ -1,4 +1,4 @@
-"""The folder of a run: what its files are called, and how to read its checkpoint.
+"""The files of a run's folder: their names, and how a checkpoint is read or refused.
 
 It imports no Fabric, so that decoding does not wait for it.
 """

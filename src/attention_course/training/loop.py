@@ -1,4 +1,4 @@
-"""The training loop: learning rate, clipping, steps and history."""
+"""The training loop: steps, learning rate, clipping, history, and going on."""
 
 import math
 import sys

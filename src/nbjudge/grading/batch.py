@@ -1,4 +1,4 @@
-"""Many submissions at once: a queue of jobs, and workers that are started and replaced.
+"""Many submissions on this machine: a queue of jobs, and workers that are replaced.
 
 `concurrent.futures` has pools of processes, but one that is killed breaks its pool, and
 all that it still had to do is lost. Here it is started anew, and none is lost.

@@ -1,4 +1,4 @@
-"""One grader at a time for each submission, where several share a course.
+"""Locks: one grader at a time for each submission, where several share a course.
 
 On PostgreSQL a claim is an advisory lock of the server's, which goes with the
 connection; elsewhere it is a lock on a file, which goes with the process.

@@ -1,4 +1,4 @@
-"""nbgrader's autograde converter, with another engine: walls, and a judge outside them.
+"""nbgrader's autograde converter, replaced by ours, and its settings (`c.NbJudge`).
 
 `nbgrader autograde` and formgrader's button make an `Autograde` from their
 configuration and start it. `install` puts this one in its place; the gradebook,

@@ -1,4 +1,4 @@
-"""The course that is graded: load its questions, and find its packages."""
+"""The course that is graded: load its questions by name, and find its packages."""
 
 import functools
 import importlib

@@ -1,4 +1,4 @@
-"""The instructor's page on the course: all labs, side by side."""
+"""The instructor's HTML page on the whole course: all labs, side by side."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

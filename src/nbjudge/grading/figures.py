@@ -1,4 +1,4 @@
-"""What a class's records say: points, properties, mistakes, who is stuck, progress.
+"""Counts behind the instructor's pages: points, mistakes, who is stuck, progress.
 
 Plain counts, without a page. `Shown` decides what of a count may be told.
 """

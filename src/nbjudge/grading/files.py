@@ -1,4 +1,4 @@
-"""Find the notebooks that were handed in, in a folder or a zip archive; hash them.
+"""Files handed in: find notebooks in folders and zip archives, and hash them.
 
 No library reads folders that strangers filled: this follows no link, waits for no pipe,
 unpacks nothing to disk, and gives up at stated sizes.

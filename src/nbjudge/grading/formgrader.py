@@ -1,4 +1,4 @@
-"""Links from formgrader to the instructor's pages, which its server hands out.
+"""Formgrader's links to the instructor's pages, and the server that has them.
 
 JupyterLab's own way to files would not do: there, a page may not lead to another.
 """

@@ -1,4 +1,4 @@
-"""One submission's result, written to nbgrader's gradebook, and read from there.
+"""Write results into nbgrader's database and read scores: which are final, which wait.
 
 nbgrader's own converter and preprocessors do the writing. This decides what they get,
 and what of it is a score.

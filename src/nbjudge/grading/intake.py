@@ -1,4 +1,4 @@
-"""Intake: from what was handed in to cells to run, with nothing run and nothing lost.
+"""Intake: from the notebook handed in to the cells that run, with flags for oddities.
 
 The rules, in one place:
 

@@ -1,4 +1,4 @@
-"""The judge: outside the walls it sends requests, compares replies and gives points.
+"""The judge, outside the walls: opens a sandbox, sends requests, gives points.
 
 Nothing that comes back can set a score. nbgrader scores what the notebook's own kernel
 says, which is what the student's code says.

@@ -1,4 +1,4 @@
-"""The graded cells of a lab: which question each asks, and which cells have to run."""
+"""The instructor's notebook: its graded cells, their questions, and what has to run."""
 
 import ast
 import contextlib

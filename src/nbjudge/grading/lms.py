@@ -1,4 +1,4 @@
-"""nbgrader's plugins for a learning platform: archives in, scores out.
+"""nbgrader's plugins for Moodle and Canvas: collect their archives, export to them.
 
 `nbgrader zip_collect LAB` takes Moodle's or Canvas's archive from
 downloaded/LAB/archive/. `nbgrader export --exporter=nbjudge.grading.lms.Upload` fills

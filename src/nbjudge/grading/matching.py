@@ -1,4 +1,4 @@
-"""Find the cells of a lab again in a notebook that a student has worked in.
+"""Match a student's cells with the lab's: by grade id, cell id or what they define.
 
 The rules are those of `intake`. nbgrader has none of them: what has lost its grade id
 is another cell to it, and a cell that is there twice stops it.

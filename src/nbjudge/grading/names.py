@@ -1,4 +1,4 @@
-"""Find students' folders whose names could be taken for another's, and say why.
+"""Students' folders with names that look alike, so that one may be taken for another.
 
 Unicode's own list of characters that look alike is in no package that nbgrader brings;
 this asks less, and sends to a person what it does not know to be harmless.

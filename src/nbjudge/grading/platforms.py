@@ -1,4 +1,4 @@
-"""To and from a learning platform: its tables, and the names in its archives.
+"""Moodle's and Canvas's tables, read with any encoding, and whose file is whose.
 
 Moodle names each student's folder or file NAME_NUMBER_assignsubmission_file_, with the
 group in front of the name for group work; the number is that of the grading worksheet.

@@ -1,4 +1,4 @@
-"""What becomes of a submission: one record, and a notebook for nbgrader to show.
+"""What becomes of a submission: its JSON record, and a notebook with its feedback.
 
 Students' Markdown is tamed by a rule of our own: bleach, which nbconvert brings, cleans
 HTML; in Markdown it changes formulas (`a < b`), and lets through links, images and the

@@ -1,4 +1,4 @@
-"""The instructor's page on a lab: a class at a glance.
+"""The instructor's HTML page on one lab: a class at a glance, and who needs a person.
 
 nbgrader's own pages list submissions, and know of no mistake. With `GROUPS`, a page may
 be shown to the class: it has no names, times or free text, and no figure about fewer

@@ -1,4 +1,4 @@
-"""Take a platform's list of students: `python -m nbjudge.grading.roster FILE`."""
+"""Enter a platform's students: `python -m nbjudge.grading.roster FILE`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""List submissions that are alike: `python -m nbjudge.grading.similar LAB`.
+"""List pairs of submissions that are alike: `python -m nbjudge.grading.similar LAB`.
 
 copydetect compares them: it leaves out what names and comments say, and finds the text
 that two programs share by its fingerprints (Schleimer, Wilkerson and Aiken, 2003,

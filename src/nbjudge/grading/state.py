@@ -1,4 +1,4 @@
-"""What a course keeps on disk beside nbgrader's database, in its folder gradebook/.
+"""The course's folder gradebook/: records, pages, the secret, what is being graded.
 
 A record for each submission, pages for the instructor, what was handed in, the secret
 of the course, and which submissions are being graded. The database has no place for

@@ -1,4 +1,4 @@
-"""One grading process: jobs come in as JSON lines on stdin, results go out on stdout.
+"""One grading process of `batch`: jobs as JSON lines on stdin, results on stdout.
 
 It never touches the gradebook.
 """

@@ -1,4 +1,4 @@
-"""Sandbox: the process that runs one student's code, asked, watched and killed.
+"""Outside: start the process that runs one student's code; ask, watch and kill it.
 
 It has deadlines that end it with all that it has started, whatever it does. (Outside.)
 """
