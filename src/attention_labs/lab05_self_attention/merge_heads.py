@@ -79,6 +79,35 @@ MERGE_HEADS = Question(
             HEADS + "split",
             edit(merge_heads, "transpose(1, 2).flatten(2)", "sum(1)"),
         ),
+        Mistake(
+            "heads averaged instead of concatenated",
+            "Concatenate the pieces. The merged vector is H times as wide as a piece.",
+            HEADS + "split",
+            edit(merge_heads, "transpose(1, 2).flatten(2)", "mean(1)"),
+        ),
+        Mistake(
+            "heads concatenated along the tokens",
+            "The pieces of one token belong side by side, so there are still T tokens.",
+            HEADS + "split",
+            edit(merge_heads, "transpose(1, 2).flatten(2)", "flatten(1, 2)"),
+        ),
+        Mistake(
+            "sentences and tokens mixed",
+            "Only the axis of the heads moves. The sentences stay the first axis.",
+            HEADS + "split",
+            edit(
+                merge_heads,
+                "x.transpose(1, 2).flatten(2)",
+                "x.permute(2, 0, 1, 3).reshape(x.size(0), x.size(2), -1)",
+            ),
+        ),
+        Mistake(
+            "a view of a transposed tensor",
+            "After transpose, the numbers of a row are no longer side by side in"
+            " memory, as view needs them. flatten and reshape copy them if necessary.",
+            "",
+            edit(merge_heads, ".flatten(2)", ".view(x.size(0), x.size(2), -1)"),
+        ),
         *ANYWHERE,
         Mistake(
             "right numbers in the wrong places",

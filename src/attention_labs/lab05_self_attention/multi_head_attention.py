@@ -10,6 +10,7 @@ from attention_course.scores import ScaledDotScore
 from attention_labs.lab05_self_attention.merge_heads import merge_heads
 from attention_labs.lab05_self_attention.shared import (
     BACK,
+    EMPTY_ROW,
     EVERYWHERE,
     HEADS,
     LEAVES_OUT,
@@ -45,6 +46,7 @@ from nbjudge import (
 )
 
 ASK = MultiHeadAttention.ask
+NEW_AXIS = "mask = mask[:, None]"
 
 
 def _looking(d: Draw, *masks: Tensor | None) -> list[Request]:
@@ -242,8 +244,6 @@ MULTI_HEAD_ATTENTION = Question(
                 ),
             ),
         ),
-        WEIGHT,
-        *ANYWHERE,
         Mistake(
             "too many operator calls for many heads",
             "The heads are an axis like the batch, so one matrix product can compute"
@@ -252,7 +252,42 @@ MULTI_HEAD_ATTENTION = Question(
             sign=lambda request, reply, reference: (
                 request.traced and all(map(close, reply.outputs, reference.outputs))
             ),
+            undone=lambda request, reply, reference: reply._replace(
+                operators=reference.operators
+            ),
         ),
+        Mistake(
+            "no axis for the heads in the mask",
+            "The scores are (B, H, T, S). Write the shape of a mask (B, T, S) below it,"
+            " and align both at the last axis.",
+            SCORING + "mask",
+            edit(ASK, "mask.dim() == 3", "False"),
+        ),
+        Mistake(
+            "an axis for the heads in a mask without sentences",
+            "A mask with two axes, (T, S), broadcasts to (B, H, T, S) as it is. Look"
+            " at how many axes a mask has.",
+            SCORING + "mask",
+            (
+                edit(ASK, "mask.dim() == 3", "True"),
+                edit(ASK, "mask.dim() == 3", "mask.size(0) == query.size(0)"),
+            ),
+        ),
+        Mistake(
+            "the first row of the mask for all queries",
+            "Each query has its own row of the mask. Only a padding mask has the same"
+            " row for all.",
+            SCORING + "mask",
+            (
+                edit(ASK, NEW_AXIS, "mask = mask[:, None, :1]"),
+                edit(
+                    ASK, "torch.atleast_2d(mask)", "torch.atleast_2d(mask)[..., :1, :]"
+                ),
+            ),
+        ),
+        EMPTY_ROW,
+        WEIGHT,
+        *ANYWHERE,
         Mistake(
             "the weights are right, the contexts are wrong",
             "Project and split the values like the keys. Then merge the contexts, and"

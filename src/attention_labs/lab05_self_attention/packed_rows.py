@@ -127,7 +127,10 @@ PACKED_ROWS = Question(
             NONE_OF_IT + " Two zeros are equal, but they are not the number of a"
             " sentence.",
             MASK,
-            change(" & (sentence > 0)[:, None]", ""),
+            (
+                change(" & (sentence > 0)[:, None]", ""),
+                change("return mask,", "return same,"),
+            ),
         ),
         Mistake(
             "later tokens are forbidden",
@@ -163,7 +166,10 @@ PACKED_ROWS = Question(
             "positions continue across sentences",
             ANEW,
             ORDER,
-            change(PLACES, "(sentence > 0).cumsum(-1).sub(1).clamp(min=0)"),
+            (
+                change(PLACES, "(sentence > 0).cumsum(-1).sub(1).clamp(min=0)"),
+                change(PLACES, "torch.arange(len(mask[0])) * (sentence > 0)"),
+            ),
         ),
         Mistake(
             "positions count from the end",
@@ -176,6 +182,25 @@ PACKED_ROWS = Question(
             ANEW,
             ORDER,
             (change(PLACES, "mask.sum(-1)"), change(PLACES, "mask.sum(-1) - 1")),
+        ),
+        Mistake(
+            "padding has positions other than 0",
+            "The position of padding is 0. Padding belongs to no sentence, so there is"
+            " nothing to count.",
+            ORDER,
+            (
+                change(PLACES, "mask.tril().sum(-1) - 1"),
+                change(PLACES, "same.tril(-1).sum(-1)"),
+            ),
+        ),
+        Mistake(
+            "padding attends to itself",
+            "Padding must not attend to anything. Its row of the mask is empty.",
+            MASK,
+            change(
+                "return mask, mask.tril(-1).sum(-1)",
+                "return mask | torch.eye(len(mask[0])).bool(), mask.tril(-1).sum(-1)",
+            ),
         ),
         Mistake(
             "the mask is not of dtype bool",
@@ -192,6 +217,9 @@ PACKED_ROWS = Question(
             "",
             sign=lambda request, reply, reference: (
                 len(reply.outputs) > 1 and reply.outputs[1].dtype != torch.long
+            ),
+            undone=lambda request, reply, reference: reply._replace(
+                outputs=(reply.outputs[0], reply.outputs[1].long())
             ),
         ),
         *ANYWHERE,

@@ -5,9 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attention_course.attention import attend
+from attention_course.attention import attend, masked_softmax
 from attention_course.masks import causal_mask, padding_mask
 from attention_labs.lab05_self_attention.shared import (
+    EMPTY_ROW,
     EVERYWHERE,
     LEAVES_OUT,
     SCALE,
@@ -48,6 +49,7 @@ class _SelfAttention(nn.Module):
         return attend(q @ k.mT / math.sqrt(q.size(-1)), v, mask)
 
 
+NOT_ITSELF = "~torch.eye(x.size(1), dtype=torch.bool, device=x.device)"
 FORWARD, SCORES = _SelfAttention.forward, "q @ k.mT / math.sqrt(q.size(-1))"
 
 
@@ -172,6 +174,33 @@ SELF_ATTENTION = Question(
                 "v, causal_mask(x.size(1)) if mask is None else mask)",
             ),
         ),
+        Mistake(
+            "softmax over the query axis",
+            "The weights of one query sum to one. They are a row, so the softmax is"
+            " over the last axis.",
+            SCORING + "softmax",
+            edit(masked_softmax, " scores.softmax(dim=-1)", " scores.softmax(dim=-2)")
+            & edit(
+                masked_softmax, "lowest).softmax(dim=-1)", "lowest).softmax(dim=-2)"
+            ),
+        ),
+        Mistake(
+            "a position does not attend to itself",
+            "Every position attends to itself, too, unless the mask forbids it.",
+            SCORING + "mask",
+            edit(
+                FORWARD,
+                "v, mask)",
+                f"v, {NOT_ITSELF} if mask is None else mask & {NOT_ITSELF})",
+            ),
+        ),
+        Mistake(
+            "the mask is inverted",
+            "In this course, True means that a position may be attended to.",
+            SCORING + "mask",
+            edit(FORWARD, "v, mask)", "v, None if mask is None else ~mask)"),
+        ),
+        EMPTY_ROW,
         WEIGHT,
         *ANYWHERE,
         Mistake(

@@ -1,9 +1,10 @@
 """What several questions of this lab share: axes, where to read, hints and signs."""
 
+from attention_course.attention import masked_softmax
 from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
 from attention_labs.pages import SCORING
 from attention_labs.rules import EVERYWHERE as EVERYWHERE
-from nbjudge import Axis, Mistake, close, somewhere, wrong_output
+from nbjudge import Axis, Mistake, close, edit, somewhere, wrong_output
 
 B, T = Axis("sentences"), Axis("tokens", long=300)
 HEADS = "12_many_heads.html#many-heads-"
@@ -18,6 +19,17 @@ WEIGHT = Mistake(
     SCORING + "mask",
     sign=lambda request, reply, reference: (
         not request.before and _WEIGHT_OFF_MASK(request, reply, reference)
+    ),
+)
+EMPTY_ROW = Mistake(
+    "weights of a fully masked row are not 0",
+    "A softmax of equal scores is uniform, and one of minus infinities is NaN. `attend`"
+    " sets the weights of such a row to 0.",
+    SCORING + "mask",
+    tuple(
+        edit(masked_softmax, "torch.finfo(scores.dtype).min", lowest)
+        & edit(masked_softmax, " * mask", "")
+        for lowest in ("-1e9", "-torch.inf")
     ),
 )
 TWICE = "`attend` computes the softmax itself. Give it scores."

@@ -175,6 +175,27 @@ POSITIONS = Question(
                 request.dtype == torch.bfloat16 and request.inputs[1] is not None
             ),
         ),
+        Mistake(
+            "the past moves all clocks by the same angle",
+            "Add `past` to the position, before it is multiplied by the speed of a"
+            " clock. A slow clock moves less.",
+            ORDER,
+            edit(FORWARD, "_places(x, past)", "_places(x, 0)")
+            & edit(FORWARD, "self.dim))", "self.dim)) + past"),
+        ),
+        Mistake(
+            "the vectors are scaled, too",
+            "Add the encodings to the vectors as they are. The factor of the square"
+            " root of D belongs to the embedding.",
+            ORDER,
+            edit(FORWARD, "x + positions", "x * math.sqrt(self.dim) + positions"),
+        ),
+        Mistake(
+            "the slowest clock has the exponent 1",
+            "The exponent is 2i / D, where i counts the clocks from 0 to D / 2 - 1.",
+            ORDER,
+            edit(FORWARD, "/ self.dim", "/ max(self.dim - 2, 1)"),
+        ),
         *ANYWHERE,
         Mistake(
             "right only at the first position",

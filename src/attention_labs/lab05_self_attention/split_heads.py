@@ -88,6 +88,32 @@ SPLIT_HEADS = Question(
                 "(-1, num_heads)).permute(0, 3, 1, 2)",
             ),
         ),
+        Mistake(
+            "pieces of width H, not H pieces",
+            "There are H pieces, and each has D / H entries. torch.split takes the"
+            " width of a piece, and torch.chunk the number of pieces.",
+            HEADS + "split",
+            edit(split_heads, "(num_heads, -1)", "(-1, num_heads)"),
+        ),
+        Mistake(
+            "sentences and heads mixed",
+            "Keep the sentences as the first axis, and move only the axis of the"
+            " heads.",
+            HEADS + "split",
+            (
+                edit(
+                    split_heads,
+                    "transpose(1, 2)",
+                    "permute(2, 0, 1, 3).reshape(x.size(0), num_heads, x.size(1), -1)",
+                ),
+                edit(
+                    split_heads,
+                    "transpose(1, 2)",
+                    "flatten(0, 1).transpose(0, 1)"
+                    ".reshape(x.size(0), num_heads, x.size(1), -1)",
+                ),
+            ),
+        ),
         *ANYWHERE,
         Mistake(
             "right numbers in the wrong places",

@@ -177,6 +177,12 @@ def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | No
     return Finding("a cache that is no tuple", "a tuple") if others else None
 
 
+def _with_tuples(request: Request, reply: Reply, reference: Reply) -> Reply:
+    counted, _ = reply.outputs[-1]
+    work = torch.stack([counted, torch.zeros_like(counted)])
+    return reply._replace(outputs=(*reply.outputs[:-1], work))
+
+
 def _other_cache(request: Request, reply: Reply, reference: Reply) -> bool:
     if request.device == "meta" or len(reply.outputs) != len(reference.outputs):
         return False
@@ -317,6 +323,23 @@ CACHED_STEP = Question(
             edit(STEP, "layers, cache)", "layers, cache[:1] * len(cache))"),
         ),
         Mistake(
+            "all blocks get the first block's source",
+            "Each block has its own keys and values of the source. Loop over blocks,"
+            " sources and cache together.",
+            CACHE,
+            (
+                edit(STEP, "memory.layers", "memory.layers[:1] * len(cache)"),
+                edit(STEP, "memory.layers", "memory.layers[-1:] * len(cache)"),
+            ),
+        ),
+        Mistake(
+            "no causal mask once there is a past",
+            "A later step may take several tokens, too. None of them may attend to a"
+            " later one.",
+            MASK,
+            edit(STEP, "source, mask,", "source, None if past else mask,"),
+        ),
+        Mistake(
             "the cache is not passed on",
             "Return what the blocks returned as the next cache, one entry per block.",
             CACHE,
@@ -370,6 +393,7 @@ CACHED_STEP = Question(
             " turns a list into a tuple.",
             CACHE,
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
+            undone=_with_tuples,
         ),
         Mistake(
             "wrong when a step continues an earlier cache",
@@ -411,6 +435,7 @@ CACHED_STEP = Question(
             "logits for the wrong number of tokens",
             "Return logits for every token, (B, T, V), even if T is more than 1.",
             BLOCK,
+            edit(STEP, "self.norm(x)", "self.norm(x[:, -1:])"),
             sign=lambda request, reply, reference: (
                 not reply.error
                 and reply.outputs[0].shape[1:2] != reference.outputs[0].shape[1:2]

@@ -126,10 +126,15 @@ CAUSAL_MASK = Question(
             sign=lambda request, reply, reference: (
                 bool(reply.outputs) and reply.outputs[0].dtype != torch.bool
             ),
+            undone=lambda request, reply, reference: reply._replace(
+                outputs=(reply.outputs[0].bool(),)
+            ),
         ),
         Mistake(
             "a tensor is on the wrong device",
             "Make the mask on `device`.",
+            "",
+            edit(causal_mask, ", device=device", ""),
             sign=lambda request, reply, reference: (
                 bool(reply.outputs) and reply.outputs[0].device.type != request.device
             ),
@@ -151,6 +156,12 @@ CAUSAL_MASK = Question(
             " three in the last.",
             MASK,
             sign=wrong_output(lambda given, wanted: given.shape == wanted.shape),
+        ),
+        Mistake(
+            "a mask for no position has a position",
+            "T may be 0. Then the mask has no rows and no columns.",
+            MASK,
+            edit(causal_mask, "size, size", "max(size, 1), max(size, 1)"),
         ),
         *ANYWHERE,
         Mistake(

@@ -163,6 +163,9 @@ LOOK_BACK = """query = self.around_self.before(x)
     """
 NO_PAST = edit(look_around, "now if past is None else past.extend(now)", "now")
 LAST = "None if mask is None else mask[..., -x.size(1) :]"
+RETURNS = "self.around_feed_forward.after(x, thought), weights, seen"
+AVERAGED = "None if weights is None else weights.mean(1)"
+OWN = "w if need_weights else None"
 LOOK_UP = """query = self.around_cross.before(x)
     context, weights = self.cross_attention.ask(
         query, source, source_mask, need_weights
@@ -320,6 +323,25 @@ DECODER_BLOCK = Question(
             edit(look_around, "past.extend(now)", "now.extend(past)"),
         ),
         Mistake(
+            "the source mask is missing",
+            "No target position may attend to padding in the source. Pass `source_mask`"
+            " to the cross-attention.",
+            MASK,
+            edit(FORWARD, "source, source_mask, need", "source, None, need"),
+        ),
+        Mistake(
+            "new positions attend to the past alone",
+            "The new positions attend to the old *and* to the new ones, so also to"
+            " themselves: `past.extend(new)`.",
+            CACHE,
+            edit(
+                look_around,
+                "attention.ask(query, seen, mask",
+                "attention.ask(query, past or now, None if mask is None else"
+                " mask[..., : (past or now).key.size(2)]",
+            ),
+        ),
+        Mistake(
             "a masked position has nonzero weight",
             "Pass `source_mask` to the cross-attention.",
             MASK,
@@ -330,6 +352,7 @@ DECODER_BLOCK = Question(
             "The states are right. As the last result, return the keys and values of"
             " all target positions so far.",
             CACHE,
+            edit(look_around, "return context, seen", "return context, now"),
             sign=other_memory,
         ),
         *ANYWHERE,
@@ -337,6 +360,14 @@ DECODER_BLOCK = Question(
             "wrong weights are returned",
             "Return the weights of the cross-attention for every head, (B, H, T, S).",
             LOOKED_UP,
+            (
+                edit(FORWARD, RETURNS, RETURNS.replace("weights", AVERAGED)),
+                edit(look_around, "context, _", "context, w")
+                & edit(look_around, "need_weights=False", "need_weights=True")
+                & edit(look_around, "return context", "return (context, w)")
+                & edit(FORWARD, "context, seen", "(context, w), seen")
+                & edit(FORWARD, RETURNS, RETURNS.replace("weights", OWN)),
+            ),
             sign=lambda request, reply, reference: (
                 len(reply.outputs) == len(reference.outputs) == 4
                 and close(reply.outputs[STATES], reference.outputs[STATES])

@@ -89,6 +89,7 @@ LOOK_AT_X = """seen = self.self_attention.remember(x, x)
     context, _ = self.self_attention.ask(query, seen, mask)"""
 LOOK_FOR_X = """seen = self.self_attention.remember(query, query)
     context, _ = self.self_attention.ask(x, seen, mask)"""
+BY_HAND = edit(FORWARD, "self.around_self.after(x, context)", "x + context")
 BEHIND = edit(FORWARD, "after(x, context)", "after(query, context)")
 READ = "self.around_feed_forward.before(x)"
 THINKING = (
@@ -250,10 +251,47 @@ ENCODER_BLOCK = Question(
             ),
         ),
         Mistake(
+            "added by hand, without `after`",
+            "`after` adds, applies dropout, and in a post-norm block also the norm."
+            " Call it for both sub-layers.",
+            BLOCK,
+            (
+                BY_HAND & edit(FORWARD, THINK, "x + thought"),
+                BY_HAND,
+                edit(FORWARD, THINK, "x + thought"),
+            ),
+        ),
+        Mistake(
+            "the two `Residual` swapped",
+            "around_self belongs to the attention, and around_feed_forward to the"
+            " feed-forward network.",
+            BLOCK,
+            edit(FORWARD, READ, "self.around_self .before(x)")
+            & edit(FORWARD, THINK, "self.around_self .after(x, thought)")
+            & edit(FORWARD, "around_self.before", "around_feed_forward.before")
+            & edit(FORWARD, "around_self.after", "around_feed_forward.after"),
+        ),
+        Mistake(
+            "the first row of the mask for all positions",
+            "Each position has its own row of the mask. Only a padding mask has the"
+            " same row for all.",
+            MASK,
+            edit(
+                FORWARD,
+                "query, mask, past",
+                "query, None if mask is None else mask[..., :1, :], past",
+            ),
+        ),
+        Mistake(
             "a wrong `KeyValue` is returned",
             "The states are right. As the second result, return what"
             " `self_attention.remember` returned.",
             BLOCK,
+            edit(
+                FORWARD,
+                f"return {THINK}, seen",
+                f"x = {THINK}; return x, self.self_attention.remember(x, x)",
+            ),
             sign=other_memory,
         ),
         *ANYWHERE,

@@ -287,6 +287,27 @@ GREEDY = Question(
             edit(decoding._End.reached, "ended.all()", "torch.tensor(False)"),
         ),
         Mistake(
+            "the source is taken to have two axes",
+            "Only the first axis of the source is known: it is B. Read off no other.",
+            "",
+            edit(STEPS, "memory = model", "rows, size = source.shape; memory = model"),
+        ),
+        Mistake(
+            "another token than EOS after the end",
+            "After a sentence's EOS, write the id `eos`, not another one.",
+            WRITING,
+            (
+                edit(STEPS, "masked_fill(ended, eos)", "masked_fill(ended, 0)"),
+                edit(STEPS, "masked_fill(ended, eos)", "masked_fill(ended, 2)"),
+            ),
+        ),
+        Mistake(
+            "the source is read at every step",
+            "`encode` reads the source. Its memory serves all steps, so call it once.",
+            CACHE,
+            edit(STEPS, STEP, f"memory = model.encode(source, lengths); {STEP}"),
+        ),
+        Mistake(
             "BOS ends a sentence",
             "Only an EOS that the model predicts ends a sentence. The first input must"
             " not end it, even if BOS and EOS are the same token.",
@@ -332,6 +353,10 @@ GREEDY = Question(
             "Write at most max_length tokens, and stop when every sentence has had its"
             " EOS. EOS counts as a token, but BOS does not.",
             WRITING,
+            (
+                edit(STEPS, "range(max_length)", "range(max_length - 1)"),
+                edit(STEPS, "range(max_length)", "range(max_length + 1)"),
+            ),
             sign=_length_differs,
         ),
         Mistake(
