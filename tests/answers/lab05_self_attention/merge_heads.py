@@ -81,6 +81,7 @@ wrong_edits(
     flattened_without_transpose=(
         edit(merge_heads, MERGED, "x.flatten(1, 2)"),
         EXCHANGED,
+        "heads concatenated along the tokens",
         PLACES,
     ),
     flattened_too_early=(
