@@ -189,7 +189,7 @@ def number_chapters(app, doctree, docname):
     for reference in doctree.findall(nodes.reference):
         target = reference.get("refuri", "").partition("#")[0]
         name = os.path.normpath(
-            os.path.join(os.path.dirname(docname), target.removesuffix(".html"))
+            os.path.join(os.path.dirname(docname), os.path.splitext(target)[0])
         )
         number = numbers.get(name, {}).get("")
         in_table = any(isinstance(n, nodes.entry) for n in _ancestors(reference))

@@ -17,6 +17,7 @@ from lxml import etree
 from pygments.formatters import HtmlFormatter
 from sphinx import addnodes
 from sphinx.builders.epub3 import Epub3Builder
+from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 STYLE = Path(__file__).with_name("epub.css")
@@ -40,6 +41,8 @@ OMITTED = (
     ".//script | .//button | .//*[contains(@class, 'sd-summary-state-marker')]"
     " | .//details[contains(@class, 'hide')] | .//a[@class='headerlink']"
 )
+ROW_SPACE = re.compile(r"\\\\\[[\d.]+\w+\]")
+UNKNOWN = re.compile(r">(\\\\\w+|&)<")
 DATA = re.compile("data-")
 ABSOLUTE = re.compile("[a-z]+:")
 OPF = {
@@ -47,38 +50,72 @@ OPF = {
     "dc": "http://purl.org/dc/elements/1.1/",
 }
 
+logger = logging.getLogger(__name__)
 
-def in_mathml(tex, macros, display="inline"):
+
+def in_mathml(tex, macros, displaystyle=False):
     r"""Write a formula in MathML.
 
     Args:
         tex: the formula.
         macros: names and meanings of the book's own TeX commands, as for MathJax. One
             with an argument, `["\\class{query}{#1}", 1]`, marks it by a class.
-        display: "inline" or "block".
+        displaystyle: sums and fractions are as large as in a line of their own.
+
+    Raises:
+        ValueError: latex2mathml cannot read the formula.
     """
     for name, meaning in macros.items():
         if not isinstance(meaning, str):
             meaning = meaning[0].replace("{#1}", "")  # the argument follows anyway
         tex = re.sub(rf"\\{name}(?![a-zA-Z])", lambda _, m=meaning: m, tex)
-    return convert(tex, display=display)
+    # what latex2mathml does not know: an environment, and the space between lines
+    tex = ROW_SPACE.sub(r"\\\\", tex.replace("{aligned}", "{split}"))
+    try:
+        written = convert(tex)
+    except Exception as error:  # its exceptions have nothing in common
+        raise ValueError(f"latex2mathml cannot read {tex}") from error
+    if unknown := UNKNOWN.search(written):
+        raise ValueError(f"latex2mathml does not know {unknown[1]} in {tex}")
+    if displaystyle:
+        written = written.replace("<math ", '<math displaystyle="true" ', 1)
+    return written
+
+
+def write_formula(self, node, tex, displaystyle=False):
+    """Add a formula to a page, or a warning to the build."""
+    macros = self.config.mathjax3_config["tex"]["macros"]
+    try:
+        self.body.append(in_mathml(tex, macros, displaystyle))
+    except ValueError as error:
+        logger.warning(str(error), location=node)
 
 
 def visit_math(self, node):
     """Write a formula within a sentence."""
-    macros = self.config.mathjax3_config["tex"]["macros"]
-    self.body.append(in_mathml(node.astext(), macros))
+    write_formula(self, node, node.astext())
     raise nodes.SkipNode
 
 
 def visit_displaymath(self, node):
-    """Write a formula of its own, with its number."""
-    macros = self.config.mathjax3_config["tex"]["macros"]
+    """Write a formula of its own, with its number.
+
+    Formulas that stand side by side may stand below each other on a narrow screen.
+    """
+    tex = node.astext()
+    if r"\\" in tex and not tex.lstrip().startswith(r"\begin"):
+        tex = rf"\begin{{split}}{tex}\end{{split}}"  # as for MathJax
+    formulas = [part for part in tex.split(r"\qquad") if part.strip()]
+    if r"\begin" in tex or any(f.count("{") != f.count("}") for f in formulas):
+        formulas = [tex]
     self.body.append(self.starttag(node, "div", CLASS="math"))
+    for formula in formulas:
+        write_formula(self, node, formula, displaystyle=True)
+        self.body.append("\n")
     if node["number"]:
         number = get_node_equation_number(self, node)
-        self.body.append(f'<span class="eqno">({number})</span>')
-    self.body.append(in_mathml(node.astext(), macros, "block") + "</div>")
+        self.body.append(f'<p class="eqno">({number})</p>')
+    self.body.append("</div>")
     raise nodes.SkipNode
 
 
@@ -168,12 +205,12 @@ class Book(Epub3Builder):
 
     def copy_static_files(self):
         """Write the style and the cover; pages need nothing else."""
-        code = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(
-            ".highlight"
-        )
-        style = STYLE.read_text(encoding="utf-8") + code
+        style = STYLE.read_text(encoding="utf-8")
+        style += HtmlFormatter(style=LISTINGS).get_style_defs(".highlight")
         Path(self.outdir, STYLE.name).write_text(style, encoding="utf-8")
-        draw_cover(Path(self.outdir, COVER), *citation()["title"].split(": ", 1))
+        title, subtitle = citation()["title"].split(": ")
+        lines = textwrap.fill(subtitle, LETTERS)
+        draw_cover(Path(self.outdir, COVER), title, lines)
 
     def copy_image_files(self):
         """Copy figures; e-readers refuse what Matplotlib writes before and beside them.
