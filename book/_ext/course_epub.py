@@ -42,6 +42,7 @@ OMITTED = (
     " | .//details[contains(@class, 'hide')] | .//a[@class='headerlink']"
 )
 ROW_SPACE = re.compile(r"\\\\\[[\d.]+\w+\]")
+GAP = re.compile(r"\\q?quad(?![a-z])")
 UNKNOWN = re.compile(r">(\\\\\w+|&)<")
 DATA = re.compile("data-")
 ABSOLUTE = re.compile("[a-z]+:")
@@ -72,14 +73,12 @@ def in_mathml(tex, macros, displaystyle=False):
     # what latex2mathml does not know: an environment, and the space between lines
     tex = ROW_SPACE.sub(r"\\\\", tex.replace("{aligned}", "{split}"))
     try:
-        written = convert(tex)
+        written = convert(tex, display="block" if displaystyle else "inline")
     except Exception as error:  # its exceptions have nothing in common
         raise ValueError(f"latex2mathml cannot read {tex}") from error
     if unknown := UNKNOWN.search(written):
         raise ValueError(f"latex2mathml does not know {unknown[1]} in {tex}")
-    if displaystyle:
-        written = written.replace("<math ", '<math displaystyle="true" ', 1)
-    return written
+    return written.replace('display="block"', 'display="inline" displaystyle="true"', 1)
 
 
 def write_formula(self, node, tex, displaystyle=False):
@@ -105,7 +104,7 @@ def visit_displaymath(self, node):
     tex = node.astext()
     if r"\\" in tex and not tex.lstrip().startswith(r"\begin"):
         tex = rf"\begin{{split}}{tex}\end{{split}}"  # as for MathJax
-    formulas = [part for part in tex.split(r"\qquad") if part.strip()]
+    formulas = [part for part in GAP.split(tex) if part.strip()]
     if r"\begin" in tex or any(f.count("{") != f.count("}") for f in formulas):
         formulas = [tex]
     self.body.append(self.starttag(node, "div", CLASS="math"))
@@ -154,6 +153,11 @@ def in_xhtml(body, has_page):
     for element in root.iter():
         for name in filter(DATA.match, element.attrib):
             del element.attrib[name]
+    for table in root.xpath(".//div[contains(@class, 'report')]//table"):
+        names = [heading.text_content() for heading in table.iter("th")]
+        for row in table.iterfind("tbody/tr"):
+            for name, cell in zip(names, row):
+                cell.set("data-name", name)  # which the style shows on a narrow screen
     return etree.tostring(root, encoding="unicode")
 
 
