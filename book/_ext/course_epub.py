@@ -41,9 +41,15 @@ OMITTED = (
     ".//script | .//button | .//*[contains(@class, 'sd-summary-state-marker')]"
     " | .//details[contains(@class, 'hide')] | .//a[@class='headerlink']"
 )
+# What latex2mathml does not know, or writes without brackets that grow.
+OTHER_NAMES = {
+    "{aligned}": "{split}",
+    r"\begin{pmatrix}": r"\left(\begin{matrix}",
+    r"\end{pmatrix}": r"\end{matrix}\right)",
+}
 ROW_SPACE = re.compile(r"\\\\\[[\d.]+\w+\]")
 GAP = re.compile(r"\\q?quad(?![a-z])")
-UNKNOWN = re.compile(r">(\\\\\w+|&)<")
+UNKNOWN = re.compile(r">(\\\w+|&)<")
 DATA = re.compile("data-")
 ABSOLUTE = re.compile("[a-z]+:")
 OPF = {
@@ -70,8 +76,9 @@ def in_mathml(tex, macros, displaystyle=False):
         if not isinstance(meaning, str):
             meaning = meaning[0].replace("{#1}", "")  # the argument follows anyway
         tex = re.sub(rf"\\{name}(?![a-zA-Z])", lambda _, m=meaning: m, tex)
-    # what latex2mathml does not know: an environment, and the space between lines
-    tex = ROW_SPACE.sub(r"\\\\", tex.replace("{aligned}", "{split}"))
+    for name, meaning in OTHER_NAMES.items():
+        tex = tex.replace(name, meaning)
+    tex = ROW_SPACE.sub(r"\\\\", tex)
     try:
         written = convert(tex, display="block" if displaystyle else "inline")
     except Exception as error:  # its exceptions have nothing in common
@@ -313,6 +320,7 @@ def setup(app):
     """Connect it."""
     app.add_builder(Book, override=True)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    app.config.html_math_renderer = "mathjax"  # Sphinx would take the newest one
     app.config.epub_basename = "attention-measured"
     app.config.epub_cover = (COVER, COVER)
     app.config.epub_show_urls = "no"
