@@ -211,8 +211,13 @@ def _at_length(length: int) -> Variation:
 
 def _all_at_one(battery: Battery, g: Draw) -> Iterator[Request]:
     yield from _at_length(1)(battery, g)
+    yield from battery._made(_ones(battery, g))
+
+
+def _ones(battery: Battery, g: Draw) -> Draw:
+    """Draw all axes at length one that may have it."""
     ones = {name: 1 for name, axis in battery.axes.items() if axis.least <= 1}
-    yield from battery._made(battery.sized(g, **ones))
+    return battery.sized(g, **ones)
 
 
 def _alike(battery: Battery, g: Draw) -> Iterator[Request]:
@@ -274,13 +279,16 @@ def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
     )
     for request in battery._made(d):
         twice = (*calls, replace(request, init=None, parameters={}))
-        note = "the tensors of an earlier call, which now hold other numbers"
         refilled = tuple(replace(x, init=None) for x in alike)
-        yield _noted(request, note, before=refilled, refilled=True)
-        if request.parameters:
-            note = "after a call with the same inputs and other parameters"
-            others = tuple(replace(x, inputs=request.inputs) for x in refilled)
-            yield _noted(request, note, before=others, refilled=True)
+        others = tuple(replace(x, inputs=request.inputs) for x in refilled)
+        modes = (True, False) if "eval mode" in battery.applied() else (True,)
+        for training in modes:
+            again = replace(request, training=training, refilled=True)
+            note = "the tensors of an earlier call, which now hold other numbers"
+            yield _noted(again, note, before=refilled)
+            if request.parameters:
+                note = "after a call with the same inputs and other parameters"
+                yield _noted(again, note, before=others)
         yield _noted(request, "after calls with other inputs", before=calls)
         yield _noted(request, "after a call with shorter inputs", before=shorter)
         yield _noted(request, "after a call with the same inputs", before=twice)
@@ -319,8 +327,10 @@ EDGES: dict[str, tuple[str, Variation]] = {
 
 def _as(note: str, **changes: Any) -> Variation:
     def variation(battery: Battery, g: Draw) -> Iterator[Request]:
-        for request in battery._made(battery.sized(g)):
-            yield _noted(request, note, **changes)
+        short = [_ones(battery, g)] if "one" in battery.applied() else []
+        for d in (battery.sized(g), *short):
+            for request in battery._made(d):
+                yield _noted(request, note, **changes)
 
     return variation
 

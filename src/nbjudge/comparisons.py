@@ -15,7 +15,7 @@ from nbjudge.question import Finding, Judge, Reply, Request
 # in float32, far below any mistake on unsaturated inputs.
 TOLERANCE = 1e-4
 # How much more is rounding in another dtype than float64.
-COARSER = {torch.float32: 10, torch.bfloat16: 1000}
+COARSER = {torch.float32: 10, torch.float16: 100, torch.bfloat16: 1000}
 # What torch says where a tensor without numbers is asked for one.
 VALUES_WANTED = re.compile(
     r"(?i)meta tensors?\b|nonzero|data-dependent|aten::_local_scalar"

@@ -161,10 +161,13 @@ def _loaded(made: Any, earlier: Request) -> Iterator[None]:
     if not earlier.parameters:
         yield
         return
-    kept = {name: x.clone() for name, x in made.state_dict().items()}
-    made.load_state_dict(earlier.parameters, strict=False)
+    named = dict(made.named_parameters())
+    kept = {name: named[name].data for name in earlier.parameters}
+    for name, numbers in earlier.parameters.items():
+        named[name].data = numbers.to(kept[name])
     yield
-    made.load_state_dict(kept, strict=False)
+    for name, numbers in kept.items():
+        named[name].data = numbers
 
 
 def where(error: BaseException, files: Collection[str]) -> str:

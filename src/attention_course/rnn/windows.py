@@ -24,7 +24,7 @@ class LocalM(nn.Module):
     sentence's end attends to nothing.
 
     Args:
-        half_width: w, in tokens: a window holds 2 w + 1 of them.
+        half_width: w, in tokens: a window holds at most 2 w + 1 of them.
 
     Raises:
         ValueError: the half-width is negative.

@@ -82,8 +82,11 @@ def _examples(d: Draw, *more: str, device: tuple[str, ...] = ()) -> Request:
 def _rare(d: Draw) -> list[Request]:
     words, sources, targets = _examples(d).inputs
     (a, b), tokens = words[0][:2], (*SPECIALS, "?", "??")
+    others = [["!", *side] for side in words]
+    earlier = Request((others, [*sources], [*targets]))
     sizes = [draw_lengths(d, d.B, longest) for longest in (d.S, d.T)]
     return [
+        Request((words, sources, targets), before=(earlier,), about="another task"),
         _examples(d, *tokens),
         _examples(d, *WORDS[:30]),
         Request((words, sources, [(), *targets[1:]])),

@@ -74,6 +74,7 @@ def _right_and_wrong(d: Draw) -> list[Request]:
         _answers(d, lambda row: (*row[:-1], f"{row[-1]}x"), d.N // 2),
         _answers(d, lambda row: (*row[::-1], "x")[: len(row)], 1),
         ([*predictions[1:], predictions[0]], references),
+        ([*references, *references], [*predictions[::-1], *references]),
     )
     return [Request(sides) for sides in asked]
 

@@ -76,6 +76,7 @@ def _rare(d: Draw) -> list[Request]:
         f"{small}{a} {b} {small}",
         f"{a} {large} {b}{large}",
         f"{ABROAD} {LARGE}",
+        f"ΟΔΟΣ {a} ΣΟΦΟΣ",  # a sigma is another letter at the end of a word
         f"{a} {digits} {b}{digits} {digits}{c}{digits[0]}",
         " ".join(f"{digits}{sign}{digits}" for sign in SIGNS),
         *(f"{a}{blank}{b}" for blank in BLANKS),

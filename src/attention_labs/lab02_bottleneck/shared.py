@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nan
+from torch import Tensor, inf, nan
 
 from attention_course.masks import padding_mask
 from attention_course.rnn import FinalStateDecoder
@@ -78,9 +78,9 @@ def rare_lengths(d: Draw) -> list[Tensor]:
 
 
 def with_any_padding(x: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Let vectors stand on padding as they are, and NaN and zeros in their place."""
+    """Let vectors stand on padding as they are; NaN, infinity, zeros in their place."""
     tokens = padding_mask(lengths, x.size(1)).mT
-    return [(x.where(tokens, padding), lengths) for padding in (x, nan, 0.0)]
+    return [(x.where(tokens, padding), lengths) for padding in (x, nan, inf, 0.0)]
 
 
 def on_the_cpu(lengths: Tensor, size: int) -> Tensor:
@@ -253,6 +253,13 @@ def step_question(
         )
         return Request(inputs, init, parameters(d, lambda: reference(*init)))
 
+    def huge_slot(d: Draw) -> Request:
+        request = a_step(d)
+        token, state, slot, first = request.inputs
+        inputs = (token, state, 1e30 * slot, first)
+        about = "a slot around 1e30, in float32"
+        return replace(request, inputs=inputs, dtype=torch.float32, about=about)
+
     battery = Battery(
         MODULE,
         a_step,
@@ -291,6 +298,7 @@ def step_question(
                 claim="one token, many tokens, a state or a source of zeros, large"
                 " numbers, eval mode, two sources one after the other, two decoders",
                 checks=("one token", "handed", "memory", *requirements),
+                also=huge_slot,
             ),
             battery.manners(1, checks=("manners", "one")),
         ),

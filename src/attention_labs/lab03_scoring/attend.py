@@ -41,14 +41,17 @@ KEPT = "(weights if dropout is None else dropout(weights))"
 
 
 class _FixedDropout(nn.Dropout):
-    """A dropout that keeps the same weights each time, and in either mode."""
+    """A dropout that keeps the same weights each time, and in either mode.
+
+    How much it adds to one depends on the weight.
+    """
 
     def __init__(self, keep: Tensor):
         super().__init__()
         self.keep = keep
 
     def forward(self, input: Tensor) -> Tensor:
-        return input * self.keep
+        return input * self.keep * (1 + input)
 
 
 def _use_attend(
@@ -80,8 +83,10 @@ def _dropped(d: Draw) -> list[Request]:
     empty = with_an_empty_row(d, *d.leading)
     keep = 2.0 * (torch.rand(*d.leading, d.T, d.S, generator=d) < 0.5)
     mask = some_allowed(d, *d.leading, 1, d.S)
+    nothing = torch.zeros(*d.leading, 1, d.S, dtype=torch.bool)
     return [
         Request((*_memory(d), empty, None), gradients=True),
+        Request((*_memory(d), nothing, None)),
         Request((*_memory(d), mask, keep)),
         Request((*_memory(d), None, keep)),
         Request((*_memory(d), empty, keep)),

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import torch
+
 from attention_course import scores
 from attention_course.scores import CosineScore, DotScore
 from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
@@ -22,11 +24,23 @@ def _directions_by(how: str) -> Edit:
 
 
 def _with_zeros(request: Request) -> Request:
-    """Make the first query and the last key vectors of zeros."""
-    query, key = (x.clone() for x in request.inputs)
+    """Make the first query and the last key vectors of zeros.
+
+    In all other keys the entries sum to zero.
+    """
+    query, key = request.inputs
+    query, key = query.clone(), key - key.mean(-1, keepdim=True)
     query[..., 0, :], key[..., -1, :] = 0.0, 0.0
     about = "the first query and the last key are vectors of zeros"
     return replace(request, inputs=(query, key), about=about)
+
+
+def _long_in_half(request: Request) -> Request:
+    """Let the squares of entries be more than float16 can hold."""
+    query, key = request.inputs
+    about = "vectors around 300, in float16"
+    inputs = (300 * query, 300 * key)
+    return replace(request, inputs=inputs, about=about, dtype=torch.float16)
 
 
 COSINE = score_question(
@@ -154,5 +168,5 @@ COSINE = score_question(
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),
-    also=_with_zeros,
+    also=(_with_zeros, _long_in_half),
 )

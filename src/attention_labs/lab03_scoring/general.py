@@ -1,7 +1,11 @@
 """general: a learned map between queries and keys."""
 
 from attention_course.scores import DotScore, GeneralScore
-from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question
+from attention_labs.lab03_scoring.shared import (
+    keys_as_they_came,
+    long_and_short,
+    score_question,
+)
 from attention_labs.pages import SCORING
 from nbjudge import Axis, Mistake, edit
 
@@ -48,4 +52,5 @@ GENERAL = score_question(
     },
     {"DK": Axis("width of a key", fixed=True)},
     projects=True,
+    also=(long_and_short,),
 )

@@ -51,9 +51,8 @@ def _use_window(
 
 def _window(d: Draw, lengths: Tensor | None = None, strength: float = 1.0) -> Request:
     """Draw a window; without lengths, for sentences of one length, unpadded."""
-    padding = 0 if lengths is None else d.number(0, 3)
+    size = d.S if lengths is None else d.S + 3
     lengths = torch.full((d.B,), d.S) if lengths is None else lengths
-    size = int(lengths.max()) + padding
     inputs = (
         normal(d, d.B, d.T, size),
         normal(d, d.B, d.T, d.D) * strength,

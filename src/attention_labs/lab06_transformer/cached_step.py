@@ -142,10 +142,14 @@ def _in_pieces(d: Draw) -> Request:
 
 
 def _like_beams(d: Draw) -> list[Request]:
-    """Write two beginnings in turns, and go on from one of them twice."""
+    """Write two beginnings in turns, and go on from one of them twice.
+
+    As many tokens come after a long beginning, and then after a short one.
+    """
     turns = [(2, 0), (d.T, 0), (1, 1), (2, 2), (1, 1), (3, 3)]
+    back = [(1, 0), (4, 1), (2, 2), (2, 1), (3, 0)]
     order = torch.randint(d.B, (d.B,), generator=d).tolist()
-    return [_stepwise(d, turns), _stepwise(d, turns, order)]
+    return [_stepwise(d, turns), _stepwise(d, turns, order), _stepwise(d, back)]
 
 
 BATTERY = Battery(

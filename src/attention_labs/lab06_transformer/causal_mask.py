@@ -79,7 +79,9 @@ CAUSAL_MASK = Question(
             judge=_same_mask,
             claim="the mask is on the given device; edges: one position, no position,"
             " many positions",
-            also=lambda d: Request((d.T, "meta"), device="meta"),
+            also=lambda d: [
+                Request((size, "meta"), device="meta") for size in (d.T, 0, 1)
+            ],
             checks=("size", "device", "returns"),
         ),
     ),

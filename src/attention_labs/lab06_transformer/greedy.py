@@ -51,10 +51,12 @@ class _Script(nn.Module):
         return self.table[source].flatten(1, -2).sum(1) / lengths[:, None]
 
     def start(self, memory: Tensor) -> Any:
-        return torch.zeros_like(memory), 0
+        return torch.zeros_like(memory), 0, ()
 
     def step(self, token: Tensor, memory: Tensor, cache: Any) -> Any:
-        state, steps = cache
+        state, steps, came = cache
+        # A model may keep what it was given: it has to stay as it was.
+        state = state + sum((x - y).to(state) for x, y in came)
         logits = []
         for one in token.unbind(1):
             self.stepped += 1
@@ -64,7 +66,8 @@ class _Script(nn.Module):
             said[:, self.eos] = torch.where(self.ends == steps, far, -far)
             logits.append(said)
             steps += 1
-        return torch.stack(logits, dim=1), None, (state, steps)
+        came = ((token, token.clone()),)
+        return torch.stack(logits, dim=1), None, (state, steps, came)
 
 
 def _use_greedy(

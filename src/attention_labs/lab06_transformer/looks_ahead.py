@@ -61,9 +61,10 @@ class _Suspect(nn.Module):
     ):
         super().__init__()
         self.table, self.dropout = nn.Parameter(table.clone()), nn.Dropout(dropout)
-        # entry (t, token): what a token at t adds to logits, if it is one that is seen
-        self.leak, self.ahead, self.heard = torch.diag(seen), ahead, heard
-        self.tried = torch.zeros_like(ahead[1:, :1] * seen)
+        # what a token adds to the logits: to its own, if it is seen; or a row of seen
+        leak = torch.diag(seen) if seen.dim() == 1 else seen
+        self.leak, self.ahead, self.heard = leak, ahead, heard
+        self.tried = torch.zeros_like(ahead[1:, :1] * leak[0])
 
     def forward(
         self, source: Tensor, lengths: Tensor, target: Tensor
@@ -182,6 +183,25 @@ def _one_of_each(d: Draw) -> Request:
     return replace(leaky, inputs=(*inputs, others[-1]), about=about)
 
 
+def _among_others(d: Draw) -> Request:
+    """Draw a leak for one token in one sentence; the others have it there already."""
+    leaky = _one_of_each(d)
+    _, ahead, seen, heard, *_, source, _, target = leaky.inputs
+    place, token = int(ahead.sum(0).argmax()), int(seen.argmax())
+    deaf = heard[source[:, 0]] == 0
+    target = target.clone()
+    target[deaf, place] = token
+    return replace(leaky, inputs=(*leaky.inputs[:-1], target))
+
+
+def _all_alike(d: Draw) -> Request:
+    """Draw a leak that adds the same to all logits of a position."""
+    leaky = _suspect(d, "a leak that raises all logits of a position alike", NEXT)
+    table, ahead, every, *others = leaky.inputs
+    alike = every.cumsum(0)[:, None] * every
+    return replace(leaky, inputs=(table, ahead, alike, *others))
+
+
 def _far(request: Request) -> Request:
     """Make the part of the logits large that the source alone says."""
     table, *others = request.inputs
@@ -199,6 +219,8 @@ def _rare(d: Draw) -> list[Request]:
         _one_sentence(d, 0),
         _one_sentence(d, d.B - 1),
         *(_one_of_each(d) for _ in range(4)),
+        *(_among_others(d) for _ in range(2)),
+        _all_alike(d),
         _suspect(d, "a small leak", NEXT, 2e-3),
         _far(_suspect(d, "a small leak among large logits", NEXT, 2e-3)),
         _suspect(d, "rounding errors, and no leak", EVERYWHERE, 5e-6),

@@ -115,6 +115,7 @@ def _some_frozen(d: Draw) -> list[Request]:
         _to_group(d, frozen=[i for i in every[1:] if not i % 2]),
         _to_group(d, rate=d.number(150, 200) / 100),
         _to_group(d, decay=1.0),
+        _to_group(d, decay=d.number(120, 190) / 100),
         _to_group(d, rate=d.number(1, 9) * 1e-6, decay=d.number(1, 9) / 100),
     ]
 

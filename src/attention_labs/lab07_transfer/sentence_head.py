@@ -86,7 +86,10 @@ def _without_tokens(d: Draw) -> list[Request]:
     return [
         replace(request, inputs=(states, x), gradients=True)
         for x in (one, torch.zeros_like(mask))
-    ] + [replace(request, inputs=(states * some[..., None], mask))]
+    ] + [
+        replace(request, inputs=(states * some[..., None], mask)),
+        replace(request, inputs=(states, one), dtype=torch.float16),
+    ]
 
 
 def _dropped(d: Draw) -> list[Request]:

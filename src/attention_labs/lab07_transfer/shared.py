@@ -1,5 +1,7 @@
 """What the questions of this lab share: a stand-in for a body, and its sizes."""
 
+from collections import OrderedDict
+
 import torch
 from torch import nn
 
@@ -17,8 +19,8 @@ NOT_EMPTY = "every body has a layer, and every layer numbers"
 class Body(nn.Module):
     """A stand-in for a pretrained encoder, which reads nothing.
 
-    Its parts are called as those of the library's BERT. Like BERT, it has a buffer that
-    is not saved; and it has one that is.
+    Its parts are called as those of the library's BERT, and what is in a layer as it
+    pleases. Like BERT, it has a buffer that is not saved; and it has one that is.
     """
 
     def __init__(self, layers: int, words: int, width: int):
@@ -30,7 +32,11 @@ class Body(nn.Module):
         places = torch.arange(words)
         self.embeddings.register_buffer("places", places, persistent=False)
         stack = (
-            nn.Sequential(nn.Linear(width, width), nn.Dropout(0.5))
+            nn.Sequential(
+                OrderedDict(
+                    heads_embedding=nn.Linear(width, width), dropout=nn.Dropout(0.5)
+                )
+            )
             for _ in range(layers)
         )
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(stack)})

@@ -56,7 +56,7 @@ def _but_for_rounding(
     if reply.error or request.dtype != torch.bfloat16:
         return same_numbers(request, reply, reference)
     given, wanted = reply.outputs[0].double(), reference.outputs[0]
-    if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.02):
+    if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.005):
         return None
     seen = f"other positions in {request.dtype}"
     return Finding(seen, "those of float32, but for the rounding of the result")
