@@ -22,7 +22,7 @@ REVEAL := _build/reveal/node_modules/reveal.js
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help course book pdf site slides labs lab hub student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks scale-check ladder norms seeds spread today induction closings multi30k site-check test class clean environment
+.PHONY: help course book pdf epub site slides labs lab hub student-edition nbjudge-wheel readme bench gpu-check fidelity mutants attacks scale-check ladder norms seeds spread today induction closings multi30k site-check test class clean environment
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +44,13 @@ pdf: environment  ## print the whole book into one file in _build/downloads (nee
 	@$(BIN)/jupyter-book build . --builder singlehtml -W -n --keep-going
 	@$(BIN)/python -m scripts.pdf _build/singlehtml/index.html _build/downloads/attention-measured.pdf
 
-site: environment  ## build all that a web server serves into _build/html: the book, its notebooks and its PDF
+epub: environment  ## make the whole book one file for e-readers in _build/downloads, which make book then offers
+	@$(BIN)/jupyter-book build . --builder custom --custom-builder epub -W -n --keep-going
+	@$(BIN)/python -m scripts.epub _build/epub/attention-measured.epub _build/downloads/attention-measured.epub
+
+site: environment  ## build all that a web server serves into _build/html: the book, its notebooks, its PDF and its EPUB
 	@$(MAKE) --no-print-directory pdf
+	@$(MAKE) --no-print-directory epub
 	@$(MAKE) --no-print-directory book
 
 slides: environment $(REVEAL)/dist/reveal.js  ## make a deck and its PDF for each meeting into _build/slides (fetches reveal.js; needs Chromium)

@@ -455,6 +455,12 @@ def test_tensors_come_through_unchanged(dtype, shape):
     )
 
 
+def test_a_single_number_comes_through_whatever_its_stride():
+    sent = torch.randn(1, 2)[:, ::2]
+    assert sent.is_contiguous() and sent.stride() == (2, 2)
+    assert torch.equal(through(sent), sent)
+
+
 def test_a_byte_that_is_no_bool_becomes_one():
     """torch would keep it, and find it neither true nor equal to true."""
     one, other = socket.socketpair()

@@ -73,6 +73,11 @@ def in_colab(repository, path):
     return f"https://colab.research.google.com/{github}/blob/main/{path}.ipynb"
 
 
+def is_site(app):
+    """Tell whether a browser reads what is built, and not a book's reader."""
+    return app.builder.name in ("html", "singlehtml")
+
+
 class Published(SphinxDirective):
     """Show its content if the repository has an address.
 

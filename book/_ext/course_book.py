@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
-from course_addresses import in_colab
+from course_addresses import in_colab, is_site
 from docutils import nodes
 from jupyter_cache import get_cache
 from myst_nb.core.execute import create_client
@@ -118,7 +118,7 @@ def copy_mathjax(app, exception):
 
     The scripts that _config.yml names and the fonts, of a package's 24 MB.
     """
-    if exception or app.builder.format != "html":
+    if exception or not is_site(app):
         return
     # The package's name has hyphens: it can be found, not written in an import
     # statement.
@@ -189,7 +189,7 @@ def number_chapters(app, doctree, docname):
     for reference in doctree.findall(nodes.reference):
         target = reference.get("refuri", "").partition("#")[0]
         name = os.path.normpath(
-            os.path.join(os.path.dirname(docname), target.removesuffix(".html"))
+            os.path.join(os.path.dirname(docname), os.path.splitext(target)[0])
         )
         number = numbers.get(name, {}).get("")
         in_table = any(isinstance(n, nodes.entry) for n in _ancestors(reference))
@@ -249,7 +249,7 @@ ACCESSIBLE = (
 
 def make_accessible(app, exception):
     """Mend what only the finished pages show."""
-    if exception or app.builder.format != "html":
+    if exception or not is_site(app):
         return
     for path in Path(app.outdir).rglob("*.html"):
         before = after = path.read_text(encoding="utf-8")

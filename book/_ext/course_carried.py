@@ -12,13 +12,14 @@ REMARK = '<p class="responds">Here the page has a figure that responds to you.</
 
 
 def complete_visitors(app):
-    """Let it write every node that the builder of pages can write.
+    """Let other builders write every node that the builder of pages can write.
 
-    An extension that names it for a single node of its own makes Sphinx forget what all
-    others said of HTML.
+    An extension that names one for a single node of its own makes Sphinx forget what
+    all others said of HTML.
     """
     handlers = app.registry.translation_handlers
-    handlers["singlehtml"] = handlers["html"] | handlers.get("singlehtml", {})
+    for name in ("singlehtml", "epub"):
+        handlers[name] = handlers["html"] | handlers.get(name, {})
 
 
 def in_one_piece(html):

@@ -82,7 +82,7 @@ class Downloads(SphinxDirective):
 
 
 def name_downloads(app, config):
-    """Find the book as one file, if `make pdf` has made it."""
+    """Find the book as one file, if `make pdf` or `make epub` has made it."""
     found = Path(app.outdir).parent.joinpath(DOWNLOADS).glob("*.*")
     config.downloads = sorted(path.name for path in found)
 

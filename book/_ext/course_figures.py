@@ -95,5 +95,7 @@ def depart_image(self, node):
 
 def setup(app):
     """Connect it."""
-    app.add_node(nodes.image, override=True, html=(visit_image, depart_image))
+    plain = (HTML5Translator.visit_image, HTML5Translator.depart_image)
+    inlined = (visit_image, depart_image)
+    app.add_node(nodes.image, override=True, html=inlined, epub=plain)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

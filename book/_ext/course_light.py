@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+from course_addresses import is_site
 from fontTools import subset
 
 # What the themes and extensions put into every site, and no page of this one loads.
@@ -83,7 +84,7 @@ def keep_used_icons(out):
 
 def make_light(app, exception):
     """Take out of the finished site what it does not use."""
-    if exception or app.builder.format != "html":
+    if exception or not is_site(app):
         return
     out = Path(app.outdir)
     for pattern in UNUSED:

@@ -5,6 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
+from course_addresses import is_site
+
 SCRIPTS = Path(__file__).parents[1] / "live"
 # What a page has -> the scripts for it.
 NEEDED = {
@@ -27,7 +29,7 @@ def give_scripts(app, exception):
     The weights of `attention_course.live.figure` wait until a reader touches the
     figure; what a page loads at once stays small.
     """
-    if exception or app.builder.format != "html":
+    if exception or not is_site(app):
         return
     out = Path(app.outdir)
     folder = out / "_static" / "live"

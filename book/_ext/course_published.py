@@ -25,13 +25,14 @@ BIBTEX = """\
 
 
 def citation():
-    """Read how to cite the course: author, title, version, year; url, or ""."""
+    """Read how to cite the course: author, title, version, year, date; url, or ""."""
     stored = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     return {
         "author": " and ".join(author["name"] for author in stored["authors"]),
         "title": stored["title"],
         "version": stored["version"],
         "year": stored["date-released"].year,
+        "date": stored["date-released"].isoformat(),
         "url": address("SITE"),
     }
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import lxml.html
+from course_addresses import is_site
 
 LETTERS = 110  # of each paragraph's beginning are kept
 PARAGRAPHS = (
@@ -60,7 +61,7 @@ def sections(page):
 
 def write_excerpts(app, exception):
     """Write the script that the search page loads."""
-    if exception or app.builder.format != "html":
+    if exception or not is_site(app):
         return
     out = Path(app.outdir)
     pages = {

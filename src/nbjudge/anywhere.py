@@ -115,8 +115,16 @@ def _scaled_back(given: Tensor, wanted: Tensor) -> Tensor | None:
 
 
 def unchanged(request: Request, reply: Reply, reference: Reply) -> Reply:
-    """Let a reply be that of an answer that has left its inputs alone."""
-    return reply._replace(changed=False)
+    """Let a reply be that of an answer that has left its inputs alone.
+
+    Numbers that were changed in place have no gradients, right or wrong; and torch
+    refuses to write where several numbers are one.
+    """
+    if request.layout == "expanded" and "written-to tensor" in reply.error:
+        return reference
+    lost = reply.changed and not reply.gradients
+    gradients = reference.gradients if lost else reply.gradients
+    return reply._replace(changed=False, gradients=gradients)
 
 
 def _in_its_dtype(request: Request, reply: Reply, reference: Reply) -> Reply:

@@ -251,7 +251,7 @@ def _of_numbers(finding: Finding | None) -> bool:
 def _right_without(known: Mistake, judge: Judge, one: Asked) -> bool:
     """Whether a reply is right once a mistake is undone."""
     with contextlib.suppress(IndexError, RuntimeError):
-        if known.undone and not one.reply.error:
+        if known.undone:
             return not judge(one.request, known.undone(*one), one.reference)
     return False
 

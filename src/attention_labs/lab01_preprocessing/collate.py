@@ -240,6 +240,11 @@ COLLATE = Question(
             "Both have one token more than the target: target_in begins with BOS, and"
             " target_out ends with EOS.",
             FORCING,
+            edit(
+                SequenceTask.collate,
+                "pad([[BOS, *target] for target in targets])",
+                "pad([[BOS, *target, EOS] for target in targets])[:, :-1]",
+            ),
             sign=_targets_alone(
                 lambda given, said, batch: (
                     _times(given, EOS) > _times(batch.target_in, EOS)
@@ -331,6 +336,7 @@ COLLATE = Question(
             "unexpected UNK among the ids",
             "Sources are encoded with the vocabulary of the source and targets with"
             " that of the target. The other vocabulary gives UNK everywhere.",
+            made_by=edit(collate, "task.target_vocabulary", "task.source_vocabulary"),
             sign=lambda request, reply, reference: (
                 not reply.error
                 and any(_times(x, UNK) for x in reply.outputs[::2])
@@ -372,6 +378,14 @@ COLLATE = Question(
         Mistake(
             "tensors of the batch on the wrong device",
             "The three tensors of ids go to `device`; the lengths stay on the CPU.",
+            made_by=(
+                edit(collate, "lengths, *(ids", "lengths.to(device), *(ids"),
+                edit(
+                    collate,
+                    "*(ids.to(device) for ids in target)",
+                    "target[0].to(device), target[1]",
+                ),
+            ),
             sign=lambda request, reply, reference: (
                 request.inputs[-1] == "meta" and not reply.error
             ),

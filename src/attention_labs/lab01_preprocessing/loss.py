@@ -322,6 +322,19 @@ LOSS = Question(
             ),
         ),
         Mistake(
+            "the logarithm of a softmax",
+            "A very small probability is rounded to 0, and its logarithm is infinite."
+            " log_softmax and cross_entropy compute both in one step.",
+            GENERATOR,
+            edit(
+                SequenceTask.loss,
+                "logits.flatten(0, 1)",
+                "logits.softmax(-1).log().flatten(0, 1)",
+            )
+            & edit(SequenceTask.loss, "F.cross_entropy", "F.nll_loss")
+            & edit(SequenceTask.loss, "label_smoothing=label_smoothing,", ""),
+        ),
+        Mistake(
             "softmax applied twice",
             "cross_entropy takes logits and computes the softmax itself.",
             GENERATOR,
@@ -362,6 +375,7 @@ LOSS = Question(
             "Count the tokens in the sum, which are the positions where target_out is"
             " not PAD.",
             PADDING,
+            edit(SequenceTask.loss, "!= PAD", "> -1"),
             sign=lambda request, reply, reference: (
                 not reply.error
                 and len(reply.outputs) == 2

@@ -49,6 +49,10 @@ BATTERY = Battery(
     },
 )
 
+ROWS = """torch.tensor(
+        [[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long
+    )"""
+
 PAD_QUESTION = Question(
     name="pad",
     reference=pad,
@@ -111,6 +115,9 @@ PAD_QUESTION = Question(
         Mistake(
             "one column too many or too few",
             "The longest row needs no filling.",
+            made_by=edit(
+                pad, "max(len(row) for row in rows)", "max(1, *map(len, rows))"
+            ),
             sign=lambda request, reply, reference: (
                 not reply.error
                 and len(reply.outputs) == 1
@@ -164,6 +171,26 @@ PAD_QUESTION = Question(
                     and not close(reply.outputs[0], reference.outputs[0])
                 )
             ),
+        ),
+        Mistake(
+            "empty rows become a float tensor",
+            "torch.tensor of a list without numbers is float32, so give"
+            " dtype=torch.long.",
+            made_by=(
+                edit(pad, "torch.long", "None"),
+                edit(
+                    pad,
+                    ROWS,
+                    "torch.nn.utils.rnn.pad_sequence(\n"
+                    "        [torch.tensor(row) for row in rows], True, PAD\n"
+                    "    )",
+                ),
+            ),
+        ),
+        Mistake(
+            "the ids have 32 bits",
+            "The dtype of ids is torch.long, which has 64 bits.",
+            made_by=edit(pad, "torch.long", "torch.int32"),
         ),
         *OF_ROWS,
         *ANYWHERE,

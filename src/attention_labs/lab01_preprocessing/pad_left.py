@@ -179,8 +179,34 @@ PAD_LEFT = Question(
             "the wrong position on padding",
             "Positions are right where a token stands. On padding, the position is 0.",
             PADDING,
-            edit(pad_left, "[0] *", "[-1] *"),
+            (
+                edit(pad_left, "[0] *", "[-1] *"),
+                edit(
+                    pad_left,
+                    NUMBERED,
+                    "[*range(len(row) - longest, len(row))]",
+                ),
+            ),
             _right_on_tokens,
+        ),
+        Mistake(
+            "a repeated id has the position of its first place",
+            "row.index(i) finds the first place of an id. enumerate counts the places.",
+            PADDING,
+            edit(pad_left, "[*range(len(row))]", "[row.index(i) for i in row]"),
+        ),
+        Mistake(
+            "empty rows become float tensors",
+            "torch.tensor of a list without numbers is float32, so give"
+            " dtype=torch.long.",
+            made_by=edit(
+                pad_left, "torch.tensor(ids, dtype=torch.long)", "torch.tensor(ids)"
+            )
+            & edit(
+                pad_left,
+                "torch.tensor(places, dtype=torch.long)",
+                "torch.tensor(places)",
+            ),
         ),
         Mistake(
             "padding is inferred from the ids",

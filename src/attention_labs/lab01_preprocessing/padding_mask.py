@@ -143,6 +143,7 @@ PADDING_MASK = Question(
             "numbers instead of True and False",
             "A comparison gives torch.bool, which `~` and `masked_fill` need.",
             MASK,
+            edit(padding_mask, ")[:, None]", ")[:, None].long()"),
             sign=lambda request, reply, reference: (
                 not reply.error
                 and len(reply.outputs) == 1

@@ -179,6 +179,7 @@ TOKENIZE = Question(
         Mistake(
             "capital letters are kept",
             "'One' and 'one' are the same token: turn all letters into lower case.",
+            made_by=edit(tokenize, ".lower()", ""),
             sign=sees(
                 lambda given, wanted: given != wanted == [*map(str.lower, given)]
             ),
@@ -193,6 +194,7 @@ TOKENIZE = Question(
             "words with non-ASCII letters are wrong",
             r"[a-z] matches only the letters of English. \w and str.isalpha accept the"
             " letters of all languages, with and without accents.",
+            made_by=edit(tokenize, r"\w+|[^\w\s]", r"[a-z0-9]+|[^a-z0-9\s]"),
             sign=sees(
                 lambda given, wanted: (
                     any(c.isalpha() and not c.isascii() for c in "".join(wanted))
@@ -214,6 +216,7 @@ TOKENIZE = Question(
             "white space or empty strings among the tokens",
             "White space separates tokens and is not a token itself, however much of"
             " it there is. The empty string between two spaces is not a token either.",
+            made_by=edit(tokenize, r"[^\w\s]", r"[^\w ]"),
             sign=sees(lambda given, wanted: any(not token.strip() for token in given)),
         ),
         Mistake(
@@ -239,6 +242,7 @@ TOKENIZE = Question(
         Mistake(
             "symbols run together",
             "Each symbol is a token by itself: '?!' is two tokens.",
+            made_by=edit(tokenize, r"[^\w\s]", r"[^\w\s]+"),
             sign=sees(
                 lambda given, wanted: (
                     given != wanted and "".join(given) == "".join(wanted)

@@ -235,6 +235,11 @@ VOCABULARY = Question(
             "the tokens are in the wrong order",
             "A set has no reliable order, and the order of the texts changes with the"
             " texts. Sort the tokens and put them after the specials.",
+            made_by=edit(
+                Vocabulary.__init__,
+                "sorted(set(tokens) - set(SPECIALS))",
+                "(x for x in dict.fromkeys(tokens) if x not in SPECIALS)",
+            ),
             sign=sees(
                 lambda given, wanted: (
                     given != wanted and sorted(given) == sorted(wanted)
@@ -244,6 +249,7 @@ VOCABULARY = Question(
         Mistake(
             "looking up the id of a token fails",
             "A model meets tokens that it has not seen in training: they become UNK.",
+            made_by=edit(Vocabulary.encode, ".get(token, UNK)", "[token]"),
             sign=_encoding_ends(
                 "^(KeyError|ValueError: .* is not in|ValueError: tuple.index)"
             ),
@@ -312,7 +318,14 @@ VOCABULARY = Question(
             "two vocabularies share their ids",
             "An attribute of the class belongs to all of its objects. Make lists and"
             " dictionaries in __init__, on self.",
-            made_by=edit(Vocabulary.__init__, "self._ids = {", "type(self)._ids = {"),
+            made_by=(
+                edit(Vocabulary.__init__, "self._ids = {", "type(self)._ids = {"),
+                edit(
+                    Vocabulary.__init__,
+                    "self._ids = {",
+                    "type(self)._ids = getattr(self, '_ids', {}) | {",
+                ),
+            ),
             sign=lambda request, reply, reference: any(
                 earlier.init is not None for earlier in request.before
             ),
@@ -381,6 +394,11 @@ VOCABULARY = Question(
             "A row has no EOS if the model never predicted one. In this case the"
             " whole row is the answer.",
             INFERENCE,
+            edit(
+                Vocabulary.decode,
+                "tokens = []",
+                "tokens, ids = [], ids[: ids.index(EOS)]",
+            ),
             sign=error_like("2 is not in list|substring not found|x not in list"),
         ),
         another_kind(

@@ -1,6 +1,7 @@
 """at_end: the vector at each sentence's own end."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -103,7 +104,10 @@ AT_END = Question(
             "one position past the last token",
             "Positions count from 0: the last of n tokens stands at n - 1.",
             PADDING,
-            edit(at_end, ") - 1)", ") % x.size(1))"),
+            (
+                edit(at_end, ") - 1)", ") % x.size(1))"),
+                edit(at_end, ") - 1)", ").clamp(max=x.size(1) - 1))"),
+            ),
             sign=error_like("out of bounds|out of range"),
         ),
         Mistake(
@@ -151,7 +155,14 @@ AT_END = Question(
                 "[:, None] - 1)[..., None] * x).sum(1)",
             ),
         ),
-        SORTED,
+        replace(
+            SORTED,
+            made_by=edit(
+                at_end,
+                PICKED,
+                f"{PICKED}[lengths.argsort(descending=True, stable=True)]",
+            ),
+        ),
         *ANYWHERE,
     ),
 )

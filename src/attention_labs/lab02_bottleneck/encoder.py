@@ -63,6 +63,9 @@ def _read(d: Draw, lengths: Tensor | None = None) -> Request:
 BATTERY = Battery(MODULE, _read, {**AXES, **WIDTHS}, leaves_out=LEFT_OUT)
 FORWARD, END = _Encoder.forward, "rnn.at_end(states, lengths)"
 READ = "self.rnn(self.embedding(source))"
+PACKED = (
+    "nn.utils.rnn.pack_padded_sequence(self.embedding(source), lengths, True, False)"
+)
 
 ENCODER_QUESTION = Question(
     name="encoder",
@@ -141,6 +144,52 @@ ENCODER_QUESTION = Question(
             " embeddings.",
             ENCODER,
             edit(FORWARD, f"states, _ = {READ}", "states = self.embedding(source)"),
+        ),
+        Mistake(
+            "the states end with the longest sentence",
+            "A batch may be padded further than its longest sentence, and the states"
+            " have as many positions as the batch. pad_packed_sequence takes"
+            " `total_length`.",
+            PADDING,
+            edit(
+                FORWARD,
+                READ,
+                f"nn.utils.rnn.pad_packed_sequence(self.rnn({PACKED})[0], True)",
+            ),
+        ),
+        Mistake(
+            "id 0 has no embedding",
+            "Any id of the vocabulary may be a token, also 0. Where padding is, the"
+            " lengths say.",
+            PADDING,
+            edit(
+                FORWARD,
+                READ,
+                "self.rnn(self.embedding(source) * (source != 0)[..., None])",
+            ),
+        ),
+        Mistake(
+            "a batch starts from the state of the batch before",
+            "The sentences of two batches have nothing to do with one another: each"
+            " starts from zeros. Keep nothing on self.",
+            ENCODER,
+            edit(
+                FORWARD,
+                f"states, _ = {READ}",
+                "last = self.__dict__.get('last', source)\n"
+                "    fits = last.dim() == 3 and last.size(1) == len(source)\n"
+                "    states, last = self.rnn(\n"
+                "        self.embedding(source), last if fits else None\n"
+                "    )\n"
+                "    self.last = last.detach()",
+            ),
+        ),
+        Mistake(
+            "the mask is on the device of the lengths",
+            "The lengths are on the CPU, and a mask is made where its lengths are. Move"
+            " them to the device of `source` first.",
+            ENCODER,
+            edit(FORWARD, "lengths.to(source.device)", "lengths"),
         ),
         Mistake(
             "the RNN reads along the batch axis",

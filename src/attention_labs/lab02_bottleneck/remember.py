@@ -169,6 +169,33 @@ REMEMBER = Question(
             (
                 edit(first_state, FIRST, "encoded.final"),
                 edit(first_state, FIRST, "torch.tanh(encoded.final)"),
+                edit(
+                    first_state,
+                    FIRST,
+                    "torch.tanh(encoded.final if bridge.in_features =="
+                    " bridge.out_features else bridge(encoded.final))",
+                ),
+            ),
+        ),
+        Mistake(
+            "the bias of the bridge is missing",
+            "`bridge` is a linear map with a bias: call it, and both are applied.",
+            HANDOVER,
+            edit(first_state, FIRST, "torch.tanh(encoded.final @ bridge.weight.mT)"),
+        ),
+        Mistake(
+            "the memory of an earlier source is kept",
+            "`remember` is called once for each source, and every source has a memory"
+            " of its own. Keep nothing on self.",
+            DECODERS,
+            edit(
+                FinalStateDecoder.remember,
+                "return one_slot(encoded, first_state(encoded, self.bridge))",
+                "kept = self.__dict__.setdefault('kept', {})\n"
+                "    if len(encoded.final) not in kept:\n"
+                "        state = first_state(encoded, self.bridge)\n"
+                "        kept[len(encoded.final)] = one_slot(encoded, state)\n"
+                "    return kept[len(encoded.final)]",
             ),
         ),
         Mistake(

@@ -364,6 +364,19 @@ OF_STEPS = (
         edit(STEP, "state[0]", "states[:, 0]"),
     ),
     Mistake(
+        "the new state overwrites the cache",
+        "The caller may go on from the same cache with other tokens: leave it as it is,"
+        " and return a new tensor.",
+        HANDOVER,
+        edit(STEP, "state[0]", "cache.copy_(state[0])"),
+    ),
+    Mistake(
+        "weights of one step only",
+        "There is one slot, and at each of the T steps its weight is one: (B, T, 1).",
+        DECODERS,
+        edit(STEP, ", weights, ", ", weights[:, :1], "),
+    ),
+    Mistake(
         "probabilities instead of logits",
         "The softmax is part of the loss. Return the numbers from the head unchanged.",
         FORCING,
@@ -382,7 +395,8 @@ OF_STEPS = (
         "logits for one token only",
         "Each of the T tokens has a state and logits of its own.",
         HANDOVER,
-        sign=_logits_of_one_token,
+        edit(STEP, SAY, "self.head(states[:, -1:])"),
+        _logits_of_one_token,
     ),
     Mistake(
         "the GRU state has the wrong shape",

@@ -96,6 +96,8 @@ def _half_right(output: int, *directions: bool) -> Sign:
 FORWARD, ALONG = RNNStack.forward, "x.gather(1, index[..., None].expand_as(x))"
 AHEAD = "states, _ = forwards(below)"
 BACKWARDS = "self.backwards[layer](reverse_padded(below, lengths))"
+READ = "super().forward(self.embedding(source), lengths)"
+JOINED = "torch.cat([final, at_end(turned, lengths)], dim=-1)"
 BACK = f"turned, _ = {BACKWARDS}"
 
 
@@ -266,6 +268,34 @@ STACKED_ENCODER = Question(
             ),
         ),
         Mistake(
+            "final state of the lowest layer",
+            "The final state is made of states of the top layer.",
+            ENCODER,
+            edit(
+                FORWARD,
+                f"final = {JOINED}",
+                f"final = lowest = {JOINED} if layer == 0 else lowest",
+            ),
+        ),
+        Mistake(
+            "layers above the second are left out",
+            "There are as many layers as `num_layers` says: let the states of each go"
+            " through the next.",
+            ENCODER,
+            edit(FORWARD, "(self.forwards)", "(self.forwards[:2])"),
+        ),
+        Mistake(
+            "residual connections between the layers",
+            "What a layer has read is not added to its states: a layer reads the states"
+            " of the layer below it, and nothing else.",
+            ENCODER,
+            edit(
+                FORWARD,
+                "torch.cat([states, back], dim=-1)",
+                "torch.cat([states, back], dim=-1) + (below if layer else 0)",
+            ),
+        ),
+        Mistake(
             "a tuple is used like a tensor",
             "An nn.LSTM returns two things: the states at all positions, and a pair of"
             " the last state and the last cell. Use the first.",
@@ -311,10 +341,17 @@ STACKED_ENCODER = Question(
         ),
         replace(
             TOLD_BY_IDS,
-            made_by=edit(
-                _Stacked.forward,
-                "self.embedding(source), lengths",
-                "self.embedding(source), (source != 0).sum(1).clamp(min=1).cpu()",
+            made_by=(
+                edit(
+                    _Stacked.forward,
+                    "self.embedding(source), lengths",
+                    "self.embedding(source), (source != 0).sum(1).clamp(min=1).cpu()",
+                ),
+                edit(
+                    _Stacked.forward,
+                    READ,
+                    f"{READ}._replace(mask=(source != 0)[:, None])",
+                ),
             ),
         ),
         *OF_ENCODERS,

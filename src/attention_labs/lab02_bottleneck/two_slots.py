@@ -169,7 +169,16 @@ TWO_SLOTS = Question(
             "With an even number of tokens, no token is exactly in the middle. The lab"
             " says which of the two positions beside the middle to take.",
             PADDING,
-            edit(two_slots, MIDDLE, "[lengths // 2"),
+            (
+                edit(two_slots, MIDDLE, "[lengths // 2"),
+                edit(two_slots, MIDDLE, "[((lengths - 1) / 2).round().long()"),
+            ),
+        ),
+        Mistake(
+            "the middle is one position too early for odd lengths",
+            "Positions count from 0: of 3 tokens, the middle one stands at 1.",
+            PADDING,
+            edit(two_slots, MIDDLE, "[(lengths // 2 - 1).clamp(min=0)"),
         ),
         Mistake(
             "the first state instead of the middle one",
@@ -181,11 +190,20 @@ TWO_SLOTS = Question(
             "a mean instead of one state",
             "Each slot holds one of the states as it is, not a mixture of several.",
             DECODERS,
-            edit(
-                two_slots,
-                PICKED,
-                "(states.cumsum(1)[sentences, places] / (places + 1).to(states)[...,"
-                " None])",
+            (
+                edit(
+                    two_slots,
+                    PICKED,
+                    "(states.cumsum(1)[sentences, places] / (places + 1).to(states)"
+                    "[..., None])",
+                ),
+                edit(
+                    two_slots,
+                    PICKED,
+                    "(states[sentences, places] + states[\n"
+                    "        sentences, torch.stack([lengths // 2, lengths - 1],"
+                    " dim=1)\n    ]) / 2",
+                ),
             ),
         ),
         Mistake(

@@ -6,6 +6,7 @@ from attention_labs.pages import SCORING
 from nbjudge import Axis, Mistake, edit
 
 FORWARD = AdditiveScore.forward
+UP, DOWN = "(q + k).exp()", "(-q - k).exp()"
 
 ADDITIVE = score_question(
     "additive",
@@ -81,6 +82,40 @@ ADDITIVE = score_question(
                 "check_width(projected, self.query_proj.out_features, _HINT)",
                 "pass",
             ),
+        ),
+        Mistake(
+            "axes counted from the front",
+            "The axes before the last two may be (B,), (B, H) or none: count axes"
+            " from the end.",
+            SCORING + "interface",
+            edit(FORWARD, "unsqueeze(-2)", "unsqueeze(2)")
+            & edit(FORWARD, "unsqueeze(-3)", "unsqueeze(1)"),
+        ),
+        Mistake(
+            "tanh from exponentials overflows",
+            "The exponential of a large number is infinite, and infinity divided by"
+            " infinity is nan. torch.tanh knows how to avoid that.",
+            SCORING + "additive",
+            edit(FORWARD, "tanh(q + k)", f"({UP} - {DOWN}) / ({UP} + {DOWN})"),
+        ),
+        Mistake(
+            "the query is added to the keys in place",
+            "The projected keys are asked again at the next step, so they stay as they"
+            " are: += and add_ change them.",
+            SCORING + "interface",
+            edit(FORWARD, "(q + k)", "(k.add_(q) if q.size(-3) == 1 else q + k)"),
+        ),
+        Mistake(
+            "the keys are kept on self",
+            "`forward` gets the projected keys as an argument. `project_keys` may have"
+            " been called for another source in the meantime.",
+            SCORING + "interface",
+            edit(
+                AdditiveScore.project_keys,
+                "return self.key_proj(key)",
+                "self.kept = self.key_proj(key); return self.kept",
+            )
+            & edit(FORWARD, "projected.unsqueeze", "self.kept.unsqueeze"),
         ),
         Mistake(
             "keys projected in forward, not in project_keys",

@@ -37,6 +37,7 @@ from nbjudge import (
 )
 
 # What the context is made with.
+SOFTMAX = "masked_softmax(scores, mask)"
 KEPT = "(weights if dropout is None else dropout(weights))"
 
 
@@ -168,7 +169,7 @@ ATTEND = Question(
             "mask not passed to the softmax",
             "Pass the mask to the softmax.",
             SCORING + "mask",
-            edit(attend, "masked_softmax(scores, mask)", "masked_softmax(scores)"),
+            edit(attend, SOFTMAX, "masked_softmax(scores)"),
         ),
         Mistake(
             "argmax instead of a weighted sum",
@@ -200,6 +201,52 @@ ATTEND = Question(
             " dropout.",
             SCORING + "context",
             edit(attend, KEPT, "weights"),
+        ),
+        Mistake(
+            "dropout applied to the scores",
+            "A score of 0 is a score like any other, and gets weight. Dropout is"
+            " applied to the weights.",
+            SCORING + "context",
+            edit(
+                attend,
+                SOFTMAX,
+                "masked_softmax(scores if dropout is None else dropout(scores), mask)",
+            )
+            & edit(attend, KEPT, "weights"),
+        ),
+        Mistake(
+            "the weights are renormalised after dropout",
+            "What dropout leaves need not sum to one: the context is computed from it"
+            " as it is.",
+            SCORING + "context",
+            edit(
+                attend,
+                "context =",
+                f"kept = {KEPT}\n"
+                "    total = kept.sum(-1, keepdim=True)\n"
+                "    kept = kept / total.masked_fill(total == 0, 1.0)\n"
+                "    context =",
+            )
+            & edit(attend, f"{KEPT} @", "kept @"),
+        ),
+        Mistake(
+            "torch.bmm takes exactly three axes",
+            "There may be any number of axes before the last two. `@` keeps them apart,"
+            " however many there are.",
+            SCORING + "interface",
+            edit(attend, f"{KEPT} @ value", f"torch.bmm({KEPT}, value)"),
+        ),
+        Mistake(
+            "masked scores set to minus infinity",
+            "This works except in a row in which all positions are forbidden. There"
+            " the softmax divides zero by zero.",
+            SCORING + "mask",
+            edit(
+                attend,
+                SOFTMAX,
+                "(scores if mask is None else scores.masked_fill(~mask,"
+                " -torch.inf)).softmax(-1)",
+            ),
         ),
         Mistake(
             "dropout applied to the context",

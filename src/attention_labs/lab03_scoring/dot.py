@@ -32,6 +32,31 @@ DOT = score_question(
         NOT_TRANSPOSED,
         KEYS_ASK,
         Mistake(
+            "all axes of the keys are reversed",
+            ".T turns all axes of a tensor around, also those of the batch. mT turns"
+            " the last two.",
+            SCORING + "dot",
+            edit(DotScore.forward, "projected.mT", "projected.T"),
+        ),
+        Mistake(
+            "axes counted from the front",
+            "The axes before the last two may be (B,), (B, H) or none: count axes"
+            " from the end.",
+            SCORING + "interface",
+            edit(DotScore.forward, "projected.mT", "projected.transpose(1, 2)"),
+        ),
+        Mistake(
+            "queries scored against the keys of other sentences",
+            "tensordot pairs every query with every key of the batch. Only keys of the"
+            " query's own sentence count: `@` keeps the axes in front apart.",
+            SCORING + "dot",
+            edit(
+                DotScore.forward,
+                "query @ projected.mT",
+                "torch.tensordot(query, projected, dims=([-1], [-1]))",
+            ),
+        ),
+        Mistake(
             "scaled instead of the plain product",
             "The dot score leaves the product as it is; dividing by the square root of"
             " the width is the next question.",

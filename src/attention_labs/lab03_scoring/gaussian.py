@@ -2,6 +2,7 @@
 
 from attention_course.scores import GaussianScore
 from attention_labs.lab03_scoring.shared import COMPARES, score_question
+from attention_labs.pages import SCORING
 from nbjudge import Axis, Mistake, edit
 from nbjudge.edits import Edit
 
@@ -12,6 +13,8 @@ def _made_of_the_score(step: str) -> Edit:
     """Let the right score go through one more step."""
     return edit(GaussianScore.forward, ".to(query.dtype)", f"{step}.to(query.dtype)")
 
+
+FORWARD, SCORED = GaussianScore.forward, "q @ k.mT + cost.mT - _half_square(q)"
 
 GAUSSIAN = score_question(
     "gaussian",
@@ -51,6 +54,31 @@ GAUSSIAN = score_question(
             " differences, not their mean.",
             NEAREST,
             _made_of_the_score(".div(query.size(-1))"),
+        ),
+        Mistake(
+            "low scores are cut off",
+            "A score may be any real number: of two distant keys, the nearer one has"
+            " the higher score.",
+            NEAREST,
+            tuple(_made_of_the_score(f".clamp(min=-{n})") for n in (50, 100)),
+        ),
+        Mistake(
+            "the sum of the differences is squared",
+            "The squared distance is the sum of the squares of all D differences, not"
+            " the square of their sum.",
+            NEAREST,
+            edit(FORWARD, SCORED, "-torch.cdist(q, k, p=1).square() / 2"),
+        ),
+        Mistake(
+            "axes counted from the front",
+            "The axes before the last two may be (B,), (B, H) or none: count axes"
+            " from the end.",
+            SCORING + "interface",
+            edit(
+                FORWARD,
+                SCORED,
+                "-(q[:, :, None] - k[:, None]).square().sum(-1) / 2",
+            ),
         ),
         Mistake(
             "the bandwidth is missing",

@@ -26,7 +26,39 @@ GENERAL = score_question(
             "keys projected twice",
             "`forward` gets keys that `project_keys` has already mapped.",
             SCORING + "general",
-            edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
+            (
+                edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
+                edit(
+                    DotScore.forward,
+                    "projected.mT",
+                    "(self.key_proj(projected) if projected.size(-1) =="
+                    " self.key_proj.in_features else projected).mT",
+                ),
+            ),
+        ),
+        Mistake(
+            "a nonlinearity after the map",
+            "The map of the keys is linear, without a tanh after it.",
+            SCORING + "general",
+            edit(
+                GeneralScore.project_keys,
+                "self.key_proj(key)",
+                "self.key_proj(key).tanh()",
+            ),
+        ),
+        Mistake(
+            "the projected keys of an earlier source are kept",
+            "`project_keys` is called once for each source, and every source has keys"
+            " of its own. Keep nothing on self.",
+            SCORING + "interface",
+            edit(
+                GeneralScore.project_keys,
+                "return self.key_proj(key)",
+                "kept = self.__dict__.setdefault('kept', {})\n"
+                "    if key.shape not in kept:\n"
+                "        kept[key.shape] = self.key_proj(key)\n"
+                "    return kept[key.shape]",
+            ),
         ),
         Mistake(
             "keys projected in forward, not in project_keys",
@@ -34,7 +66,10 @@ GENERAL = score_question(
             " sentence, and `forward` gets the mapped keys.",
             SCORING + "general",
             edit(GeneralScore.project_keys, "self.key_proj(key)", "key")
-            & edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT"),
+            & edit(DotScore.forward, "projected.mT", "self.key_proj(projected).mT")
+            & edit(
+                DotScore.forward, "check_width(projected, query.size(-1), _HINT)", "0"
+            ),
             keys_as_they_came,
         ),
         Mistake(

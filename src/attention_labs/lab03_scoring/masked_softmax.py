@@ -168,7 +168,15 @@ MASKED_SOFTMAX = Question(
             "Forbidden positions took their share of the sum before they were set to"
             " zero: mask the scores instead.",
             SCORING + "mask",
-            edit(masked_softmax, "torch.where(mask, scores, lowest)", "scores"),
+            (
+                edit(masked_softmax, "torch.where(mask, scores, lowest)", "scores"),
+                edit(
+                    masked_softmax,
+                    "return torch.where(mask, scores, lowest).softmax(dim=-1) * mask",
+                    "kept = scores.softmax(dim=-1) * mask\n"
+                    "    return kept / kept.sum(-1, keepdim=True).clamp(min=1e-9)",
+                ),
+            ),
             _shares_of_less,
         ),
         Mistake(
@@ -196,6 +204,16 @@ MASKED_SOFTMAX = Question(
             " the softmax divides zero by zero.",
             SCORING + "mask",
             _filled("-torch.inf"),
+        ),
+        Mistake(
+            "masked scores are not low enough",
+            "Scores may be any numbers, also lower ones. Take the lowest number of the"
+            " dtype, or minus infinity and think of the rows without a position.",
+            SCORING + "mask",
+            (
+                edit(masked_softmax, "torch.finfo(scores.dtype).min", "-1e9"),
+                edit(masked_softmax, "torch.finfo(scores.dtype).min", "-1e4"),
+            ),
         ),
         Mistake(
             "nonzero weights in a fully masked row",

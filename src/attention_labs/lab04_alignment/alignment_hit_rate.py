@@ -200,6 +200,24 @@ HIT_RATE = Question(
             edit(metrics._links, "positions) if p", "positions) if p and max(row) > 0"),
         ),
         Mistake(
+            "small weights are treated as zero",
+            "A row points nowhere only if all its weights are zero. A row of small"
+            " weights has a largest one, too.",
+            MAPS,
+            edit(metrics._largest, "row[largest] > 0", "row[largest] > 1e-6"),
+        ),
+        Mistake(
+            "rows beyond the gold sets count as misses",
+            "Rows that no gold set belongs to, such as that of the end, count neither"
+            " as hits nor as positions.",
+            MAPS,
+            edit(
+                alignment_hit_rate,
+                "/ len(hits)",
+                "/ (len(hits) + sum(len(w) - len(g) for w, g in zip(weights, gold)))",
+            ),
+        ),
+        Mistake(
             "the number of hits instead of their share",
             "Divide by the number of target positions that count.",
             MAPS,

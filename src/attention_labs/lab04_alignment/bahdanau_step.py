@@ -1,5 +1,7 @@
 """bahdanau_step: the state before the update asks."""
 
+from dataclasses import replace
+
 from attention_course.rnn import BahdanauDecoder
 from attention_labs.lab04_alignment.shared import (
     BAHDANAU,
@@ -26,6 +28,9 @@ from nbjudge import (
 BATTERY = steps(BahdanauDecoder)
 STEP, ADVANCE = BahdanauDecoder.step, BahdanauDecoder._advance
 FIRST_ASKS = edit(ADVANCE, "query = state[", "query = memory.state[")
+ASKED = "return state, context, weights"
+READ = "[state[:, None], context, embedded]"
+SAY = "self.head(self.dropout(features))"
 FIRST_UPDATED = edit(ADVANCE, "[:, 0], state)", "[:, 0], memory.state)")
 
 BAHDANAU_STEP = Question(
@@ -81,6 +86,25 @@ BAHDANAU_STEP = Question(
             FIRST_UPDATED,
         ),
         Mistake(
+            "the state after the update is the query",
+            "The step asks once, before the update. Its weights and its context serve"
+            " the update and the output layer.",
+            BAHDANAU,
+            edit(
+                ADVANCE,
+                ASKED,
+                "return state, *attend(self.score(state[:, None], memory.key),"
+                " memory.value, memory.mask)",
+            ),
+        ),
+        Mistake(
+            "probabilities instead of logits",
+            "The softmax is part of the loss. Return the numbers from the head"
+            " unchanged.",
+            BAHDANAU,
+            edit(STEP, SAY, f"{SAY}.log_softmax(-1)"),
+        ),
+        Mistake(
             "the old state goes into the output layer",
             "The update comes before the prediction: h_t, not h_{t-1}, goes into the"
             " output layer.",
@@ -95,6 +119,13 @@ BAHDANAU_STEP = Question(
             edit(STEP, ", weights, state", ", weights, cache"),
         ),
         Mistake(
+            "the new state overwrites the cache",
+            "The caller may go on from the same cache with another token: leave it as"
+            " it is, and return a new tensor.",
+            BAHDANAU,
+            edit(STEP, ", weights, state", ", weights, cache.copy_(state)"),
+        ),
+        Mistake(
             "context concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the context.",
@@ -106,13 +137,12 @@ BAHDANAU_STEP = Question(
             "The order of concatenation decides which weights each part meets: state,"
             " context, token.",
             BAHDANAU,
-            edit(
-                STEP,
-                "[state[:, None], context, embedded]",
-                "[embedded, context, state[:, None]]",
-            ),
+            edit(STEP, READ, "[embedded, context, state[:, None]]"),
         ),
-        MASK_LEFT_OUT,
+        replace(
+            MASK_LEFT_OUT,
+            made_by=edit(ADVANCE, "memory.value, memory.mask", "memory.value"),
+        ),
         *ANYWHERE,
         Mistake(
             "the weights are right, the new state is wrong",

@@ -84,6 +84,7 @@ BATTERY = Battery(
     {"B": B, "S": S, "E": WIDTHS["E"]},
     leaves_out=LEAVES_OUT,
 )
+COVERS = "coverage + weights[:, 0]"
 LOWERED, ATTENDED = (
     "scores - penalty * coverage[:, None]",
     "attend(lowered, memory.value, memory.mask)",
@@ -204,6 +205,27 @@ COVERED_STEP = Question(
             "The weights of a step are added to the coverage before it.",
             FEEDING,
             edit(covered_step, "coverage + weights[:, 0]", "weights[:, 0]"),
+        ),
+        Mistake(
+            "the coverage is limited to one",
+            "The coverage is the sum of the weights of all steps. A position that is"
+            " read twice has a coverage of two.",
+            FEEDING,
+            edit(covered_step, COVERS, f"({COVERS}).clamp(max=1)"),
+        ),
+        Mistake(
+            "nothing is covered without a penalty",
+            "The penalty lowers scores and no more. The weights of a step count,"
+            " whatever the penalty is.",
+            FEEDING,
+            edit(covered_step, COVERS, f"({COVERS}) if penalty else coverage"),
+        ),
+        Mistake(
+            "squeeze removes every axis of length one",
+            "A batch of one sentence and a source of one token keep their axes: say"
+            " which axis goes, as in weights[:, 0].",
+            FEEDING,
+            edit(covered_step, "weights[:, 0]", "weights.squeeze()"),
         ),
         Mistake(
             "scores added up instead of weights",

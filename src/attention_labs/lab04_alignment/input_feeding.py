@@ -86,6 +86,8 @@ def _searched(d: Draw) -> list[Request]:
 
 BATTERY = steps(_feeding, {"T": Axis("tokens", long=50)}, states=0)
 STEP, HANDED_ON = LuongDecoder.step, "state[0], attentional[:, -1:]"
+START, ATTACHED = LuongDecoder.start, "[embedded, cache.attentional]"
+FIRST = "torch.zeros_like(state)[:, None]"
 
 INPUT_FEEDING = Question(
     name="input_feeding",
@@ -154,21 +156,34 @@ INPUT_FEEDING = Question(
             edit(STEP, HANDED_ON, "attentional[:, 0], attentional"),
         ),
         Mistake(
+            "the attentional vector is fed without its tanh",
+            "The vector that is fed is the one that the logits are made of.",
+            FEEDING,
+            edit(
+                STEP,
+                HANDED_ON,
+                "state[0], self.attentional_proj(torch.cat([context, query], -1))",
+            ),
+        ),
+        Mistake(
             "the initial state is fed first, not zeros",
             "Before the first step, nothing has been looked at, so zeros are fed.",
             FEEDING,
-            edit(LuongDecoder.start, "torch.zeros_like(state)", "state"),
+            edit(START, "torch.zeros_like(state)", "state"),
+        ),
+        Mistake(
+            "zeros of a different dtype or device",
+            "torch.zeros makes float32 on the CPU, whatever the state is. new_zeros and"
+            " torch.zeros_like take dtype and device from a tensor.",
+            FEEDING,
+            edit(START, FIRST, "torch.zeros(len(state), 1, state.size(1))"),
         ),
         Mistake(
             "attentional vector concatenated before the token",
             "The order of concatenation decides which weights each part meets: first"
             " the token, then the attentional vector.",
             FEEDING,
-            edit(
-                LuongDecoder._input,
-                "[embedded, cache.attentional]",
-                "[cache.attentional, embedded]",
-            ),
+            edit(LuongDecoder._input, ATTACHED, "[cache.attentional, embedded]"),
         ),
         Mistake(
             "a masked position has nonzero weight",
@@ -181,6 +196,26 @@ INPUT_FEEDING = Question(
             "Put both things that the next step needs into a new cache, and nothing on"
             " self. Then a search can try two tokens after the same cache.",
             FEEDING,
+            (
+                edit(START, "return", f"self.fed = {FIRST}; return")
+                & edit(LuongDecoder._input, ATTACHED, "[embedded, self.fed]")
+                & edit(
+                    STEP,
+                    "cache = LuongCache(",
+                    "self.fed = attentional; cache = LuongCache(",
+                ),
+                edit(
+                    START,
+                    f"LuongCache(state, {FIRST}, position)",
+                    f"type('', (), dict(state=state, attentional={FIRST},"
+                    " position=position))()",
+                )
+                & edit(
+                    STEP,
+                    "cache = LuongCache(",
+                    "cache.state, cache.attentional, cache.position = (",
+                ),
+            ),
             sign=lambda request, reply, reference: (
                 len(request.inputs) > 5 or _KEPT in reply.error
             ),

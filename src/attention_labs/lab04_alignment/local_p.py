@@ -164,6 +164,7 @@ LOCAL_P = Question(
             "Padding within the window stays padding: the memory's mask and the window"
             " are combined with `&`.",
             LOCAL,
+            edit(FORWARD, "memory.mask & (", "("),
             sign=weight_off_mask,
         ),
         Mistake(
@@ -196,6 +197,31 @@ LOCAL_P = Question(
             "Its standard deviation is half of w.",
             LOCAL,
             edit(FORWARD, "self.half_width / 2", "self.half_width"),
+        ),
+        Mistake(
+            "half of w is rounded down",
+            "The standard deviation is w / 2, also for an odd w: // drops the half.",
+            LOCAL,
+            edit(FORWARD, "self.half_width / 2", "self.half_width // 2"),
+        ),
+        Mistake(
+            "the context is computed without the Gaussian",
+            "The weights that are returned, after the Gaussian, are those that make the"
+            " context.",
+            LOCAL,
+            edit(FORWARD, "weights = weights *", "before, weights = weights, weights *")
+            & edit(FORWARD, "weights @", "before @"),
+        ),
+        Mistake(
+            "the window cuts weights after the softmax",
+            "The softmax runs over the positions in the window alone, so their weights"
+            " sum to one before the Gaussian.",
+            LOCAL,
+            edit(
+                FORWARD,
+                "memory.mask & (distance <= self.half_width))",
+                "memory.mask) * (distance <= self.half_width)",
+            ),
         ),
         Mistake(
             "positions count from 1",

@@ -1,5 +1,6 @@
 """luong_step: the state after the update asks."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -43,7 +44,7 @@ class _Luong(LuongDecoder):
 
 
 BATTERY = steps(_Luong, {"T": Axis("tokens", long=200)})
-STEP = LuongDecoder.step
+STEP, ASKED = LuongDecoder.step, "(query, memory.key), memory.value, memory.mask"
 
 LUONG_STEP = Question(
     name="luong_step",
@@ -86,10 +87,35 @@ LUONG_STEP = Question(
             LUONG,
             edit(
                 STEP,
-                "(query, memory.key), memory.value",
+                ASKED,
                 "(torch.cat([cache.state[:, None], query[:, :-1]], dim=1), memory.key),"
-                " memory.value",
+                " memory.value, memory.mask",
             ),
+        ),
+        Mistake(
+            "only the last state is a query",
+            "Each of the T tokens has a state of its own, and each state asks for"
+            " itself.",
+            LUONG,
+            edit(
+                STEP,
+                ASKED,
+                ASKED.replace("(query", "(query[:, -1:].expand_as(query)"),
+            ),
+        ),
+        Mistake(
+            "the scores are scaled",
+            "The score is called and used as it is. Dividing by the square root of the"
+            " width belongs to the scaled dot product.",
+            LUONG,
+            edit(STEP, ASKED, ASKED.replace(")", ") / query.size(-1) ** 0.5")),
+        ),
+        Mistake(
+            "the state after the first token is passed on",
+            "A step may take many tokens, and the next step starts after the last of"
+            " them.",
+            LUONG,
+            edit(STEP, "state[0], attentional", "query[:, 0], attentional"),
         ),
         Mistake(
             "every step starts from the initial state",
@@ -125,7 +151,9 @@ LUONG_STEP = Question(
             LUONG,
             edit(STEP, "state[0], attentional", "attentional[:, -1], attentional"),
         ),
-        MASK_LEFT_OUT,
+        replace(
+            MASK_LEFT_OUT, made_by=edit(STEP, ASKED, ASKED.replace(", memory.mask", ""))
+        ),
         *ANYWHERE,
         Mistake(
             "weights and state right, logits wrong",

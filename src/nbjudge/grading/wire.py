@@ -186,9 +186,9 @@ def _plain(value: Any, bodies: list[bytes]) -> Any:
             )
         meta = value.is_meta
         if not meta:
-            bodies.append(
-                value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-            )
+            # A single number may have any stride and pass for contiguous.
+            dense = value.cpu().clone(memory_format=torch.contiguous_format)
+            bodies.append(dense.reshape(-1).view(torch.uint8).numpy().tobytes())
         return {
             "tensor": [
                 NAMES[value.dtype],

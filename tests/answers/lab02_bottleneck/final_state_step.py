@@ -125,6 +125,7 @@ wrong_edits(
     weights_for_one_token=(
         edit(STEP, "(*token.shape, 1)", "(token.size(0), 1, 1)"),
         OTHER_WEIGHTS,
+        "weights of one step only",
     ),
     ones_of_their_own=(edit(STEP, "states.new_ones", "torch.ones"), DEVICE, DTYPE),
     past_detached=(edit(STEP, "cache[None]", "cache.detach()[None]"), CUT),

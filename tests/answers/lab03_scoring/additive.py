@@ -179,6 +179,7 @@ wrong_edits(
         & edit(FORWARD, "unsqueeze(-3)", "unsqueeze(1)"),
         AXES,
         FITS,
+        "axes counted from the front",
     ),
     multiplied=(edit(FORWARD, "q + k", "q * k"),),
     keys_alone=(

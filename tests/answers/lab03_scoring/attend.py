@@ -145,7 +145,11 @@ wrong_edits(
         "dropout not applied",
         NO_SUM,
     ),
-    softmax_of_its_own=(edit(attend, SOFTMAX, FILLED.format("-torch.inf")), NAN),
+    softmax_of_its_own=(
+        edit(attend, SOFTMAX, FILLED.format("-torch.inf")),
+        NAN,
+        "masked scores set to minus infinity",
+    ),
     softmax_of_low_scores=(
         edit(attend, SOFTMAX, FILLED.format("torch.finfo(scores.dtype).min")),
         WEIGHT,

@@ -19,10 +19,16 @@ wrong_edits(
     "dot",
     EntryByEntry=(compared("(query * projected).sum(-1)"), FITS),
     ThreeLetters=(compared("torch.einsum('btd,bsd->bts', query, projected)"), AXES),
-    AxesFromTheFront=(compared("query @ projected.transpose(1, 2)"), AXES, FITS),
+    AxesFromTheFront=(
+        compared("query @ projected.transpose(1, 2)"),
+        AXES,
+        FITS,
+        "axes counted from the front",
+    ),
     AllAxesTurned=(
         compared("query @ projected.permute(*range(projected.dim() - 1, -1, -1))"),
         FITS,
+        "all axes of the keys are reversed",
     ),
     KeysDetached=(compared("query @ projected.detach().mT"), CUT),
     MeanNotSum=(

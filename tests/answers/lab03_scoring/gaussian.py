@@ -148,5 +148,6 @@ wrong_edits(
         edit(FORWARD, X, "query[:, :, None] - projected[:, None]"),
         AXES,
         FITS,
+        "axes counted from the front",
     ),
 )

@@ -162,7 +162,11 @@ wrong_edits(
         CUT,
     ),
     averaged=(edit(three_lines, SUM, f"({SUM}) / 2"), OTHER),
-    clamped=(edit(three_lines, SUM, f"({SUM}).clamp(max=1)"), OTHER),
+    clamped=(
+        edit(three_lines, SUM, f"({SUM}).clamp(max=1)"),
+        OTHER,
+        "the coverage is limited to one",
+    ),
     largest_so_far=(
         edit(three_lines, SUM, "torch.maximum(coverage, weights.squeeze(1))"),
         OTHER,

@@ -8,7 +8,7 @@ from answers.lab04_alignment.shared import (
     any_decoder,
     enter_right,
 )
-from answers.signs import CUT, DEVICE, DTYPE, FITS, WEIGHT
+from answers.signs import CUT, FITS, WEIGHT
 from torch import nn
 
 from nbjudge import edit
@@ -82,12 +82,11 @@ wrong_edits(
     ),
     logits_of_before_tanh=(
         NO_TANH & edit(Feeding.step, "self.head(mixed)", "self.head(mixed.tanh())"),
-        ELSE,
+        "the attentional vector is fed without its tanh",
     ),
     ZerosOfTheirOwn=(
         edit(Feeding.start, ZEROS, "torch.zeros(memory.state.shape)"),
-        DEVICE,
-        DTYPE,
+        "zeros of a different dtype or device",
     ),
     tanh_forgotten=(NO_TANH, "first step's weights right, logits wrong"),
     fed_in_front=(

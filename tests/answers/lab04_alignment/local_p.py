@@ -128,6 +128,7 @@ wrong_edits(
     context_before_the_gaussian=(
         edit(FORWARD, CONTEXT, f"{SOFTMAX} @ memory.value"),
         "the weights are right, the context is wrong",
+        "the context is computed without the Gaussian",
     ),
     mask_before_nothing=(edit(FORWARD, "mask & ", "mask | "), "the window is missing"),
     axis_left=(edit(FORWARD, ".squeeze(-1)", ""), FITS),

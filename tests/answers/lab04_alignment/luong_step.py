@@ -99,6 +99,7 @@ wrong_edits(
     first_state_handed_on=(
         edit(Luong.step, "states[:, -1]", "states[:, 0]"),
         "the wrong state is passed on",
+        "the state after the first token is passed on",
     ),
     context_detached=(
         edit(Decoder.look, "memory.value", "memory.value.detach()"),
