@@ -205,7 +205,10 @@ class _Examination:
                     known = one._replace(reply=said(one.request))
                     return alike(one.reply, known.reply) or _as_wrong(judge, one, known)
 
-                if all(map(agrees, wrong)):
+                def errs(one: Asked, said: Any = said) -> bool:
+                    return judge(*one._replace(reply=said(one.request))) is not None
+
+                if all(agrees(one) and errs(one) for one in wrong):
                     if all(map(agrees, self.asked)):
                         return known, True
                     like = like or known
