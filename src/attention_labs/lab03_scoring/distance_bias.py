@@ -169,6 +169,23 @@ DISTANCE_BIAS = Question(
             edit(distance_bias, "slope * ", ""),
         ),
         Mistake(
+            "large distances are cut off",
+            "Each further position costs the same, however far away it is.",
+            INTERFACE,
+            edit(distance_bias, ".abs()", ".abs().clamp(max=128)"),
+        ),
+        Mistake(
+            "exactly three axes are unpacked",
+            "There may be any number of axes before the last two: take the lengths of"
+            " the last two only.",
+            INTERFACE,
+            edit(
+                distance_bias,
+                "queries, keys = scores.shape[-2:]",
+                "_, queries, keys = scores.shape",
+            ),
+        ),
+        Mistake(
             "distance divided by the number of keys",
             "A position costs the same in a long text as in a short one: the distance"
             " is counted in positions.",
