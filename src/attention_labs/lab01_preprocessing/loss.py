@@ -87,12 +87,7 @@ def _rare(d: Draw) -> list[Request]:
     (source, lengths, given, said, table) = _taught(d).inputs
     wider = [torch.cat([x, 0 * x], dim=1) for x in (given, said)]
     tables = (30 * table, -30 * table, table + 1e4, 30 * torch.eye(d.V))
-    # On padding alone the losses are more than float16 can hold.
-    unlikely = torch.zeros_like(table)
-    unlikely[PAD], unlikely[PAD, PAD] = 5e4, -5e4
-    inputs = (0 * source + UNK, lengths, *wider, unlikely)
     return [
-        Request(inputs, dtype=torch.float16, about="unlikely padding, in float16"),
         Request((source, lengths, *wider, table), gradients=True),
         *(Request((source, lengths, given, said, x.double())) for x in tables),
     ]

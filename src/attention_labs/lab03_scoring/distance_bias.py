@@ -1,7 +1,5 @@
 """distance_bias: a score loses something for every position between query and key."""
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -19,14 +17,11 @@ from nbjudge import (
     Axis,
     Battery,
     Draw,
-    Finding,
     Mistake,
     Question,
-    Reply,
     Request,
     edit,
     normal,
-    same_numbers,
 )
 
 SOFTMAX, INTERFACE = SCORING + "softmax", SCORING + "interface"
@@ -47,25 +42,6 @@ def _scores(d: Draw, earlier: int, slope: float | None = None) -> Request:
     scores = normal(d, *d.leading, d.T, d.T + earlier)
     about = f"queries: {d.T}, keys: {d.T + earlier}, slope: {slope:g}"
     return Request((scores, slope), about=about)
-
-
-def _far_in_half(d: Draw) -> Request:
-    """Ask for positions of which bfloat16 knows every second or fourth alone."""
-    request = _scores(d, d.number(500, 600), slope=2.0)
-    about = f"{request.about}, in bfloat16"
-    return replace(request, dtype=torch.bfloat16, about=about)
-
-
-def _near_keys(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """In half precision, compare each score on its own: near keys lose little."""
-    if reply.error or request.dtype != torch.bfloat16:
-        return same_numbers(request, reply, reference)
-    given, wanted = reply.outputs[0].double(), reference.outputs[0]
-    if given.shape == wanted.shape:
-        off = (given - wanted).abs() > 0.1 + 0.02 * wanted.abs()
-        if not off.any():
-            return None
-    return Finding("other distances in bfloat16", "those of whole positions")
 
 
 BATTERY = Battery(
@@ -114,8 +90,7 @@ DISTANCE_BIAS = Question(
         BATTERY.edges(
             1,
             checks=("in front", "lengths", "positions", "scores", "slope"),
-            judge=_near_keys,
-            also=lambda d: [_scores(d, d.P, slope=0.0), _far_in_half(d)],
+            also=lambda d: _scores(d, d.P, slope=0.0),
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),

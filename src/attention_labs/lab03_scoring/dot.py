@@ -1,11 +1,7 @@
 """dot: the product of a query and a key."""
 
 from attention_course.scores import CosineScore, DotScore, ScaledDotScore
-from attention_labs.lab03_scoring.shared import (
-    COMPARES,
-    long_and_short,
-    score_question,
-)
+from attention_labs.lab03_scoring.shared import COMPARES, score_question
 from attention_labs.pages import SCORING
 from nbjudge import Mistake, edit
 
@@ -71,5 +67,4 @@ DOT = score_question(
         ),
     ),
     {"scores": COMPARES},
-    also=(long_and_short,),
 )

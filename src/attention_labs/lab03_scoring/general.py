@@ -3,7 +3,6 @@
 from attention_course.scores import DotScore, GeneralScore
 from attention_labs.lab03_scoring.shared import (
     keys_as_they_came,
-    long_and_short,
     score_question,
 )
 from attention_labs.pages import SCORING
@@ -87,5 +86,4 @@ GENERAL = score_question(
     },
     {"DK": Axis("width of a key", fixed=True)},
     projects=True,
-    also=(long_and_short,),
 )

@@ -5,11 +5,7 @@ from dataclasses import replace
 
 from attention_course.scores import DotScore, ScaledDotScore
 from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
-from attention_labs.lab03_scoring.shared import (
-    COMPARES,
-    long_and_short,
-    score_question,
-)
+from attention_labs.lab03_scoring.shared import COMPARES, score_question
 from attention_labs.pages import SCORING
 from nbjudge import Mistake, comparable, edit, scaled_by
 
@@ -70,5 +66,4 @@ SCALED_DOT = score_question(
         ),
     ),
     {"scores": COMPARES},
-    also=(long_and_short,),
 )

@@ -77,13 +77,6 @@ def weight_where_forbidden(mask: int) -> Sign:
     )
 
 
-def long_and_short(request: Request) -> Request:
-    """Make the queries very long and the keys very short: their products stay."""
-    query, key = request.inputs
-    about = "queries around 1e9, keys around 1e-9"
-    return replace(request, inputs=(1e9 * query, 1e-9 * key), about=about)
-
-
 def keys_as_they_came(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether the scores are right, but `project_keys` returns the keys as they are."""
     return (
@@ -103,7 +96,7 @@ def score_question(
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
     large: tuple[float, ...] = Battery.large,
-    also: tuple[Callable[[Request], Request], ...] = (),
+    also: Callable[[Request], Request] | None = None,
 ) -> Question:
     """Declare a score: all have the same properties, and invite some mistakes alike.
 
@@ -118,7 +111,7 @@ def score_question(
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
         large: see `Battery`.
-        also: each makes a rare request of an ordinary one.
+        also: makes a rare request of an ordinary one.
     """
     section = mistakes[-1].section
 
@@ -129,7 +122,7 @@ def score_question(
         return Request(inputs, init(d), weights)
 
     def rare(d: Draw) -> list[Request]:
-        asked = [make(request(d)) for make in also]
+        asked = [] if also is None else [also(request(d))]
         if reference.project_keys is Score.project_keys:
             as_they_are = request(d)
             inputs = (*as_they_are.inputs, True)

@@ -54,7 +54,7 @@ def _rare_rows(d: Draw) -> list[Request]:
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    huge = torch.where(rows > 0, rows + 2**62, 0)
+    huge = torch.where(rows > 0, rows + 2**40, 0)
     # their differences have many divisors: a table of some size mixes them up
     apart = torch.where(rows > 0, (rows - 1) * DIVISIBLE + 1, 0)
     others = 0 * rows, 0 * rows + 1, huge, apart

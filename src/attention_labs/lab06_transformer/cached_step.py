@@ -178,6 +178,8 @@ def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | No
 
 
 def _with_tuples(request: Request, reply: Reply, reference: Reply) -> Reply:
+    if reply.outputs[-1].shape != (2,):
+        return reply
     counted, _ = reply.outputs[-1]
     work = torch.stack([counted, torch.zeros_like(counted)])
     return reply._replace(outputs=(*reply.outputs[:-1], work))

@@ -387,6 +387,18 @@ LOOKS_AHEAD = Question(
             change("[:, :t]", "[0, :t]"),
         ),
         Mistake(
+            "probabilities are compared instead of logits",
+            "If all logits of a position grow by one amount, its probabilities stay"
+            " as they are. Compare the logits.",
+            DECODER,
+            (
+                change(COMPARED, "(after.softmax(-1) - before.softmax(-1))[:, :t]"),
+                change(
+                    COMPARED, "(after.log_softmax(-1) - before.log_softmax(-1))[:, :t]"
+                ),
+            ),
+        ),
+        Mistake(
             "only the most probable tokens are compared",
             "A leak may be too small to change which logit is the largest. Compare the"
             " logits.",

@@ -124,10 +124,7 @@ def _of_all_sizes(d: Draw) -> list[Request]:
     """Draw large and small batches, all of them right, and almost all of them wrong."""
     again = _to_measure(d, d.B, d.number(2, 30), chance=0.0)
     before = -again.inputs[0]
-    table, *many = _to_measure(d, 300, 300, 300, chance=0.2).inputs
-    in_half = (table.bfloat16().to(table.dtype), *many)
     return [
-        Request(in_half, dtype=torch.bfloat16, about="900 sentences, in bfloat16"),
         replace(
             again,
             inputs=(*again.inputs, before),

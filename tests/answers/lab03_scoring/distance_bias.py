@@ -135,7 +135,7 @@ def normalised(scores, slope):
     return in_one_table(scores, slope).softmax(dim=-1)
 
 
-@wrong("distance_bias", AXES, FITS)
+@wrong("distance_bias", AXES, FITS, "exactly three axes are unpacked")
 def in_three_axes(scores, slope):
     b, t, s = scores.shape
     queries = torch.arange(s - t, s, device=scores.device, dtype=scores.dtype)

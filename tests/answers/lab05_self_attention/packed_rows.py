@@ -136,7 +136,10 @@ wrong_edits(
         "later tokens are forbidden",
     ),
     one_too_many=(change(PLACES, "mask.tril().sum(-1)"), "positions count from 1"),
-    padding_is_at_minus_one=(change(PLACES, "mask.tril().sum(-1) - 1"), OTHER),
+    padding_is_at_minus_one=(
+        change(PLACES, "mask.tril().sum(-1) - 1"),
+        "padding has positions other than 0",
+    ),
     positions_of_the_row=(
         change(PLACES, "torch.arange(sentence.size(1)).expand(sentence.shape)"),
         OTHER,

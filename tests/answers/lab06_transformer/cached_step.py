@@ -129,7 +129,7 @@ wrong_edits(
     ),
     one_source_for_all=(
         change("memory.layers, cache", "memory.layers[:1] * len(cache), cache"),
-        PUT_TOGETHER,
+        "all blocks get the first block's source",
     ),
     every_block_reads_the_tokens=(
         change("x, weights, seen =", "states, weights, seen =")

@@ -12,7 +12,7 @@ from answers.lab06_transformer.shared import (
     masks_of,
     sizes,
 )
-from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
+from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH
 
 from attention_course.transformer import Residual
 from attention_course.transformer.blocks import look_around
@@ -84,7 +84,7 @@ wrong_edits(
     ),
     source_mask_forgotten=(
         change(ASKED_SOURCE, "query, source, None, need_weights"),
-        WEIGHT,
+        "the source mask is missing",
     ),
     looks_ahead=(change(ASKED, "query, None, past"), "wrong when a mask is given"),
     weights_never=(

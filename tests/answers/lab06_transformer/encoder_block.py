@@ -128,6 +128,7 @@ wrong_edits(
             "x + context if self.around_self.pre_norm"
             " else self.around_self.norm(x + context)",
         ),
+        "added by hand, without `after`",
         DROPOUT,
     ),
     added_the_wrong_way_around=(

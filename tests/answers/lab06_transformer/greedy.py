@@ -127,7 +127,10 @@ wrong_edits(
         "the largest logit, not its index",
     ),
     never_ended=(change(FILLED, "token"), GOES_ON),
-    ended_with_padding=(change(FILLED, f"token.masked_fill(ended, {PAD})"), GOES_ON),
+    ended_with_padding=(
+        change(FILLED, f"token.masked_fill(ended, {PAD})"),
+        "another token than EOS after the end",
+    ),
     any_ended=(
         change(DONE, "ended.any()"),
         "the first EOS ends all sentences",
@@ -152,7 +155,7 @@ wrong_edits(
     ),
     encodes_at_every_step=(
         change("token, memory", "token, model.encode(source, lengths)"),
-        WORK,
+        "the source is read at every step",
     ),
     computes_everything_again=(
         FROM_BOS & change("memory, cache)", "memory, model.start(memory))"),

@@ -240,6 +240,7 @@ wrong_edits(
     probabilities=(
         change("(after - before)", "(after.softmax(-1) - before.softmax(-1))")
         & change("1e-4", "1e-3"),
+        "probabilities are compared instead of logits",
         MISSED,
         "the threshold for a leak is too high",
     ),
