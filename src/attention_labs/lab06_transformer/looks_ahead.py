@@ -393,6 +393,8 @@ LOOKS_AHEAD = Question(
             DECODER,
             (
                 change(COMPARED, "(after.softmax(-1) - before.softmax(-1))[:, :t]"),
+                change(COMPARED, "(after.softmax(-1) - before.softmax(-1))[:, :t]")
+                & change("1e-4", "1e-3"),
                 change(
                     COMPARED, "(after.log_softmax(-1) - before.log_softmax(-1))[:, :t]"
                 ),

@@ -144,7 +144,10 @@ right_edits(
 wrong_edits(
     "multi_head_attention",
     Heads,
-    mask_without_heads=(edit(SPREAD, MASK, "mask"), FITS),
+    mask_without_heads=(
+        edit(SPREAD, MASK, "mask"),
+        "no axis for the heads in the mask",
+    ),
     mask_with_heads_first=(
         edit(SPREAD, MASK, "None if mask is None else mask[None]"),
         FITS,

@@ -117,7 +117,7 @@ wrong_edits(
     unmasked=(edit(LOOK, LOOKED, "attend(scores, v)"), WEIGHT),
     masked_inside_out=(
         edit(LOOK, LOOKED, "attend(scores, v, None if mask is None else ~mask)"),
-        WEIGHT,
+        "the mask is inverted",
     ),
     mask_needed=(edit(LOOK, LOOKED, "attend(scores, v, mask.bool())"), NONE),
     weights_first=(
