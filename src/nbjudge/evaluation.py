@@ -253,7 +253,8 @@ def _of_numbers(finding: Finding | None) -> bool:
 
 def _right_without(known: Mistake, judge: Judge, one: Asked) -> bool:
     """Whether a reply is right once a mistake is undone."""
-    with contextlib.suppress(IndexError, RuntimeError):
+    # What undoes one looks for outputs and axes that a wrong reply may not have.
+    with contextlib.suppress(IndexError, RuntimeError, TypeError, ValueError):
         if known.undone:
             return not judge(one.request, known.undone(*one), one.reference)
     return False

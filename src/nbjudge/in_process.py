@@ -164,7 +164,7 @@ def _loaded(made: Any, earlier: Request) -> Iterator[None]:
     named = dict(made.named_parameters())
     kept = {name: named[name].data for name in earlier.parameters}
     for name, numbers in earlier.parameters.items():
-        named[name].data = numbers.to(kept[name])
+        named[name].data = numbers.to(kept[name], copy=True)
     yield
     for name, numbers in kept.items():
         named[name].data = numbers
