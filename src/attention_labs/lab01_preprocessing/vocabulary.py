@@ -318,14 +318,7 @@ VOCABULARY = Question(
             "two vocabularies share their ids",
             "An attribute of the class belongs to all of its objects. Make lists and"
             " dictionaries in __init__, on self.",
-            made_by=(
-                edit(Vocabulary.__init__, "self._ids = {", "type(self)._ids = {"),
-                edit(
-                    Vocabulary.__init__,
-                    "self._ids = {",
-                    "type(self)._ids = getattr(self, '_ids', {}) | {",
-                ),
-            ),
+            made_by=edit(Vocabulary.__init__, "self._ids = {", "type(self)._ids = {"),
             sign=lambda request, reply, reference: any(
                 earlier.init is not None for earlier in request.before
             ),
