@@ -135,4 +135,12 @@ wrong_edits(
     every_axis_gone=(edit(FORWARD, ".squeeze(-1)", ".squeeze()"), FITS),
     positions_on_the_cpu=(edit(FORWARD, ", device=scores.device", ""), DEVICE),
     no_sigmoid=(edit(FORWARD, SHARE, "x"), "the wrong window"),
+    counted_from_the_end=(
+        edit(FORWARD, SHARE, f"(1 - {SHARE})"),
+        "the wrong window",
+    ),
+    a_share_of_the_longest=(
+        edit(FORWARD, LENGTH, f"{LENGTH}.amax()"),
+        "the wrong window",
+    ),
 )
