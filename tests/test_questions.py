@@ -197,6 +197,13 @@ class OneHead(AdditiveScore):
         ).squeeze(-1)
 
 
+class RemembersInUse(GeneralScore):
+    def project_keys(self, key):
+        if self.training or getattr(self, "last", (None,))[0] is not key:
+            self.last = key, super().project_keys(key)
+        return self.last[1]
+
+
 class Remembers(DotScore):
     def forward(self, query, projected):
         if not hasattr(self, "last") or self.last[0] is not query:
@@ -206,6 +213,7 @@ class Remembers(DotScore):
 
 WRONG = [
     ("dot", Remembers),
+    ("general", RemembersInUse),
     ("masked_softmax", detached),
     ("masked_softmax", in_place),
     ("masked_softmax", always_single_precision),
