@@ -1,4 +1,5 @@
-"""The book for e-readers: its formulas, its pages, and the file that epubcheck accepts."""
+"""The book as one file: for e-readers its formulas, its pages and what epubcheck says of
+them, for paper the single page that is printed."""
 
 import re
 import shutil
@@ -53,8 +54,8 @@ def epub():
 
 
 @pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    """A few pages, through all that makes the whole book."""
+def course(tmp_path_factory):
+    """A few pages, and all that makes the whole book of them."""
     course = tmp_path_factory.mktemp("epub") / "course"
     for name in ("_ext", "_templates", "assets", "live", "reports"):
         shutil.copytree(ROOT / "book" / name, course / "book" / name)
@@ -65,15 +66,23 @@ def book(tmp_path_factory):
     (course / "src").symlink_to(ROOT / "src")
     (course / "_toc.yml").write_text(TOC)
     (course / "_config.yml").write_text(CONFIG.replace("[labs/*/*]", f"[{CHAPTER}.md]"))
+    return course
+
+
+def build(course, *builder):
     jupyter_book = shutil.which("jupyter-book", path=Path(sys.executable).parent)
-    command = [jupyter_book, "build", course, "--builder", "custom"]
     done = subprocess.run(
-        [*command, "--custom-builder", "epub"],
+        [jupyter_book, "build", course, "--builder", *builder],
         env=without_addresses(),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def book(course):
+    build(course, "custom", "--custom-builder", "epub")
     return course / "_build" / "epub" / "attention-measured.epub"
 
 
@@ -223,3 +232,11 @@ def test_a_chapter_shows_what_the_site_folds_or_draws(files, chapter):
     assert all(f"_images/{Path(p['src']).name}" in files for p in pictures)
     assert "this figure responds to you" in index.text
     assert index.select(".cell_output pre")
+
+
+def test_all_pages_stand_on_the_one_that_is_printed(course):
+    build(course, "singlehtml")
+    text = (course / "_build" / "singlehtml" / "index.html").read_text()
+    page = BeautifulSoup(text, "html.parser")
+    sections = [e.text for e in page.select("article h1")]
+    assert len(sections) == len(PAGES), sections
