@@ -240,3 +240,4 @@ def test_all_pages_stand_on_the_one_that_is_printed(course):
     page = BeautifulSoup(text, "html.parser")
     places = {e["id"] for e in page.select("[id^=document-]")}
     assert places == {f"document-{name}" for name in PAGES[1:]}
+    assert page.select("span.math") and page.select("script[src*=mathjax]")

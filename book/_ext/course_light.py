@@ -31,9 +31,10 @@ def drop_unused(app, pagename, templatename, context, doctree):
 
     Sphinx also loads it where one of the pages below has a formula.
     """
-    unused = "thebe"
-    if not app.env.get_domain("math").data["has_equations"].get(pagename):
-        unused += "|mathjax"
+    formulas = app.env.get_domain("math").data["has_equations"]
+    # The single page has those of all.
+    shown = formulas if app.builder.name == "singlehtml" else [pagename]
+    unused = "thebe" if any(map(formulas.get, shown)) else "thebe|mathjax"
     for files in ("css_files", "script_files"):
         context[files] = [
             file
