@@ -233,7 +233,9 @@ def _resetter(torch: Any) -> Callable[[int], None]:
         (torch.autograd.set_detect_anomaly, False),
         (torch.set_num_threads, 1),
     ]
-    seeds = (torch.manual_seed, random.seed)
+    # There is no other device here; torch.manual_seed notes where it was called from
+    # until there is one, which takes as long as the answer does.
+    seeds = (torch.default_generator.manual_seed, random.seed)
     known = dict(vars(builtins))
 
     def reset(seed: int) -> None:
