@@ -12,7 +12,14 @@ import torch
 from torch import nn
 
 from attention_course.attention import masked_softmax
-from attention_course.scores import AdditiveScore, DotScore, GeneralScore, Score
+from attention_course.masks import causal_mask
+from attention_course.scores import (
+    AdditiveScore,
+    DotScore,
+    GaussianScore,
+    GeneralScore,
+    Score,
+)
 from attention_labs import QUESTIONS, check
 from attention_labs.lab08_today.running_softmax import FAR
 from attention_labs.pages import TITLES
@@ -204,6 +211,22 @@ class RemembersInUse(GeneralScore):
         return self.last[1]
 
 
+class SharedBandwidth(GaussianScore):
+    def __init__(self, bandwidth):
+        super().__init__(bandwidth)
+        type(self).shared = bandwidth
+
+    def forward(self, query, projected):
+        self.bandwidth = self.shared
+        return super().forward(query, projected)
+
+
+def mask_by_default(size, device=None):
+    if device is not None:
+        torch.set_default_device(device)
+    return causal_mask(size, device)
+
+
 class Remembers(DotScore):
     def forward(self, query, projected):
         if not hasattr(self, "last") or self.last[0] is not query:
@@ -212,7 +235,9 @@ class Remembers(DotScore):
 
 
 WRONG = [
+    ("causal_mask", mask_by_default),
     ("dot", Remembers),
+    ("gaussian", SharedBandwidth),
     ("general", RemembersInUse),
     ("masked_softmax", detached),
     ("masked_softmax", in_place),

@@ -304,7 +304,8 @@ def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
         battery.sized(g, **d.sizes)
     )
     for request in battery._made(d):
-        yield _noted(request, "beside another instance", before=tuple(others))
+        for order in (others, others[::-1]):
+            yield _noted(request, "beside another instance", before=tuple(order))
 
 
 # In words, and how to ask for it. Calls come last: where nothing before them is wrong,

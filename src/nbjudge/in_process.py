@@ -55,6 +55,7 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
     init = copy.deepcopy(request.init)
     try:
         with (
+            _defaults(),
             _stand_ins(thing, question.stand_ins),
             torch.set_grad_enabled(request.gradients),
         ):
@@ -135,6 +136,21 @@ def _constructed(question: Question, thing: Any, request: Request) -> Any:
                 f" new, {unknown} are gone"
             )
     return made.train(request.training)
+
+
+@contextlib.contextmanager
+def _defaults() -> Iterator[None]:
+    """Put torch's defaults back; to change them is an error of the answer's."""
+    device, dtype = torch.get_default_device(), torch.get_default_dtype()
+    try:
+        yield
+        found = torch.get_default_device(), torch.get_default_dtype()
+        if found != (device, dtype):
+            raise RuntimeError("torch's default device or dtype has been changed")
+    finally:
+        if torch.get_default_device() != device:
+            torch.set_default_device(None)
+        torch.set_default_dtype(dtype)
 
 
 @contextlib.contextmanager

@@ -48,10 +48,10 @@ class _Table(nn.Module):
         self.table = table
 
     def forward(
-        self, source: Tensor, lengths: Tensor, target_in: Tensor
+        self, ids: Tensor, sizes: Tensor, so_far: Tensor
     ) -> tuple[Tensor, None]:
-        mean = self.table[source].sum(1) / lengths.to(self.table)[:, None]
-        return self.table[target_in] + mean[:, None], None
+        mean = self.table[ids].sum(1) / sizes.to(self.table)[:, None]
+        return self.table[so_far] + mean[:, None], None
 
 
 def _use_loss(

@@ -116,11 +116,17 @@ def _specials_in_texts(d: Draw) -> list[Request]:
         [*SPECIALS[::-1], *words, *SPECIALS],
         ["<pad>"],
         ["", *words],
+        # pieces of the special tokens are words like all others
+        [name.strip("<>") for name in SPECIALS] + ["<", "o", *words],
     )
     return [
         _asked(known, *asked)
         for known in others
-        for asked in (("tokens", []), ("encode", [*SPECIALS, *known[-2:]]))
+        for asked in (
+            ("tokens", []),
+            ("encode", [*SPECIALS, *known[-2:]]),
+            ("decode", [len(SPECIALS) + i for i in range(len({*known} - {*SPECIALS}))]),
+        )
     ]
 
 

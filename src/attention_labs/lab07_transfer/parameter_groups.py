@@ -62,6 +62,7 @@ def _use_groups(
         the groups are a list, and the parameters of each one too.
     """
     model = make_classifier(SentenceClassifier, *sizes)
+    group(model, rate, decay)  # before anything is frozen
     for p, ask in zip(model.parameters(), asks):
         p.requires_grad_(ask)
     was = _described(model)
@@ -115,6 +116,7 @@ def _some_frozen(d: Draw) -> list[Request]:
         _to_group(d, frozen=[i for i in every[1:] if not i % 2]),
         _to_group(d, rate=d.number(150, 200) / 100),
         _to_group(d, decay=1.0),
+        _to_group(d, decay=1.0, frozen=embeddings),
         _to_group(d, decay=d.number(120, 190) / 100),
         _to_group(d, rate=d.number(1, 9) * 1e-6, decay=d.number(1, 9) / 100),
     ]

@@ -72,6 +72,7 @@ BATTERY = Battery(
         "P": Axis("tokens before", least=0, long=300),
     },
     leading=True,
+    large=(0.0, 1e5, 1e200),  # in float64
 )
 
 change = partial(edit, RotaryPositions.forward)
