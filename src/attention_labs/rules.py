@@ -2,8 +2,8 @@
 
 EVERYWHERE = {
     "lengths": "Your code must work for all lengths from 1 up, for large and for small"
-    " numbers, in train mode and in eval mode. You may assume that all squares,"
-    " products and sums in a formula fit the dtype.",
+    " numbers, in train mode and in eval mode. You may assume that no square,"
+    " product or sum in a formula overflows.",
     "manners": "Do not change the inputs. The result must have the dtype of the vectors"
     " or parameters that it is computed from, and must be on their device.",
 }

@@ -304,6 +304,7 @@ def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
         battery.sized(g, **d.sizes)
     )
     for request in battery._made(d):
+        # What a class keeps may be of the one that was made last.
         for order in (others, others[::-1]):
             yield _noted(request, "beside another instance", before=tuple(order))
 

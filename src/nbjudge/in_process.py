@@ -149,7 +149,8 @@ def _defaults() -> Iterator[None]:
             raise RuntimeError("torch's default device or dtype has been changed")
     finally:
         if torch.get_default_device() != device:
-            torch.set_default_device(None)
+            # None, where nobody has set one, spares every call a look at it
+            torch.set_default_device(None if device.type == "cpu" else device)
         torch.set_default_dtype(dtype)
 
 
