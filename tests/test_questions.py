@@ -257,6 +257,23 @@ def test_another_wrong_answer_loses_points(name, thing):
     assert points(name, thing) < QUESTIONS[name].points
 
 
+@pytest.fixture
+def other_defaults():
+    """Make tensors elsewhere, and in double precision, as a notebook may say."""
+    torch.set_default_device("meta")
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_device(None)
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", ["attend", "encoder", "collate", "accuracy"])
+def test_a_notebook_may_set_torch_defaults(other_defaults, name):
+    assert points(name, QUESTIONS[name].reference) == QUESTIONS[name].points
+    assert torch.get_default_device().type == "meta"
+    assert torch.get_default_dtype() == torch.float64
+
+
 class Negative(DotScore):
     def forward(self, query, projected):
         return -super().forward(query, projected)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from nbjudge.evaluation import evaluate
 from nbjudge.feedback import NO_BOOK, Book, Grade
-from nbjudge.in_process import in_process
+from nbjudge.in_process import in_process, ordinary_defaults
 from nbjudge.question import Question
 
 
@@ -44,7 +44,8 @@ def checker(
         # may warn.
         with warnings.catch_warnings(), contextlib.redirect_stderr(sys.stdout):
             warnings.simplefilter("ignore")
-            results = evaluate(question, in_process(question, thing))
+            with ordinary_defaults():
+                results = evaluate(question, in_process(question, thing))
             grade = Grade(question, results, book)
         if text:
             print(grade.as_text())

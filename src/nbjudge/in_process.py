@@ -55,7 +55,7 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
     init = copy.deepcopy(request.init)
     try:
         with (
-            _defaults(),
+            ordinary_defaults(),
             _stand_ins(thing, question.stand_ins),
             torch.set_grad_enabled(request.gradients),
         ):
@@ -139,19 +139,30 @@ def _constructed(question: Question, thing: Any, request: Request) -> Any:
 
 
 @contextlib.contextmanager
-def _defaults() -> Iterator[None]:
-    """Put torch's defaults back; to change them is an error of the answer's."""
-    device, dtype = torch.get_default_device(), torch.get_default_dtype()
+def ordinary_defaults() -> Iterator[None]:
+    """Work with the default device and dtype that torch starts with.
+
+    Those that a notebook has set are put back.
+
+    Raises:
+        RuntimeError: they were changed meanwhile, which is an error of the answer's.
+    """
+    ordinary = torch.device("cpu"), torch.float32
+    before = torch.get_default_device(), torch.get_default_dtype()
+    _set_defaults(*ordinary)
     try:
         yield
-        found = torch.get_default_device(), torch.get_default_dtype()
-        if found != (device, dtype):
+        if (torch.get_default_device(), torch.get_default_dtype()) != ordinary:
             raise RuntimeError("torch's default device or dtype has been changed")
     finally:
-        if torch.get_default_device() != device:
-            # None, where nobody has set one, spares every call a look at it
-            torch.set_default_device(None if device.type == "cpu" else device)
-        torch.set_default_dtype(dtype)
+        _set_defaults(*before)
+
+
+def _set_defaults(device: torch.device, dtype: torch.dtype) -> None:
+    if torch.get_default_device() != device:
+        # None, where nobody has set one, spares every call a look at it
+        torch.set_default_device(None if device.type == "cpu" else device)
+    torch.set_default_dtype(dtype)
 
 
 @contextlib.contextmanager
