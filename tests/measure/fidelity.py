@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from concurrent.futures import Executor, ProcessPoolExecutor
 
 import torch
 from answers import core, fidelity, notebooks
@@ -19,20 +20,29 @@ GENERAL = {mistake.name for mistake in (*ANYWHERE, *KEPT, *VARIED)}
 
 
 def main() -> None:
-    torch.set_num_threads(1)
     begin = time.time()
-    rows = blind()
-    for lab in fidelity.LABS:
-        for question in fidelity.asked(lab):
-            rows += by_hand(lab, question) + automatic(lab, question)
-        rows += whole(lab)
-    rows += pairs()
+    with ProcessPoolExecutor(initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        rows = blind(pool)
+        for those in pool.map(of_lab, fidelity.LABS):
+            rows += those
+        rows += pairs(pool)
     write("fidelity", rows, time.time() - begin)
 
 
-def blind() -> list[Row]:
+def of_lab(lab: str) -> list[Row]:
+    """Try the answers to a lab's questions, and the whole notebook."""
+    rows = []
+    for question in fidelity.asked(lab):
+        rows += by_hand(lab, question) + automatic(lab, question)
+    return rows + whole(lab)
+
+
+def blind(pool: Executor) -> list[Row]:
     """Grade what strangers wrote who had seen the released notebooks alone."""
-    verdicts = {number: list(rounds.graded(number)) for number in rounds.numbers()}
+    jobs = list(itertools.product(rounds.numbers(), QUESTIONS))
+    verdicts: dict[int, list[rounds.Verdict]] = {}
+    for (number, _), those in zip(jobs, pool.map(of_round, *zip(*jobs))):
+        verdicts.setdefault(number, []).extend(those)
     rows = [
         line
         for number, those in verdicts.items()
@@ -69,6 +79,14 @@ def blind() -> list[Row]:
     ]
 
 
+def of_round(number: int, question: str) -> list[rounds.Verdict]:
+    """Grade the answers of a round to a question; the answers themselves stay here."""
+    return [
+        verdict._replace(entry=verdict.entry._replace(thing=None))
+        for verdict in rounds.graded(number, question)
+    ]
+
+
 def escaped(what: str, verdicts: list[rounds.Verdict]) -> list[Row]:
     """Count the answers of a round, and list those that were graded wrongly."""
     right = [v for v in verdicts if v.entry.right]
@@ -95,27 +113,13 @@ def escaped(what: str, verdicts: list[rounds.Verdict]) -> list[Row]:
     ]
 
 
-def pairs(most: int = 12) -> list[Row]:
+def pairs(pool: Executor) -> list[Row]:
     """Make two mistakes of a question at once, and look at the names."""
-    tried = true = 0
-    false = []
-    for question in QUESTIONS.values():
-        edits = [m for m in question.mistakes if isinstance(m.made_by, Edit)]
-        for one, other in itertools.islice(itertools.combinations(edits, 2), most):
-            try:
-                thing = (one.made_by & other.made_by).apply(question.reference)
-            except ValueError:  # one has taken the text of the other away
-                continue
-            names = named(grade(question, thing))
-            tried += 1
-            true += bool(names & {one.name, other.name})
-            # A name without an answer that makes the mistake says what is seen alone.
-            causes = {known.name for known in question.mistakes if known.made_by}
-            wrongly = names & causes - {one.name, other.name}
-            false += [
-                f"{question.name}: {one.name} and {other.name} called {name}"
-                for name in wrongly
-            ]
+    tried, true, false = 0, 0, []
+    for of_question in pool.map(pairs_of, QUESTIONS):
+        tried += of_question[0]
+        true += of_question[1]
+        false += of_question[2]
     return [
         row("pairs of mistakes", tried, "answers", at_least=200),
         row("pairs with a true name", 100 * true / tried, "%", at_least=50),
@@ -127,6 +131,29 @@ def pairs(most: int = 12) -> list[Row]:
             note="; ".join(false),
         ),
     ]
+
+
+def pairs_of(name: str, most: int = 12) -> tuple[int, int, list[str]]:
+    """Count a question's pairs and those with a true name, and list false names."""
+    question = QUESTIONS[name]
+    tried = true = 0
+    false = []
+    edits = [m for m in question.mistakes if isinstance(m.made_by, Edit)]
+    for one, other in itertools.islice(itertools.combinations(edits, 2), most):
+        try:
+            thing = (one.made_by & other.made_by).apply(question.reference)
+        except ValueError:  # one has taken the text of the other away
+            continue
+        names = named(grade(question, thing))
+        tried += 1
+        true += bool(names & {one.name, other.name})
+        # A name without an answer that makes the mistake says what is seen alone.
+        causes = {known.name for known in question.mistakes if known.made_by}
+        false += [
+            f"{name}: {one.name} and {other.name} called {wrongly}"
+            for wrongly in names & causes - {one.name, other.name}
+        ]
+    return tried, true, false
 
 
 def by_hand(lab: str, question: Question) -> list[Row]:
