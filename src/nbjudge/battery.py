@@ -37,7 +37,7 @@ class Battery:
         leading: whether any number of axes may stand in B's place.
         leaves_out: variations of the kind that do not apply, with the reason.
         large: numbers that floating-point inputs are multiplied by, one at a time.
-            Parameters are multiplied by 30 and 3000, all at once.
+            Parameters are multiplied by 30, 3000 and 1e12, all at once.
     """
 
     kind: tuple[str, ...]
@@ -251,9 +251,9 @@ def _large(battery: Battery, g: Draw) -> Iterator[Request]:
                 if isinstance(x, Tensor) and x.is_floating_point():
                     inputs = (*request.inputs[:i], factor * x, *request.inputs[i + 1 :])
                     yield _noted(request, f"numbers around {factor:g}", inputs=inputs)
-        for factor in (30, 3000) if request.parameters else ():
+        for factor in (30, 3000, 1e12) if request.parameters else ():
             large = {name: factor * x for name, x in request.parameters.items()}
-            about = f"parameters {factor} times as large"
+            about = f"parameters {factor:g} times as large"
             yield _noted(request, about, parameters=large)
 
 
@@ -343,6 +343,13 @@ def _long_in_half(battery: Battery, g: Draw) -> Iterator[Request]:
         yield _noted(request, "in bfloat16", dtype=torch.bfloat16)
 
 
+def _on_meta(battery: Battery, g: Draw) -> Iterator[Request]:
+    """Ask where no number exists: for device and dtype alone, rounding aside."""
+    yield from _as("on device meta", device="meta")(battery, g)
+    half = _as("in bfloat16 on device meta", device="meta", dtype=torch.bfloat16)
+    yield from half(battery, g)
+
+
 def _expanded(battery: Battery, g: Draw) -> Iterator[Request]:
     for request in battery._made(battery.sized(g)):
         inputs = tuple(
@@ -359,7 +366,7 @@ MANNERS: dict[str, tuple[str, Variation]] = {
     "float32": ("dtype kept", _as("in float32", dtype=torch.float32)),
     "bfloat16": ("dtype kept", _as("in bfloat16", dtype=torch.bfloat16)),
     "long in bfloat16": ("dtype kept", _long_in_half),
-    "device": ("device kept", _as("on device meta", device="meta")),
+    "device": ("device kept", _on_meta),
     "elsewhere": ("device kept", _as("on another device", elsewhere=True)),
 }
 

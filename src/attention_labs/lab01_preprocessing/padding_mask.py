@@ -61,7 +61,8 @@ PADDING_MASK = Question(
     requirements={
         "says": "A mask says so: the mask is `True` on the tokens of a sentence and"
         " `False` on its padding.",
-        "lengths": "lengths: (B,), number of tokens in each sentence, which may be 0.",
+        "lengths": "lengths: (B,), of `torch.long`, number of tokens in each sentence,"
+        " which may be 0.",
         "size": "size: S, the length of the padded rows; the longest sentence may be"
         " shorter.",
         "unchanged": "Do not change the inputs.",

@@ -315,7 +315,8 @@ OF_A_STEP = {
     " generates a target by itself, T is 1.",
     "one": "This memory has only one slot, so every weight is one. Give the weights"
     " the dtype and the device of the states.",
-    "memory": "Use only the arguments of `step`: the decoder may have remembered other"
+    "memory": "Take the source and the state from the arguments of `step`, not from"
+    " anything that an earlier call has stored: the decoder may have remembered other"
     " sources in the meantime.",
     "token": "token: (B, T), ids.",
     "cache": "cache: (B, D), the state before the first of the tokens.",

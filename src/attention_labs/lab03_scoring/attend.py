@@ -116,8 +116,9 @@ ATTEND = Question(
     requirements={
         "in front": IN_FRONT,
         **EVERYWHERE,
-        "dropout": "If `dropout` is not None, it is a module. Call it on the weights,"
-        " and compute the context from what it returns.",
+        "dropout": "If `dropout` is not None, it is a module that returns a new"
+        " tensor. Call it on the weights, and compute the context from what it"
+        " returns.",
         "returned": "Return the weights as they were *before* dropout, because we want"
         " to look at them.",
         "scores": "scores: (..., T, S), how well each key matches each query.",

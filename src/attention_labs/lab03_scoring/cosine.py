@@ -154,7 +154,8 @@ COSINE = score_question(
         " for each source. So `forward` gets keys of length one. Divide each query by"
         " its length in `forward`.",
         "zeros": "A vector of zeros has no direction. Leave it as it is. All its"
-        " scores must be 0.",
+        " scores must be 0. You may assume that all other vectors are longer than"
+        " 1e-6.",
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),

@@ -1,5 +1,8 @@
 """distance_bias: a score loses something for every position between query and key."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -44,6 +47,15 @@ def _scores(d: Draw, earlier: int, slope: float | None = None) -> Request:
     return Request((scores, slope), about=about)
 
 
+def _use_bias(distance_bias: Callable[..., Any], scores: Tensor, slope: float) -> Any:
+    """Return the scores, and once more those of the last keys.
+
+    In half precision, large distances hide what is wrong with small ones.
+    """
+    lowered = distance_bias(scores, slope)
+    return (lowered, lowered[..., -4:]) if isinstance(lowered, Tensor) else lowered
+
+
 BATTERY = Battery(
     FUNCTION,
     lambda d: _scores(d, d.P),
@@ -59,7 +71,7 @@ LOWERED = "scores - slope * distance.to(scores.dtype)"
 DISTANCE_BIAS = Question(
     name="distance_bias",
     reference=distance_bias,
-    use=lambda distance_bias, scores, slope: distance_bias(scores, slope),
+    use=_use_bias,
     battery=BATTERY,
     requirements={
         "in front": IN_FRONT,
@@ -172,6 +184,17 @@ DISTANCE_BIAS = Question(
             "Its distance is 0, and so it loses nothing.",
             INTERFACE,
             edit(distance_bias, ".abs()", ".abs() + 1"),
+        ),
+        Mistake(
+            "positions are rounded in half precision",
+            "bfloat16 cannot tell 256 from 257. Subtract whole numbers, and then"
+            " convert the distances to the dtype of the scores.",
+            INTERFACE,
+            edit(
+                distance_bias,
+                "torch.arange(keys, device=scores.device)",
+                "torch.arange(keys, device=scores.device).to(scores.dtype)",
+            ),
         ),
         Mistake(
             "scores multiplied instead of reduced by subtraction",

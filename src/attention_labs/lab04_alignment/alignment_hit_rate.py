@@ -65,6 +65,7 @@ def _maps(
         size = max(1, d.S - d.number(0, 2))
         # not d's whole numbers, of which two may be equal
         scores = 3 * torch.randn(t + beyond, size, generator=d, dtype=torch.float64)
+        scores += 0.01 * (scores == scores.amax(-1, keepdim=True))
         odd = torch.arange(t + beyond)[:, None] % 2 == 1
         weights.append((scores.softmax(-1) * torch.where(odd, other, 1.0)).tolist())
         places = some_allowed(d, t, size) & ~(odd[:t] & empty)
@@ -115,7 +116,8 @@ HIT_RATE = Question(
         " example a last row for the end-of-sequence token. Ignore the rows that have"
         " no gold set.",
         "zeros": "A row in which all weights are zero is not a hit. In every other"
-        " row, one weight is larger than all others.",
+        " row, one weight is larger than all others, by at least a thousandth of its"
+        " value.",
         "unchanged": "Do not change the inputs.",
         "weights": "weights: for each example, a list of rows; each row is a list of S"
         " numbers, and S may differ between examples.",

@@ -108,7 +108,8 @@ LOCAL_P = Question(
         "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",
         "position": "position: not needed here.",
-        "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S).",
+        "memory": "memory: has `value` (B, S, E) and `mask` (B, 1, S), which has the"
+        " padding at the end.",
         "returns": "Context (B, T, E) and weights (B, T, S), zero outside the window.",
     },
     properties=(

@@ -110,8 +110,7 @@ MULTI_HEAD_ATTENTION = Question(
         " values (B, S, D) from a second one.",
         "names": "Apply the projections of section 1 first. Apply `output_proj`, which"
         " is $W^O$, last.",
-        "no loop": "Compute all heads at once. One point is for doing so without a"
-        " loop over the heads.",
+        "no loop": "Compute all heads at once. A loop over the heads costs one point.",
         "scale": "Divide the scores by the square root of Dh, the width of the vectors"
         " that are multiplied.",
         "axes": "A mask with three axes, such as (B, T, S) or (B, 1, S), needs one"

@@ -54,7 +54,7 @@ def _rare_rows(d: Draw) -> list[Request]:
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    huge = torch.where(rows > 0, rows + 2**40, 0)
+    huge = torch.where(rows > 0, 10**9 - rows, 0)
     # their differences have many divisors: a table of some size mixes them up
     apart = torch.where(rows > 0, (rows - 1) * DIVISIBLE + 1, 0)
     others = 0 * rows, 0 * rows + 1, huge, apart
@@ -90,9 +90,9 @@ PACKED_ROWS = Question(
         " tokens, to later tokens and to itself. Do not let it attend to anything"
         " else.",
         "anew": "Count the positions from 0, and start again from 0 in each sentence.",
-        "numbers": "Each sentence in a row has its own number, which can be any"
-        " integer from 1 up. The numbers may come in any order, and different rows may"
-        " use the same numbers. The tokens of a sentence are always next to each"
+        "numbers": "Each sentence in a row has its own number, a whole number"
+        " from 1 to a billion. The numbers may come in any order, and different rows"
+        " may use the same numbers. The tokens of a sentence are always next to each"
         " other.",
         "padding": "The number 0 means padding. Padding is always at the end of a row,"
         " and a row may consist of padding only. Padding must not attend to anything,"

@@ -85,8 +85,8 @@ POSITIONS = Question(
         " angle of its hand, followed by the cosine:",
         "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` is the number of"
         " tokens that came before.",
-        "float32": "Compute the positions and angles in float32 even if x has a"
-        " different dtype, because bfloat16 cannot tell 256 from 257.",
+        "float32": "Compute the positions and angles in float32 or in a more precise"
+        " dtype, whatever the dtype of x is: bfloat16 cannot tell 256 from 257.",
         "even": "dim: D, the width of an encoding, an even number.",
         "x": "x: (B, T, D).",
         "before": "past: the number of tokens that came before.",

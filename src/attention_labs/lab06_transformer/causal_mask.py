@@ -48,7 +48,7 @@ def _same_mask(request: Request, reply: Reply, reference: Reply) -> Finding | No
 BATTERY = Battery(
     ("one", "zero", "long", "second call"),
     lambda d: Request((d.T, None)),
-    {"T": Axis("positions", least=0, long=1200)},
+    {"T": Axis("positions", least=0, long=2100)},
 )
 
 CAUSAL_MASK = Question(

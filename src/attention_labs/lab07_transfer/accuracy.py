@@ -82,8 +82,11 @@ def _use_accuracy(
 ) -> Any:
     """Return what was measured, and how the model was called and left.
 
-    If another table is given, the model has it first, and is measured then, too.
+    If another table is given, the model has it first, and is measured then, too. Whole
+    numbers make a model in bfloat16.
     """
+    if not table.is_floating_point():
+        table = table.to(torch.bfloat16)
     model = _Judged(table if before is None else before).train(trains)
     given = [LabelBatch(*batch) for batch in batches]
     handed = [*given]
@@ -135,7 +138,16 @@ def _of_all_sizes(d: Draw) -> list[Request]:
         _to_measure(d, 2, *(d.number(1, 30) for _ in range(d.N))),
         _to_measure(d, d.B, d.B, d.number(1, d.B), chance=0.0),
         _to_measure(d, 1, 50, chance=1.0),
+        _in_half(d),
     ]
+
+
+def _in_half(d: Draw) -> Request:
+    """Draw a model in bfloat16, in which 256 + 1 is 256."""
+    many = _to_measure(d, d.number(300, 500), d.number(300, 500))
+    ranks = many.inputs[0].argsort(-1).argsort(-1)  # no two logits are equal
+    about = "a model in bfloat16 and many sentences"
+    return replace(many, inputs=(ranks, *many.inputs[1:]), about=about)
 
 
 def _in_both_modes(d: Draw) -> list[Request]:
@@ -160,12 +172,21 @@ def _careless(request: Request, reply: Reply, reference: Reply) -> Finding:
     return Finding(f"the model was left in {left} mode", f"{was} mode, as it came")
 
 
-_share = in_words(
+_same_share = in_words(
     of_output(0, same_numbers),
     lambda request, reply, reference: Finding(
         f"a share of {float(reply.outputs[0]):.3f}", "another share"
     ),
 )
+
+
+def _share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Compare the share, unless the answer uses NumPy, which has no bfloat16."""
+    if "unsupported ScalarType BFloat16" in (reply.error or ""):
+        return None
+    return _same_share(request, reply, reference)
+
+
 _carefully = each_of(in_words(of_output(1, same_numbers), _careless), _share)
 
 ALL = (
@@ -316,6 +337,23 @@ ACCURACY = Question(
                     "for x in model.modules(): x.training = was_training",
                 ),
             ),
+        ),
+        Mistake(
+            "counts are rounded in half precision",
+            "In bfloat16, 256 + 1 is 256. Count with whole numbers.",
+            "",
+            edit(
+                accuracy,
+                "right += int((logits.argmax(-1) == batch.labels[:, 0]).sum())",
+                "hits = logits.argmax(-1) == batch.labels[:, 0];"
+                " right = right + hits.to(logits.dtype).sum()",
+            )
+            & edit(
+                accuracy,
+                "count += len(batch.labels)",
+                "count = count + torch.ones_like(logits[:, 0]).sum()",
+            )
+            & edit(accuracy, "return right / count", "return (right / count).item()"),
         ),
         Mistake(
             "number of right labels instead of their share",

@@ -103,8 +103,9 @@ ROTARY = Question(
         " before. The first vector of x is at position t = `past`.",
         "in front": "x may have any number of axes before the last two, for example"
         " (T, D), (B, T, D) or (B, H, T, D).",
-        "float32": "Compute the angles, their sines and their cosines in float32 even"
-        " if x has a different dtype, because bfloat16 cannot tell 256 from 257.",
+        "float32": "Compute the angles, their sines and their cosines in float32 or in"
+        " a more precise dtype, whatever the dtype of x is: bfloat16 cannot tell 256"
+        " from 257.",
         "x": "x: (..., T, D), queries or keys.",
         "past": "past: the number of tokens that came before.",
         "returns": "The rotated vectors (..., T, D), of the dtype of x.",

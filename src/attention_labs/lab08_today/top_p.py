@@ -134,7 +134,8 @@ TOP_P = Question(
         "one": "Always keep at least one token, the most probable one.",
         "ties": "If several tokens are equally probable, keep only as many of them as"
         " you need to reach p. It does not matter which of them you keep.",
-        "removed": "A logit may already be $-\\infty$. Do not keep its token.",
+        "removed": "Some logits of a row, but never all of them, may already be"
+        " $-\\infty$. Do not keep their tokens.",
         "argument": "logits: (..., V).",
         "p": "p: at least 0.00001, and below 1.",
         "returns": "The logits (..., V).",

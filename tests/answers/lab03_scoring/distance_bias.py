@@ -27,32 +27,36 @@ def any_scores(g):
 @right("distance_bias")
 def in_one_table(scores, slope):
     t, s = scores.shape[-2:]
-    queries = torch.arange(s - t, s, device=scores.device, dtype=scores.dtype)
-    keys = torch.arange(s, device=scores.device, dtype=scores.dtype)
-    return scores - slope * (queries[:, None] - keys[None]).abs()
+    queries = torch.arange(s - t, s, device=scores.device)
+    keys = torch.arange(s, device=scores.device)
+    distance = (queries[:, None] - keys[None]).abs()
+    return scores - slope * distance.to(scores.dtype)
 
 
 @right("distance_bias")
 def last_rows_of_a_square(scores, slope):
     t, s = scores.shape[-2:]
-    positions = torch.arange(s, device=scores.device).to(scores)
+    positions = torch.arange(s, device=scores.device)
     square = (positions[:, None] - positions).abs()
-    return scores - slope * square[s - t :]
+    return scores - slope * square[s - t :].to(scores)
 
 
 @right("distance_bias")
 def row_by_row(scores, slope):
     t, s = scores.size(-2), scores.size(-1)
-    keys = torch.arange(s, device=scores.device).to(scores.dtype)
-    rows = [scores[..., i, :] - slope * torch.abs(keys - (s - t + i)) for i in range(t)]
+    keys = torch.arange(s, device=scores.device)
+    away = [torch.abs(keys - (s - t + i)).to(scores.dtype) for i in range(t)]
+    rows = [scores[..., i, :] - slope * away[i] for i in range(t)]
     return torch.stack(rows, dim=-2)
 
 
 @right("distance_bias")
 def column_by_column(scores, slope):
     t, s = scores.shape[-2:]
-    queries = torch.arange(t, device=scores.device).to(scores.dtype) + (s - t)
-    columns = [scores[..., j] - slope * (queries - j).abs() for j in range(s)]
+    queries = torch.arange(t, device=scores.device) + (s - t)
+    columns = [
+        scores[..., j] - slope * (queries - j).abs().to(scores.dtype) for j in range(s)
+    ]
     return torch.stack(columns, dim=-1)
 
 
@@ -84,7 +88,7 @@ def both_sides(scores, slope):
 @right("distance_bias")
 def two_triangles(scores, slope):
     t, s = scores.shape[-2:]
-    ones = scores.new_ones(t, s)
+    ones = torch.ones(t, s, device=scores.device)
     before = ones.tril(s - t).cumsum(1)
     difference = (s - t + 1 + torch.arange(t, device=scores.device))[:, None] - (
         ones.cumsum(1)
@@ -96,9 +100,9 @@ def two_triangles(scores, slope):
 @right("distance_bias")
 def by_sign(scores, slope):
     t, s = scores.shape[-2:]
-    keys = torch.linspace(0, s - 1, s, device=scores.device).round().to(scores.dtype)
+    keys = torch.linspace(0, s - 1, s, device=scores.device).round()
     difference = keys[s - t :].reshape(-1, 1) - keys
-    return scores - difference * difference.sign() * slope
+    return scores - (difference * difference.sign()).to(scores.dtype) * slope
 
 
 @right("distance_bias")
@@ -107,19 +111,19 @@ def from_the_end(scores, slope):
     warnings.warn("from the end", stacklevel=1)
     turned = scores.flip(-1, -2)
     t, s = turned.shape[-2:]
-    steps = torch.arange(s, device=scores.device).to(scores.dtype)
-    lowered = turned - slope * (steps[:t, None] - steps).abs()
+    steps = torch.arange(s, device=scores.device)
+    lowered = turned - slope * (steps[:t, None] - steps).abs().to(scores.dtype)
     return lowered.flip(-1, -2)
 
 
 @right("distance_bias")
 def with_distances_of_points(scores, slope):
     t, s = scores.shape[-2:]
-    places = torch.arange(s, device=scores.device).to(scores.dtype)
+    places = torch.arange(s, device=scores.device).double()
     distance = F.l1_loss(
         places[s - t :, None].expand(t, s), places.expand(t, s), reduction="none"
     )
-    return scores.add(distance, alpha=-slope)
+    return scores.add(distance.to(scores.dtype), alpha=-slope)
 
 
 @wrong("distance_bias", FIRST)
@@ -149,8 +153,7 @@ def square_alone(scores, slope):
     return scores - slope * (positions[:, None] - positions).abs()
 
 
-TABLE = "(queries[:, None] - keys[None]).abs()"
-KEYS = "torch.arange(s, device=scores.device, dtype=scores.dtype)"
+KEYS = "torch.arange(s, device=scores.device)"
 wrong_edits(
     "distance_bias",
     in_one_table,
@@ -161,22 +164,21 @@ wrong_edits(
     ),
     squared=(edit(in_one_table, ".abs()", "**2"), "distance squared"),
     whole_numbers=(
-        edit(in_one_table, KEYS, "torch.arange(s, device=scores.device)")
-        & edit(
-            in_one_table,
-            "torch.arange(s - t, s, device=scores.device, dtype=scores.dtype)",
-            "torch.arange(s - t, s, device=scores.device)",
-        ),
+        edit(in_one_table, "distance.to(scores.dtype)", "distance"),
         DTYPE,
     ),
     on_the_cpu=(
-        edit(in_one_table, KEYS, "torch.arange(s, dtype=scores.dtype)"),
+        edit(in_one_table, KEYS, "torch.arange(s)"),
         DEVICE,
     ),
     in_place=(
         edit(in_one_table, "return scores - slope *", "return scores.sub_(slope *")
-        & edit(in_one_table, ".abs()", ".abs())"),
+        & edit(in_one_table, "distance.to(scores.dtype)", "distance.to(scores.dtype))"),
         IN_PLACE,
+    ),
+    rounded=(
+        edit(in_one_table, KEYS, "torch.arange(s, device=scores.device).to(scores)"),
+        "positions are rounded in half precision",
     ),
     cut_off=(edit(in_one_table, "return scores", "return scores.detach()"), CUT),
     not_returned=(edit(in_one_table, "return ", ""), NOTHING),
