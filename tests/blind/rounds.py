@@ -14,6 +14,45 @@ from nbjudge.in_process import in_process
 
 HERE = Path(__file__).parent
 
+# Sentences that the labs have got since, and the wrong answers which they allow: the
+# round, the question, the name that the stranger gave.
+SETTLED = {
+    "If you compute in the dtype of the inputs or in a more precise one, rounding"
+    " errors cost no points.": (
+        (7, "gaussian", "expanded square cancels for large numbers"),
+        (8, "dot", "product from squared lengths, useless for unequal lengths"),
+        (8, "gaussian", "expanded square loses near keys far from zero"),
+        (9, "dot", "difference of two huge squares"),
+        (9, "gaussian", "expanded square cancels far from the origin"),
+        (10, "dot", "dot product from distances, loses all digits"),
+        (10, "gaussian", "cdist is inexact for long inputs"),
+        (10, "gaussian", "expanded square cancels for large numbers"),
+        (10, "induction_score", "running sum in bfloat16 stops growing"),
+        (10, "loss", "running sum in bfloat16 stops growing"),
+    ),
+    "You may assume that no square, product or sum in a formula overflows.": (
+        (7, "dot", "squares overflow although the product does not"),
+        (9, "cosine", "squares overflow in float16"),
+        (9, "loss", "infinite loss times zero is NaN"),
+    ),
+    "Each sentence in a row has its own number, a whole number from 1 to a billion.": (
+        (7, "packed_rows", "product of large numbers overflows"),
+        (8, "packed_rows", "product of large numbers overflows"),
+        (9, "packed_rows", "product of sentence numbers overflows"),
+        (10, "packed_rows", "products of large numbers overflow"),
+    ),
+    "In every other row, one weight is larger than all others, by at least a thousandth"
+    " of its value.": (
+        (10, "alignment_hit_rate", "float32 hides which weight is the largest"),
+    ),
+    "If `dropout` is not None, it is a module that returns a new tensor.": (
+        (8, "attend", "in-place dropout changes the returned weights"),
+    ),
+    "lengths: (B,), of `torch.long`": (
+        (8, "padding_mask", "positions overflow in a small dtype"),
+    ),
+}
+
 
 class Verdict(NamedTuple):
     """What became of an entry.
@@ -24,6 +63,7 @@ class Verdict(NamedTuple):
         full: whether it got all points, of any seed.
         names: of the mistakes that were named, exactly or by a sign.
         exact: whether one was exact.
+        settled: whether the lab has come to allow it, and full points are right.
     """
 
     question: str
@@ -31,6 +71,7 @@ class Verdict(NamedTuple):
     full: bool
     names: tuple[str, ...]
     exact: bool
+    settled: bool
 
 
 def numbers() -> list[int]:
@@ -47,6 +88,7 @@ def graded(number: int, *names: str, seeds: int = 2) -> Iterator[Verdict]:
         seeds: how often each answer is graded. A wrong one has to lose points every
             time, a right one never.
     """
+    settled = {key for keys in SETTLED.values() for key in keys}
     for path in sorted((HERE / f"round{number}").glob("*.py")):
         if path.stem not in (names or QUESTIONS):
             continue
@@ -67,6 +109,7 @@ def graded(number: int, *names: str, seeds: int = 2) -> Iterator[Verdict]:
                 all(full) if entry.right else any(full),
                 tuple(dict.fromkeys(r.mistake.name for r in found)),
                 any(r.exact for r in found),
+                (number, question.name, entry.name) in settled,
             )
 
 
@@ -75,8 +118,8 @@ def main() -> None:
     chosen = [int(x) for x in sys.argv[1:] if x.isdigit()] or numbers()
     names = [x for x in sys.argv[1:] if not x.isdigit()]
     for number in chosen:
-        for question, entry, full, found, exact in graded(number, *names):
-            off = "!!" if full != entry.right else "  "
+        for question, entry, full, found, exact, settled in graded(number, *names):
+            off = "!!" if full != (entry.right or settled) else "  "
             kind = "right" if entry.right else "wrong"
             said = ", ".join(found) + ("" if exact or not found else " (by a sign)")
             print(f"{off} {number} {question} {kind}: {entry.what} [{said}]")

@@ -49,12 +49,13 @@ def blind(pool: Executor) -> list[Row]:
         for line in escaped(f"blind round {number}: ", those)
     ]
     every = [v for those in verdicts.values() for v in those]
-    lost = [v for v in every if not v.entry.right and not v.full]
+    wrong = [v for v in every if not v.entry.right and not v.settled]
+    lost = [v for v in wrong if not v.full]
     return [
         *rows,
         row(
             "blind: wrong answers",
-            sum(not v.entry.right for v in every),
+            len(wrong),
             "answers",
             at_least=500,
         ),
@@ -89,11 +90,19 @@ def of_round(number: int, question: str) -> list[rounds.Verdict]:
 
 def escaped(what: str, verdicts: list[rounds.Verdict]) -> list[Row]:
     """Count the answers of a round, and list those that were graded wrongly."""
-    right = [v for v in verdicts if v.entry.right]
-    wrong = [v for v in verdicts if not v.entry.right]
+    right = [v for v in verdicts if v.entry.right or v.settled]
+    settled = [v for v in verdicts if v.settled]
+    wrong = [v for v in verdicts if not v.entry.right and not v.settled]
     accepted = [f"{v.question}: {v.entry.what}" for v in wrong if v.full]
     rejected = [f"{v.question}: {v.entry.what}" for v in right if not v.full]
+    allowed = [f"{v.question}: {v.entry.what}" for v in settled]
     return [
+        row(
+            what + "wrong answers that the lab has come to allow",
+            len(allowed),
+            "answers",
+            note="; ".join(allowed),
+        ),
         row(what + "wrong answers", len(wrong), "answers"),
         row(
             what + "wrong answers accepted",

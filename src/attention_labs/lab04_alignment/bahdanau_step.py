@@ -11,6 +11,7 @@ from attention_labs.lab04_alignment.shared import (
     MEMORY,
     STATE,
     WEIGHTS,
+    of_low_scores,
     steps,
     use_step,
     with_score,
@@ -67,7 +68,11 @@ BAHDANAU_STEP = Question(
             1,
             checks=("attached", "logits", "returns"),
         ),
-        BATTERY.edges(1, checks=("lengths", "memory", "cache", "returns")),
+        BATTERY.edges(
+            1,
+            checks=("lengths", "memory", "cache", "returns"),
+            also=lambda d: of_low_scores(d, BahdanauDecoder),
+        ),
         BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(

@@ -14,6 +14,7 @@ from attention_labs.lab04_alignment.shared import (
     MEMORY,
     STATE,
     WEIGHTS,
+    of_low_scores,
     steps,
     use_step,
     with_score,
@@ -76,7 +77,11 @@ LUONG_STEP = Question(
             1,
             checks=("attached", "many", "attentional", "returns"),
         ),
-        BATTERY.edges(1, checks=("lengths", "memory", "cache", "returns")),
+        BATTERY.edges(
+            1,
+            checks=("lengths", "memory", "cache", "returns"),
+            also=lambda d: of_low_scores(d, _Luong),
+        ),
         BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(

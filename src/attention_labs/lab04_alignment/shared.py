@@ -1,6 +1,7 @@
 """What questions of this lab share: steps of a decoder, their battery, and signs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -87,6 +88,18 @@ def a_step(d: Draw, reference: Any, states: int = 1) -> Request:
         normal(d, d.B, d.D).tanh(),
     )
     return Request(inputs, sizes, parameters(d, lambda: with_score(reference, *sizes)))
+
+
+def of_low_scores(d: Draw, reference: Any) -> Request:
+    """Draw a step whose scores are far below any number put in for minus infinity."""
+    request = a_step(d, reference)
+    vector = "score.energy_proj.weight"  # what is added up in a score is at most 1
+    huge = {vector: 1e12 * request.parameters[vector]}
+    return replace(
+        request,
+        parameters={**request.parameters, **huge},
+        about="scores around 1e+12 and -1e+12",
+    )
 
 
 def steps(reference: Any, axes: Mapping[str, Axis] = {}, states: int = 1) -> Battery:
