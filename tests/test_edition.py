@@ -2,6 +2,7 @@
 form."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -243,3 +244,18 @@ def test_no_book_is_one_line(tmp_path):
         GradingError, match="there is no book at _build/html; make book"
     ):
         export(tmp_path, tmp_path / "student")
+
+
+def test_the_hubs_guide_closes_whatever_holds_solutions():
+    """Its students work beside the whole course, not in their edition."""
+    guide = (ROOT / "book" / "jupyterhub.md").read_text()
+    (folders,) = re.findall(r"chmod -R go-rwx (.*)", guide)
+    closed = set(folders.split())
+    assert {".git", "_build", "solutions", "tests"} <= closed
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.ipynb"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.split()
+    readable = [path for path in tracked if path.split("/")[0] not in closed]
+    assert readable and not any(
+        "BEGIN SOLUTION" in (ROOT / path).read_text() for path in readable
+    )
