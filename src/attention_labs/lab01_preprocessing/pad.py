@@ -61,7 +61,7 @@ PAD_QUESTION = Question(
     requirements={
         "filled": "Write `pad`, which appends `PAD` to each row of ids until the row"
         " is as long as the longest one.",
-        "empty": "There is at least one row. A row may be empty. If all rows are"
+        "empty": "There is at least one row, and a row may be empty. If all rows are"
         " empty, return a tensor of shape (B, 0).",
         "lists": "Do not change the inputs.",
         "returns": "Append PAD to rows of ids: a tensor (B, T) of whole numbers"

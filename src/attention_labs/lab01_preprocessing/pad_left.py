@@ -97,7 +97,7 @@ PAD_LEFT = Question(
         "ids": "A row may contain the id of `PAD` as one of its tokens. Such a token"
         " has a position like any other token, so the ids alone do not show where the"
         " padding is.",
-        "empty": "There is at least one row. A row may be empty. If all rows are"
+        "empty": "There is at least one row, and a row may be empty. If all rows are"
         " empty, both tensors have the shape (B, 0).",
         "lists": "Do not change the inputs.",
         "rows": "rows: a list of lists of ids, one for each sentence.",

@@ -78,9 +78,9 @@ REMEMBER = Question(
     requirements={
         "manners": MANNERS,
         "called": "`remember` is called once for each source.",
-        "value": "`value` (B, slots, E) holds what the decoder can look up. In this"
-        " lab, there is only *one* slot, and it holds the final state $c$ of the"
-        " source. So the shape is (B, 1, E).",
+        "value": "`value` (B, slots, E) holds what the decoder can look up. In the"
+        " decoders of this lab, there is only *one* slot, which holds the final state"
+        " $c$ of the source, so the shape is (B, 1, E).",
         "key": "`key` holds what a query would be compared with. With one slot there"
         " is nothing to choose, so use the same tensor as for `value`.",
         "mask": "`mask` (B, 1, slots) must be True, because the decoder may look at"
@@ -88,7 +88,7 @@ REMEMBER = Question(
         "state": r"`state` (B, D) is the decoder's first state, $h_0 = \tanh(W c +"
         r" b)$.",
         "bridge": "The linear layer `bridge` holds $W$ and $b$. It is needed because"
-        " the states of encoder and decoder may differ in width.",
+        " the states of the encoder and the decoder may differ in width.",
         "forgets": "Keep the final state, and nothing else of the source: a `Memory`.",
     },
     properties=(

@@ -119,7 +119,7 @@ STACKED_ENCODER = Question(
         " the states of the layer below it. A layer has two LSTMs: one reads every"
         " sentence forwards, and the other reads it backwards. Concatenate their two"
         " states at each position, the forward state first:",
-        "cells": "Pass only the states on, to the next layer and into `states` and"
+        "cells": "Pass on only the states, both to the next layer and into `states` and"
         " `final`. Let every LSTM start from zeros, as `nn.LSTM` does if you give it"
         " no state.",
         "turned": "Reverse each sentence *within its own length* instead, with"

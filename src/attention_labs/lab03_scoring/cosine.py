@@ -151,8 +151,8 @@ COSINE = score_question(
         " T, S).",
         "keys": "Divide every key (..., S, D) by its length: (..., S, D).",
         "once": "Divide each key by its length in `project_keys`, which is called once"
-        " for each source. So `forward` gets keys of length one. Divide each query by"
-        " its length in `forward`.",
+        " for each source, so that `forward` gets keys of length one. Divide each query"
+        " by its length in `forward`.",
         "zeros": "A vector of zeros has no direction. Leave it as it is. All its"
         " scores must be 0. You may assume that all other vectors are longer than"
         " 1e-6.",
