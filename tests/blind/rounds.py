@@ -42,7 +42,7 @@ SETTLED = {
         (10, "packed_rows", "products of large numbers overflow"),
     ),
     "In every other row, one weight is larger than all others, by at least a thousandth"
-    " of its value.": (
+    " of this weight.": (
         (10, "alignment_hit_rate", "float32 hides which weight is the largest"),
     ),
     "If `dropout` is not None, it is a module that returns a new tensor.": (

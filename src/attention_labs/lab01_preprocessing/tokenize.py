@@ -107,7 +107,8 @@ TOKENIZE = Question(
     use=_use_tokenize,
     battery=BATTERY,
     requirements={
-        "words": "A word is a run of letters and digits. Letters may have accents.",
+        "words": "A word is a run of letters and digits, which are the characters that"
+        " Python's `str.isalnum` accepts. Letters may have accents.",
         "signs": "Every other character is a token of its own, unless it is white"
         ' space. So "ninety-nine" has three tokens. (No text contains an underscore.)',
         "case": "Turn all letters into lower case, as `str.lower` does.",

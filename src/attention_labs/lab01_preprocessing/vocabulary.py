@@ -170,7 +170,7 @@ VOCABULARY = Question(
         "tokens": "`tokens[i]` must be the token with the id `i`. The four tokens in"
         " `SPECIALS` come first. All other tokens follow *once* each, in the order in"
         " which `sorted` puts them, so every run gives the same ids. If one of the"
-        " four occurs in the texts, do not give it a second id.",
+        " four is among `tokens`, do not give it a second id.",
         "encode": "`encode` must return a list of ids. A token that is not in the"
         " vocabulary becomes `UNK`.",
         "decode": "`decode` must return a tuple of tokens. Stop at the first `EOS`,"

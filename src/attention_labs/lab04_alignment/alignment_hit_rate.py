@@ -116,8 +116,8 @@ HIT_RATE = Question(
         " example a last row for the end-of-sequence token. Ignore the rows that have"
         " no gold set.",
         "zeros": "A row in which all weights are zero is not a hit. In every other"
-        " row, one weight is larger than all others, by at least a thousandth of its"
-        " value.",
+        " row, one weight is larger than all others, by at least a thousandth of this"
+        " weight.",
         "unchanged": "Do not change the inputs.",
         "weights": "weights: for each example, a list of rows; each row is a list of S"
         " numbers, and S may differ between examples.",

@@ -101,7 +101,8 @@ LOCAL_P = Question(
         "window": "Apply the softmax only to the positions in the window. The window"
         " is a mask, and `&` combines it with the mask of the memory.",
         "Gaussian": "Multiply the weights by the Gaussian *after* the softmax. The"
-        " products need not sum to one. Only the Gaussian gives $p_t$ a gradient.",
+        " products are the weights that you return and compute the context from, and"
+        " they need not sum to one. Only the Gaussian gives $p_t$ a gradient.",
         "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
         " $u$ is `position_proj`.",
         "all": "Write `forward`, which gets the scores of all T queries.",
