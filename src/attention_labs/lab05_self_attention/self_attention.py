@@ -87,8 +87,8 @@ SELF_ATTENTION = Question(
         "maps": "Each role has its own learned linear map:",
         "names": "In the code, the three maps are called `query_proj`, `key_proj` and"
         " `value_proj`.",
-        "asked": "The mask says which positions each position may attend to. A padding"
-        " mask forbids padding, and a causal mask forbids all later positions.",
+        "asked": "For each position, the mask says which positions it may attend to. A"
+        " padding mask forbids padding, and a causal mask forbids all later positions.",
         "empty": "If a position may not attend to anything, all its weights must be 0.",
         "every": "Let every position attend to all positions of the same sequence.",
         "x": "x: (B, T, D).",

@@ -82,14 +82,14 @@ POSITIONS = Question(
     requirements={
         **EVERYWHERE,
         "clocks": "For clock i, the positional encoding $p_t$ holds the sine of the"
-        " angle of its hand, followed by the cosine:",
+        " angle of the clock's hand, followed by the cosine:",
         "past": "Return $x_t + p_{\\mathrm{past} + t}$, where `past` is the number of"
-        " tokens that came before.",
+        " tokens that came before x.",
         "float32": "Compute the positions and angles in float32 or in a more precise"
         " dtype, whatever the dtype of x is: bfloat16 cannot tell 256 from 257.",
         "even": "dim: D, the width of an encoding, an even number.",
         "x": "x: (B, T, D).",
-        "before": "past: the number of tokens that came before.",
+        "before": "past: the number of tokens that came before x.",
         "returns": "(B, T, D), of the dtype of x.",
     },
     properties=(

@@ -47,7 +47,7 @@ SPLIT_HEADS = Question(
         " token's* vector go to the first head, the next Dh entries to the second"
         " head, and so on.",
         "before": "Put the axis of the heads before the axis of the tokens, because"
-        " `@` multiplies the last two axes.",
+        " `@` treats the last two axes as matrices.",
         "returns": "Split each vector into H pieces: (B, T, D) -> (B, H, T, Dh).",
     },
     properties=(

@@ -248,12 +248,12 @@ CACHED_STEP = Question(
         "lengths": LENGTHS,
         "stack": "Now you write the decoder, too: embed the tokens, apply all blocks,"
         " then apply the norm and the head.",
-        "one and many": "Its method `step` takes T tokens that come after P earlier"
-        " tokens. It must work for one token and for many, at the beginning of a"
-        " target and later.",
-        "cache": "It is a tuple with one entry per block: None at the start, and later"
-        " the `KeyValue` that the block returned. Compute only the new positions in a"
-        " step.",
+        "one and many": "The decoder's method `step` takes T tokens that come after P"
+        " earlier tokens. It must work for one token and for many, at the beginning of"
+        " a target and later.",
+        "cache": "It is a tuple with one entry per block. Each entry is None at the"
+        " start, and later it is the `KeyValue` that the block returned. Compute only"
+        " the new positions in a step.",
         "past": "You can read P off the shape of the keys in the cache, (B, H, P, Dh).",
         "embedding": "`self.embedding(token, past)` embeds the tokens and adds"
         " positions that count from `past`. Use P as `past`.",

@@ -64,7 +64,7 @@ CAUSAL_MASK = Question(
         "allows": "Allow position t to attend to the positions up to and including t.",
         "size": "size: T, the number of positions; it may be 0.",
         "device": "device: the device to make the mask on.",
-        "returns": "A mask (T, T), of dtype bool, made anew in each call.",
+        "returns": "A mask (T, T), of dtype bool, a new one in each call.",
     },
     properties=(
         BATTERY.numbers(

@@ -185,20 +185,20 @@ DECODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "sub-layers": "The decoder's block has three sub-layers. The first is"
-        " self-attention among the target positions. The second is cross-attention, in"
-        " which each target position attends to the source. The third is a"
-        " feed-forward network, which works on each position separately.",
+        "sub-layers": "The decoder's block therefore has three sub-layers: first"
+        " self-attention among the target positions, then cross-attention, in which"
+        " each target position attends to the source, and last a feed-forward network,"
+        " which works on each position separately.",
         "source": "`source` is a `KeyValue` that `cross_attention.remember` has made"
-        " of the source. Use it as it is. Make the queries of the cross-attention from"
-        " the states *after* the self-attention.",
+        " from the source. Use it as it is. Compute the queries of the cross-attention"
+        " from the states *after* the self-attention.",
         "masks": "Use `mask` for the self-attention and `source_mask` for the"
         " cross-attention. `mask` says which target positions may be attended to, and"
         " `source_mask` says the same for the source positions.",
         "past": "`past` is the `KeyValue` that this block returned for the positions"
         " before x. If there is one, x must attend to the old positions *and* to the"
-        " new ones. `past.extend(new)` concatenates two `KeyValue`, with the old one"
-        " first.",
+        " new ones. `past.extend(new)` concatenates the old `KeyValue` and the new"
+        " one, in this order.",
         "weights": "If `need_weights` is true, return the weights of the"
         " cross-attention. Otherwise you may return None in their place.",
         "arguments": "The arguments are those of `EncoderBlock`.",

@@ -109,7 +109,8 @@ ENCODER_BLOCK = Question(
     battery=BATTERY,
     requirements={
         "lengths": LENGTHS,
-        "around": "Each sub-layer f has a skip connection around it and a norm LN.",
+        "around": "Each sub-layer f has a skip connection around it and a layer norm,"
+        " LN.",
         "reads": "With `around = Residual(...)`, compute a sub-layer as"
         " `around.after(x, f(around.before(x)))`.",
         "remembered": "Return the states, and the `KeyValue` that"

@@ -186,7 +186,7 @@ TRAIN_STEP = Question(
         " long vector, and shorten this vector to the length `clip_norm` if it is"
         " longer. Then make one step of the optimizer.",
         "left": "The parameters may still hold gradients from earlier steps. Do not"
-        " let them count.",
+        " let these old gradients count.",
         "fields": "A batch has the fields `source`, `lengths`, `target_in` and"
         " `target_out`. The decoder reads `target_in`, which is BOS followed by the"
         " target. It should predict `target_out`, which is the target followed by EOS.",

@@ -216,8 +216,8 @@ FREEZE = Question(
         "both": "`freeze()` does both steps at once.",
         "train": "`train(mode)` first does what it does in every module, and then puts"
         " a frozen body back into eval mode. A body that is not frozen follows `mode`.",
-        "alone": "Only `freeze()` freezes the body: if its parameters do not require"
-        " gradients for a different reason, it still follows `mode`.",
+        "alone": "Only `freeze()` freezes the body: if the body's parameters do not"
+        " require gradients for a different reason, the body still follows `mode`.",
         "from now on": "Freeze the body from now on: no gradients, eval mode.",
         "in use": "Switch to train mode (True) or eval mode (False), but keep a frozen"
         " body in eval mode.",

@@ -195,7 +195,7 @@ GROUPED_QUERIES = Question(
         r" v_{gs}, \qquad g = \lfloor h G / H \rfloor",
         "names": "Project x to queries, keys and values with `query_proj`, `key_proj`"
         " and `value_proj`, and split each result into its heads. Concatenate the"
-        " contexts of all heads, and apply `output_proj` to them.",
+        " contexts of all heads, and apply `output_proj` to the result.",
         "causal": "Let each token attend to itself and to all earlier tokens,"
         " including those of the past, but not to any later token.",
         "past": "`past` is the cache that your module returned for the P tokens before"
@@ -203,9 +203,9 @@ GROUPED_QUERIES = Question(
         "cache": "Return a cache with G heads of keys and values as the projections"
         " compute them. Do not repeat or rotate the keys and values in the cache.",
         "positions": "Before you compare queries and keys, rotate both with"
-        " `self.positions`. The keys have the positions from 0 on, and the queries"
-        " have the positions from P on. Do not rotate the values. If `self.positions`"
-        " is None, do not rotate anything.",
+        " `self.positions`. The positions of the keys start at 0, and those of the"
+        " queries start at P. Do not rotate the values. If `self.positions` is None, do"
+        " not rotate anything.",
         "x": "x: (B, T, D), the new tokens.",
         "argument": "past: `KeyValue` of the P earlier tokens, each (B, G, P, Dh);"
         " None if there are none.",

@@ -100,14 +100,14 @@ ROTARY = Question(
         "turn": r"x'_{t,i} = x_{t,i} \cos\theta_{ti} - x_{t,i+D/2} \sin\theta_{ti},"
         r" \qquad x'_{t,i+D/2} = x_{t,i+D/2} \cos\theta_{ti} + x_{t,i} \sin\theta_{ti}",
         "positions": "Count the positions from `past`, the number of tokens that came"
-        " before. The first vector of x is at position t = `past`.",
+        " before x. The first vector of x is at position t = `past`.",
         "in front": "x may have any number of axes before the last two, for example"
         " (T, D), (B, T, D) or (B, H, T, D).",
         "float32": "Compute the angles, their sines and their cosines in float32 or in"
         " a more precise dtype, whatever the dtype of x is: bfloat16 cannot tell 256"
         " from 257.",
         "x": "x: (..., T, D), queries or keys.",
-        "past": "past: the number of tokens that came before.",
+        "past": "past: the number of tokens that came before x.",
         "returns": "The rotated vectors (..., T, D), of the dtype of x.",
     },
     properties=(
