@@ -183,8 +183,8 @@ TRAIN_STEP = Question(
         "mean": "Compute the loss, which is the mean over all tokens that are not"
         " padding:",
         "cut": "Then compute the gradient. Take the gradients of all parameters as one"
-        " long vector, and shorten this vector to the length `clip_norm` if it is"
-        " longer. Then make one step of the optimizer.",
+        " long vector, and scale this vector down to the Euclidean norm `clip_norm` if"
+        " its norm is larger. Then make one step of the optimizer.",
         "left": "The parameters may still hold gradients from earlier steps. Do not"
         " let these old gradients count.",
         "fields": "A batch has the fields `source`, `lengths`, `target_in` and"
@@ -194,7 +194,7 @@ TRAIN_STEP = Question(
         " logits (B, T, V) and weights.",
         "model": "model: updated in place; keep its mode (train or eval).",
         "optimizer": "optimizer: an optimizer of the model's parameters.",
-        "clip_norm": "clip_norm: the largest allowed length of the gradient.",
+        "clip_norm": "clip_norm: the largest allowed Euclidean norm of the gradient.",
         "returns": "The loss before the update, in nats per token: a number or a"
         " detached tensor.",
     },

@@ -282,9 +282,9 @@ RUNNING_SOFTMAX = Question(
         "held": "What you keep from one block to the next must not grow with the"
         " number of blocks.",
         "no loop": "Compute all queries and a whole block at once. A loop over single"
-        " queries or keys loses points.",
-        "in front": "There may be any number of axes before the last two. They are the"
-        " same for queries, keys and values.",
+        " queries or keys costs two points.",
+        "in front": "There may be any number of axes before the last two, or none. They"
+        " are the same for queries, keys and values.",
         "query": "query: (..., T, D).",
         "argument": "blocks: an iterator over pairs of keys and values.",
         "returns": "The contexts (..., T, Dv).",
