@@ -27,7 +27,8 @@ def in_the_pages_colours(element):
     text = re.sub("(fill|stroke): #000000", r"\1: currentColor", element[0])
     if text.startswith("<text"):
         return text
-    text = text.replace("fill: #ffffff", "fill: var(--pst-color-background)")
+    for part in ("fill", "stroke"):
+        text = text.replace(f"{part}: #ffffff", f"{part}: var(--pst-color-background)")
     return re.sub(r"fill: (#[c-f].[c-f].[c-f].)\b", LIGHT, text)
 
 

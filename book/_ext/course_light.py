@@ -44,10 +44,15 @@ def drop_unused(app, pagename, templatename, context, doctree):
 
 
 def write_less(out):
-    """Shorten the pages, and let browsers fetch a picture when its reader gets near."""
+    """Shorten the pages, and let browsers fetch a picture when its reader gets near.
+
+    Without scripts, a page has the light theme.
+    """
     for page in out.rglob("*.html"):
         before = page.read_text(encoding="utf-8")
         after = PLAIN.sub(r"\1", PICTURE.sub('<img loading="lazy" ', before))
+        # "auto" is for a script to resolve; without one, no colour would be set
+        after = after.replace('data-theme="auto"', 'data-theme="light"', 1)
         if after != before:
             page.write_text(after, encoding="utf-8")
 

@@ -22,3 +22,9 @@
     };
   }
 }
+
+// Copying takes the focus away from the button.
+addEventListener("click", ({ target }) => {
+  const button = target.closest(".copybtn");
+  if (button) setTimeout(() => button.focus({ preventScroll: true }));
+});

@@ -101,19 +101,21 @@ const gpt = {
   start(place, number) {
     const { element } = live;
     const settings = { tau: 1, k: 0, p: 1 };
-    let tokens = [], written = 0, stopped = true;
+    let tokens = [], written = 0, run = 0; // each press of a button ends the run before
     const id = `writer-${number}`;
     const prompt = element("textarea", { id, rows: "2", spellcheck: "false" }, place.dataset.example);
-    const text = element("p", { class: "writer-text" });
-    const said = element("p", { role: "status" });
+    const text = element("p", { class: "writer-text", tabindex: "0" });
+    const said = element("p", { role: "status" }, "Press a button, or change the text.");
     const bars = element("tbody");
     const slider = (name, label, min, max, step, value, shown = String) => {
       settings[name] = value;
       const input = element("input", { id: `${id}-${name}`, type: "range", min, max, step, value });
       const output = element("output", { for: input.id }, shown(value));
+      input.setAttribute("aria-valuetext", shown(value));
       input.oninput = () => {
         settings[name] = Number(input.value);
         output.textContent = shown(input.value);
+        input.setAttribute("aria-valuetext", output.textContent);
         show();
       };
       return element("p", {}, element("label", { for: input.id }, label), input, output);
@@ -127,20 +129,20 @@ const gpt = {
     place.replaceChildren(
       element("label", { for: id }, place.dataset.label), prompt,
       slider("tau", "temperature τ", 0.1, 2, 0.1, 1),
-      slider("k", "top-k: draw among the k most probable", 1, all, 1, all, (k) => (Number(k) === all ? "all" : k)),
-      slider("p", "top-p: draw from probability p", 0.05, 1, 0.05, 1),
+      slider("k", "top-k: the k most probable", 1, all, 1, all, (k) => (Number(k) === all ? "all" : k)),
+      slider("p", "top-p: the nucleus of p", 0.05, 1, 0.05, 1),
       element("p", { class: "live-examples" },
-        button("Draw the next token", () => { stopped = true; write(1); }), " ",
-        button("Write 40 tokens", () => { stopped = false; write(40); }), " ",
-        button("Stop", () => { stopped = true; }), " ",
-        button("Start again", () => { stopped = true; restart(); })),
+        button("Draw the next token", () => write(1, ++run)), " ",
+        button("Write 40 tokens", () => write(40, ++run)), " ",
+        button("Stop", () => { run++; }), " ",
+        button("Start again", () => restart())),
       text, said, element("table", {}, bars));
 
     const ready = (then) => live.load(place.dataset.model, (model) => {
       if (!tokens.length) tokens = [model.bos, ...gpt.encode(model, prompt.value.slice(0, 1000))];
       then(model);
     });
-    const restart = () => { tokens = []; written = 0; show(); };
+    const restart = () => { run++; tokens = []; written = 0; show(); };
     const next = (model) => {
       const window = tokens.length < model.window ? tokens : tokens.slice(-model.window / 2);
       const { logits } = gpt.read(model, window);
@@ -149,29 +151,32 @@ const gpt = {
         i < model.special && i !== model.eos ? -1e9 : z);
       return gpt.probabilities(banned, asked);
     };
-    const show = () => ready((model) => {
+    // While it writes, a screen reader is told nothing.
+    const show = (quiet) => ready((model) => {
       const probabilities = next(model);
+      const possible = probabilities.filter((q) => q > 0).length;
       const order = probabilities.map((_, i) => i).sort((a, b) => probabilities[b] - probabilities[a]);
       const name = (i) => (i === model.eos ? "(end of the text)" : gpt.decode(model, [i]).replace(/ /g, "␣").replace(/\n/g, "⏎"));
-      bars.replaceChildren(...order.slice(0, 8).map((i) => element("tr", {},
+      bars.replaceChildren(...order.slice(0, Math.min(8, possible)).map((i) => element("tr", {},
         element("th", { scope: "row" }, name(i)),
         element("td", {}, probabilities[i].toFixed(3)),
         element("td", { class: "bar" }, element("span", { style: `width: ${100 * probabilities[i]}%` })))));
       const start = tokens.length - written;
       text.replaceChildren(gpt.decode(model, tokens.slice(0, start)),
         element("mark", {}, gpt.decode(model, tokens.slice(start))));
-      const possible = probabilities.filter((q) => q > 0).length;
-      said.textContent = `${possible} ${possible > 1 ? "tokens" : "token"} can come next; the most probable first:`;
+      if (quiet === true) return;
+      said.textContent = `${possible} ${possible > 1 ? "tokens" : "token"} can come next; the most probable first:` +
+        (prompt.value.length > 1000 ? " Only the first 1,000 characters of your text were read." : "");
     });
-    const write = (left) => ready((model) => {
+    const write = (left, mine) => ready((model) => {
+      if (mine !== run) return;
       const token = gpt.sample(next(model), Math.random());
       tokens.push(token);
       written += 1;
-      show();
-      if (token === model.eos) stopped = true;
-      if (left > 1 && !stopped) setTimeout(() => write(left - 1), 0);
+      show(left > 1 && token !== model.eos);
+      if (left > 1 && token !== model.eos) setTimeout(() => write(left - 1, mine), 0);
     });
-    prompt.oninput = () => { stopped = true; restart(); };
+    prompt.oninput = restart;
     prompt.onfocus = show;
   },
 };

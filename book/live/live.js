@@ -2,7 +2,7 @@
  *
  * A page names a model with <div class="live" data-model="NAME">. The model's weights
  * are a script, models/NAME.js, which is loaded when the reader first touches
- * the figure. It works from a folder, without a server.
+ * the figure.
  */
 "use strict";
 
@@ -80,9 +80,10 @@ const live = {
     const forbidden = new Set(), muted = new Set();
     const input = element("input", { id: `live-${number}`, type: "text", value: place.dataset.example,
                                      autocomplete: "off", spellcheck: "false" });
-    const said = element("p", { class: "live-said", role: "status" });
+    const said = element("p", { class: "live-said", role: "status" }, "Select an example, or type.");
     const frame = element("div", { class: "live-map", tabindex: "0", role: "region",
                                    "aria-label": "Map of the weights" });
+    const hint = element("p", { class: "live-examples" });
     const examples = element("p", { class: "live-examples" });
     const again = element("button", { type: "button" });
     const which = element("select", { "aria-label": "Which map" });
@@ -91,10 +92,10 @@ const live = {
     const choices = element("p", { class: "live-choices" }, which, " ", head, " ", mute);
     choices.hidden = again.hidden = true;
     place.replaceChildren(
-      element("label", { for: input.id }, place.dataset.label), input, examples, said, choices, frame, again);
+      element("label", { for: input.id }, place.dataset.label), input, examples, said, choices, hint, frame, again);
 
     const show = () => live.load(place.dataset.model, (model) => {
-      const read = model.words ? input.value.match(/[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu) || [] : [...input.value];
+      const read = model.words ? input.value.toLowerCase().match(/[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu) || [] : [...input.value];
       const unknown = [...new Set(read)].filter((c) => !model.source.includes(c));
       const things = model.words ? "words" : "characters";
       const trouble =
@@ -108,6 +109,7 @@ const live = {
       if (trouble) {
         said.textContent = trouble;
         frame.replaceChildren();
+        hint.textContent = "";
         return;
       }
       const ids = read.map((c) => Math.max(model.source.indexOf(c), model.unknown));
@@ -115,6 +117,7 @@ const live = {
       const written = tokens.map((token) => model.target[token]);
       said.textContent = `The model writes ${written.join(model.words ? " " : "") || "nothing"}.` +
         (muted.size ? ` ${muted.size} of its heads ${muted.size > 1 ? "are" : "is"} muted.` : "") +
+        (forbidden.size ? ` It may not look at ${forbidden.size} of the characters.` : "") +
         (unknown.length ? ` It has never seen ${unknown.map((c) => `“${c}”`).join(", ")}.` : "") +
         (forbidden.size === read.length ? " It may look at nothing." : "");
       if (!which.options.length && model.heads) {
@@ -130,6 +133,8 @@ const live = {
         muted.has(name) ? muted.delete(name) : muted.add(name);
         show();
       };
+      hint.textContent = "Weights in percent: a row asks, a column is asked." +
+        (model.heads ? "" : " Select a character to forbid it.");
       const columns = shown.own ? ["(start)", ...written.slice(0, -1)] : read;
       frame.replaceChildren(map(columns, shown.encoder ? read : written, shown.heads[h], model));
     });
@@ -150,8 +155,6 @@ const live = {
       const cell = (w) => element("td", { style: `--weight: ${(w || 0).toFixed(3)}` },
                                   w >= 0.095 ? String(Math.round(100 * w)) : "");
       return element("table", {},
-        element("caption", {}, "Weights in percent: a row asks, a column is asked." +
-          (model.heads ? "" : " Select a character above to forbid it.")),
         element("thead", {}, element("tr", {}, element("td"), ...heads)),
         element("tbody", {}, ...rows.map((name, t) =>
           element("tr", {}, element("th", { scope: "row" }, name),

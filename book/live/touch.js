@@ -9,7 +9,6 @@
  *   rows(numbers, values, choice): what becomes of it: rows of labels and numbers that are
  *     drawn as bars, a grid of cells, a sentence. Cells with a key can be switched on and
  *     off; `values.on` holds those that are on.
- * All of it works by mouse, touch and keyboard.
  */
 "use strict";
 
@@ -37,13 +36,13 @@ const touch = {
     return made;
   },
 
-  // A row per label: its number, and the number as a bar.
-  bars({ labels, weights, numbers, texts }) {
+  // A row per label: its number, and the number as a bar, the longest for `largest`.
+  bars({ labels, weights, numbers, texts, largest }) {
     const { make } = touch;
     const shown = weights || numbers;
-    const largest = weights ? 1 : Math.max(...shown.map(Math.abs), 1e-9);
+    const longest = weights ? 1 : largest || Math.max(...shown.map(Math.abs), 1e-9);
     return make("table", { class: "bars" }, make("tbody", {}, ...labels.map((label, i) => {
-      const size = `${(100 * Math.abs(shown[i])) / largest}%`;
+      const size = `${(100 * Math.abs(shown[i])) / longest}%`;
       return make("tr", {}, make("th", { scope: "row" }, label),
         make("td", {}, texts ? texts[i] : shown[i].toFixed(3).replace("-", "−")),
         make("td", { class: "bar" },
@@ -74,10 +73,12 @@ const touch = {
     table.onkeydown = (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -cells[0].length,
                      ArrowDown: cells[0].length }[event.key];
-      const next = buttons[buttons.indexOf(document.activeElement) + step];
-      if (!next) return;
+      if (!step) return;
       event.preventDefault();
-      next.focus();
+      const all = [...table.querySelectorAll("tbody td")];
+      let at = all.indexOf(document.activeElement.parentElement) + step;
+      while (all[at] && !all[at].firstElementChild) at += step;
+      all[at]?.firstElementChild.focus();
     };
     return table;
   },

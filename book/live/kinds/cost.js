@@ -21,9 +21,9 @@ touch.kinds.cost = {
     const cache = (4 * 2 * B * layers * T * D) / 2 ** 20;
     return {
       labels: Object.keys(parts), numbers, weights_mib: weights, cache_mib: cache,
-      texts: numbers.map((n) => `${round(n / 1e6)} million`),
+      texts: numbers.map((n) => (n < 1e10 ? `${round(n / 1e6)} million` : `${round(n / 1e9)} billion`)),
       says: `The weights of one layer, B H T² numbers, take ${round(weights)} MiB. The keys and ` +
-            `values of ${layers} layers, 2 B L T D numbers, take ${round(cache)} MiB.`,
+            `values of ${layers} ${layers > 1 ? "layers" : "layer"}, 2 B L T D numbers, take ${round(cache)} MiB.`,
     };
   },
 };

@@ -12,7 +12,10 @@ touch.kinds.rotary = {
       return touch.dot(q, k);
     });
     const score = pairs.reduce((a, b) => a + b, 0);
-    return { labels: angles.map((angle, i) => `plane ${i + 1}, turned by ${angle}° per position`),
+    // at most, when the two point the same way
+    const largest = Math.max(...angles.map((_, i) =>
+      Math.hypot(...query.slice(2 * i, 2 * i + 2)) * Math.hypot(...key.slice(2 * i, 2 * i + 2))));
+    return { largest, labels: angles.map((angle, i) => `plane ${i + 1}, turned by ${angle}° per position`),
              numbers: pairs, score,
              says: `The distance t − s is ${t - s}, and the score is ${score.toFixed(3)}.` };
   },

@@ -12,7 +12,7 @@ touch.kinds.running = {
     }
     const weights = touch.softmax(scores.map((e, s) => (s < read ? e : -Infinity)));
     return { labels: scores.map((e, s) => `score ${e}, value ${values[s]}`), weights, state: [m, l, o],
-             says: `m = ${m}, l = ${l.toFixed(4)}, o = ${o.toFixed(4)}; ` +
-                   `the context so far is o / l = ${(o / l).toFixed(4)}.` };
+             says: `m = ${m}, l = ${l.toFixed(2)}, o = ${o.toFixed(2)}; ` +
+                   `the context so far is o / l = ${(o / l).toFixed(2)}.` };
   },
 };

@@ -26,9 +26,12 @@ touch.kinds.scores = {
       if (choice === "scaled dot") return product / Math.sqrt(key.length);
       return product / Math.max(norm(query) * norm(key), 1e-8);
     });
-    return { labels: keys.map((key, s) => `key ${s + 1} (${key.join(", ")}), score ${scores[s].toFixed(2)}`),
-             weights: touch.softmax(scores),
-             says: `The query is (${query.map((x) => x.toFixed(2)).join(", ")}).` };
+    const weights = touch.softmax(scores), largest = Math.max(...weights);
+    const two = (x) => x.toFixed(2).replace("-0.00", "0.00").replace("-", "−");
+    return { labels: keys.map((key, s) => `key ${s + 1} (${key.join(", ")}), score ${two(scores[s])}`),
+             weights,
+             says: `The query is (${query.map(two).join(", ")}). The largest weight, ` +
+                   `${two(largest)}, is on key ${weights.indexOf(largest) + 1}.` };
   },
 };
 
@@ -43,11 +46,14 @@ touch.plane = (points, changed) => {
   const drawn = points.map((point) => {
     const arrow = make("line", { x1: 0, y1: 0, class: "arrow" });
     const dot = make("g", { tabindex: "0", role: "button", class: point.kind },
+      make("circle", { r: 1.2, class: "reach" }), // for a finger
       make("circle", { r: 0.45 }), make("text", { x: 0.6, y: -0.5 }, point.name));
     const to = (x, y) => {
       point.move(...[x, y].map((z) => Math.max(-8, Math.min(8, Math.round(z * 10) / 10))));
       changed();
     };
+    // or a finger would scroll the page
+    dot.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     dot.onpointerdown = (event) => dot.setPointerCapture(event.pointerId);
     dot.onpointermove = (event) => {
       if (!dot.hasPointerCapture(event.pointerId)) return;
