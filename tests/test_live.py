@@ -352,6 +352,7 @@ def test_a_prompt_is_continued(tmp_path, gpt, extract):
         assert opened.locator("tbody tr").count() == 8
         opened.locator("input[type=range]").nth(1).press("Home")  # the most probable
         assert "1 token can come next" in opened.locator("p[role=status]").inner_text()
+        assert opened.locator("tbody tr").count() == 1
         opened.get_by_text("Write 40 tokens").press("Enter")
         opened.wait_for_function(
             "document.querySelector('.writer-text mark').textContent.length > 20"
@@ -359,10 +360,16 @@ def test_a_prompt_is_continued(tmp_path, gpt, extract):
         opened.get_by_text("Stop", exact=True).click()
         opened.get_by_text("Start again").click()
         assert mark.inner_text() == ""
+        for button in ("Write 40 tokens", "Write 40 tokens", "Start again"):
+            opened.get_by_text(button).dispatch_event("click")
+        opened.wait_for_timeout(300)  # nothing goes on writing
+        assert mark.inner_text() == ""
         for text in ("", "<b>bold</b> & 中", "x " * 2000):
             prompt.fill(text)
             opened.get_by_text("Draw the next token").click()
-            assert opened.locator("tbody tr").count() == 8
+            assert opened.locator("tbody tr").count() == 1
+            said = opened.locator("p[role=status]").inner_text()
+            assert ("first 1,000 characters" in said) == (len(text) > 1000)
         assert opened.locator("div.writer b").count() == 0
     assert not faults
 
@@ -778,6 +785,14 @@ def test_a_mask_is_painted_by_keyboard_and_by_mouse(sliders):
     sliders.keyboard.press("ArrowLeft")
     sliders.keyboard.press("Space")  # e to c
     assert "depends on 3 of 5 inputs. No output" in said.inner_text()
+    place.get_by_role("button", name="c may attend to a").focus()
+    sliders.keyboard.press("ArrowDown")  # in the same column, past what has no switch
+    sliders.keyboard.press("ArrowRight")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert sliders.evaluate(focused) == "d may attend to b"
+    sliders.keyboard.press("ArrowUp")
+    sliders.keyboard.press("ArrowUp")
+    assert sliders.evaluate(focused) == "a may attend to b"
     place.get_by_role("button", name="a may attend to b").click()
     assert "The output at “a” depends on a later input" in said.inner_text()
     place.get_by_role("button", name="a may attend to b").click()
@@ -792,7 +807,7 @@ def test_points_are_dragged_and_moved_by_arrow_keys(sliders):
     query.scroll_into_view_if_needed()
     frame = place.locator("svg").bounding_box()
     unit = frame["width"] / 17
-    at = query.locator("circle").bounding_box()
+    at = query.locator("circle").last.bounding_box()
     sliders.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
     sliders.mouse.down()
     sliders.mouse.move(
@@ -800,17 +815,44 @@ def test_points_are_dragged_and_moved_by_arrow_keys(sliders):
     )
     sliders.mouse.up()
     said = place.locator("p[role=status]")
-    assert said.inner_text() == "The query is (3.00, 4.00)."
+    assert said.inner_text().startswith("The query is (3.00, 4.00). The largest")
     assert [o.inner_text() for o in place.locator("output").all()] == ["53", "5.0"]
     query.press("ArrowLeft")
     query.press("ArrowDown")
-    assert said.inner_text() == "The query is (2.50, 3.50)."
+    assert said.inner_text().startswith("The query is (2.50, 3.50).")
     first = place.locator("svg g").first
     first.press("ArrowUp")
     assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 0.5)")
     for _ in range(30):  # it stays within the plane
         first.press("ArrowUp")
     assert place.locator("tbody th").first.inner_text().startswith("key 1 (2, 8)")
+
+
+@pytest.mark.plain
+@needs_chromium
+def test_a_finger_drags_a_point_and_not_the_page(sliders):
+    phone = sliders.context.browser.new_context(
+        viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    page = phone.new_page()
+    page.goto(sliders.url)
+    place = page.locator('[data-kind="scores"]')
+    query = place.locator("svg g").last
+    query.scroll_into_view_if_needed()
+    before = page.evaluate("scrollY")
+    at = query.locator("circle").last.bounding_box()
+    x, y = at["x"] + at["width"] / 2, at["y"] + at["height"] / 2
+    unit = place.locator("svg").bounding_box()["width"] / 17
+    finger = phone.new_cdp_session(page)
+    for step in range(11):
+        kind = "touchMove" if step else "touchStart"
+        points = [{"x": x, "y": y + 4 * unit * step / 10}]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    found = re.search(r"\((\S+), (\S+)\)", place.locator("[role=status]").inner_text())
+    assert found and float(found[2].replace("−", "-")) < -3
+    assert page.evaluate("scrollY") == before
+    phone.close()
 
 
 @pytest.mark.plain
