@@ -49,8 +49,9 @@ FIND_SCROLLING = """() => [...document.querySelectorAll('.bd-article *')].filter
 # The theme's own style, or ours, must change something that one can see.
 FIND_UNSEEN_FOCUS = """() => {
     const look = e => { const s = getComputedStyle(e); return [
-        s.outlineStyle === 'none' ? 0 : s.outlineWidth, s.boxShadow, s.borderColor].join(); };
-    const part = e => [e, e.querySelector('.toctree-toggle') ?? e];
+        s.outlineStyle === 'none' ? 0 : s.outlineWidth, s.boxShadow, s.borderColor,
+        s.stroke, s.strokeWidth].join(); };
+    const part = e => [e, ...e.querySelectorAll('.toctree-toggle, circle')];
     return [...document.querySelectorAll('a[href], button, summary, input, select, textarea,'
         + '[tabindex="0"]')].filter(e => e.checkVisibility({visibilityProperty: true})
         && !e.disabled && e.getClientRects().length).filter(e => {
