@@ -141,8 +141,8 @@ def test_the_points_in_the_text_are_those_of_the_cells(lab):
     ]
     by_hand = [c.metadata.nbgrader.points for c in rubrics(cells)]
     said = re.search(
-        r"\*\*Points:\*\* (\d+): up to (\d+) from the `check\(...\)` cells, and up to"
-        r" (\d+) from a person",
+        r"\*\*Points:\*\* (\d+)\. You get up to (\d+) from the `check\(...\)` cells and up"
+        r" to (\d+) from a person",
         cells[0].source,
     )
     assert [int(number) for number in said.groups()] == [
