@@ -27,10 +27,10 @@ def _use_mask(mask: Callable[..., Tensor], size: int, device: str | None) -> Ten
 
     if isinstance(earlier := made(), Tensor) and earlier.dim():
         earlier[:1].logical_not_()  # whoever gets a mask may change it
-    mask = made()
+    found = made()
     # The last rows of a mask of millions of entries: a judge outside cannot get all.
-    few = size > 2000 and isinstance(mask, Tensor) and mask.dim() == 2
-    return mask[-50:] if few else mask
+    few = size > 2000 and isinstance(found, Tensor) and found.dim() == 2
+    return found[-50:] if few else found
 
 
 def _same_mask(request: Request, reply: Reply, reference: Reply) -> Finding | None:
