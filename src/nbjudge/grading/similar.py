@@ -27,9 +27,10 @@ from nbjudge.grading.matching import grade_id, is_answer, restore
 from nbjudge.grading.notebooks import read_cells
 from nbjudge.grading.report import Section
 
-# Characters, after names have become letters: what is shorter is found by chance, and
-# what is longer is found for certain. (copydetect's own values)
-NOISE, CERTAIN = 25, 30
+# Characters, after names have become letters, from which on common text is found
+# (copydetect's own value). Every place is compared: winnowing would choose places by
+# their hashes, which Python salts, so that a second run would find other pairs.
+CERTAIN = 30
 WORDS = (
     "Pairs of submissions whose answers have text in common that the lab did not"
     " release and few others wrote. This list says where to look, and no more: two"
@@ -125,9 +126,8 @@ def pairs(
 def _fingerprint(text: str, without: Sequence[int] = ()) -> Any:
     from copydetect import CodeFingerprint
 
-    window = CERTAIN - NOISE + 1
     return CodeFingerprint(
-        "answers.py", NOISE, window, boilerplate=list(without), fp=io.StringIO(text)
+        "answers.py", CERTAIN, 1, boilerplate=list(without), fp=io.StringIO(text)
     )
 
 
