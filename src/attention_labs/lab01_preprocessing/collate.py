@@ -236,15 +236,21 @@ COLLATE = Question(
             ),
         ),
         Mistake(
-            "EOS in target_in, or BOS in target_out",
-            "Both have one token more than the target: target_in begins with BOS, and"
-            " target_out ends with EOS.",
+            "the last column cut off, not the EOS of each row",
+            "In the padded batch, only the longest rows end with EOS. Leave EOS out of"
+            " each row of target_in before you pad the rows.",
             FORCING,
             edit(
                 SequenceTask.collate,
                 "pad([[BOS, *target] for target in targets])",
                 "pad([[BOS, *target, EOS] for target in targets])[:, :-1]",
             ),
+        ),
+        Mistake(
+            "EOS in target_in, or BOS in target_out",
+            "Both have one token more than the target: target_in begins with BOS, and"
+            " target_out ends with EOS.",
+            FORCING,
             sign=_targets_alone(
                 lambda given, said, batch: (
                     _times(given, EOS) > _times(batch.target_in, EOS)

@@ -180,7 +180,13 @@ def _right_until_the_end(request: Request, reply: Reply, reference: Reply) -> bo
 def _length_differs(request: Request, reply: Reply, reference: Reply) -> bool:
     given, wanted = reply.outputs[0].shape, reference.outputs[0].shape
     same = len(given) == 2 and given[0] == wanted[0]
-    return same and given[1] != wanted[1] and given[1] <= request.inputs[-1] + 1
+    return same and given[1] != wanted[1] and given[1] <= request.inputs[7] + 1
+
+
+def _begins_with_bos(request: Request, reply: Reply, reference: Reply) -> bool:
+    given, wanted = reply.outputs[0], reference.outputs[0]
+    one_more = given.shape == (len(wanted), wanted.size(1) + 1)
+    return one_more and bool((given[:, 0] == request.inputs[5]).all())
 
 
 STEPS = decoding._one_by_one  # what all that decodes token by token does
@@ -267,6 +273,7 @@ GREEDY = Question(
                 "tokens[:needed]",
                 "[torch.full_like(token, bos), *tokens[:needed]]",
             ),
+            sign=_begins_with_bos,
         ),
         Mistake(
             "the whole prefix is fed at every step",

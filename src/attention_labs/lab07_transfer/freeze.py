@@ -346,10 +346,15 @@ FREEZE = Question(
             & edit(SentenceClassifier.train, "self.body.eval()", FLAG),
         ),
         Mistake(
-            "dropout in the frozen body",
+            "a frozen body follows `train`",
             DROPOUT,
             LOADING,
             edit(SentenceClassifier.train, "if self.frozen", "if False"),
+        ),
+        Mistake(
+            "dropout in the frozen body",
+            DROPOUT,
+            LOADING,
             sign=comparable(_body_trains),
         ),
         Mistake(

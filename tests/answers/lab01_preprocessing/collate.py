@@ -174,7 +174,7 @@ wrong_edits(
         edit(
             by_the_book, f"{GIVEN})", "[[BOS, *row, EOS] for row in targets])[:, :-1]"
         ),
-        "EOS in target_in, or BOS in target_out",
+        "the last column cut off, not the EOS of each row",
     ),
     never_ends=(
         edit(by_the_book, "[BOS, *row]", "[BOS, *row[:-1]]")

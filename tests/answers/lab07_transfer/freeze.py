@@ -77,12 +77,13 @@ right_edits(
 ATTRIBUTE = "requires_grad set on the module, not its parameters"
 OTHERS = "the wrong parameters are frozen"
 DROPOUT = "dropout in the frozen body"
+FOLLOWS = "a frozen body follows `train`"
 RESTS = "a part is in eval mode that should be in train mode"
 IGNORED = "the mode argument is ignored"
 
 wrong_edits(
     "freeze",
-    train_as_before=(train(KEEP, ""), DROPOUT),
+    train_as_before=(train(KEEP, ""), FOLLOWS),
     attribute_of_the_module=(freeze(SHUT, "self.body.requires_grad = 0"), ATTRIBUTE),
     everything_frozen=(
         freeze(SHUT, "for p in self.parameters(): p.requires_grad = False"),
@@ -93,7 +94,7 @@ wrong_edits(
         OTHERS,
     ),
     layers_only=(freeze(SHUT, "self.body.encoder.requires_grad_(False)"), OTHERS),
-    flag_forgotten=(freeze("self.frozen = True", ""), DROPOUT),
+    flag_forgotten=(freeze("self.frozen = True", ""), FOLLOWS),
     all_of_it_in_eval=(
         freeze(REST, "self.eval()"),
         RESTS,
@@ -110,7 +111,7 @@ wrong_edits(
     ),
     eval_before_train=(
         train(f"super().train(mode)\n    {KEEP}", f"{KEEP}\n    super().train(mode)"),
-        DROPOUT,
+        FOLLOWS,
     ),
     returns_the_body=(
         train(f"{KEEP}\n    return self", f"return {REST} if self.frozen else None"),
