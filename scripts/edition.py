@@ -13,38 +13,40 @@ from scripts.release import generate, replace
 from scripts.wheel import copy_packages
 
 README = """\
-# Attention, measured: for students
+# Attention, measured: the student edition
 
-The book is built: open `_build/html/index.html` in a browser. It needs no network.
+The book is already built. Open `_build/html/index.html` in a browser. You need no
+network to read it.
 
-For the labs you need Python 3.11 or newer, and 4 GB of disk. In this folder, once:
+For the labs, you need Python 3.11 or newer and 4 GB of free disk space. Run these
+commands once, in this folder:
 
 ```
 python3 -m venv .venv
 .venv/bin/python -m pip install --constraint constraints.txt --editable '.[labs]'
 ```
 
-On Linux, plain `torch` brings several gigabytes of CUDA. The CPU build is enough:
-choose *Linux, Pip, Python, CPU* on [pytorch.org](https://pytorch.org/get-started/locally/),
-and put the address that it shows behind `--index-url` into the variable
-PIP_EXTRA_INDEX_URL before you install.
+On Linux, the usual `torch` comes with several gigabytes of CUDA libraries, but the CPU
+build is enough. To get it, choose *Linux, Pip, Python, CPU* on
+[pytorch.org](https://pytorch.org/get-started/locally/). Before you install, set the
+variable `PIP_EXTRA_INDEX_URL` to the address that the page shows after `--index-url`.
 
-Then, and from then on:
+Each time you want to work, start JupyterLab:
 
 ```
 .venv/bin/jupyter lab --LabApp.default_url=/lab/tree/labs
 ```
 
-On Windows it is `py -3.11` instead of `python3`, and `.venv\\Scripts\\` instead of
+On Windows, write `py -3.11` instead of `python3`, and `.venv\\Scripts\\` instead of
 `.venv/bin/`.
 
-Each chapter as a notebook, executed: `_build/html/notebooks/`. *How to use this book*
-says how to work in a lab. You hand in the notebook, under the
-name that it has.
+The page *How to use this book* explains how to work in a lab. When you hand in a
+notebook, keep its name.
 
-In a container instead: see `Containerfile`.
+You also find each chapter as an executed notebook in `_build/html/notebooks/`. To work
+in a container instead, see `Containerfile`.
 
-Code: MIT. Text: CC BY 4.0. See [LICENSE](LICENSE); to cite the course, see
+Code: MIT. Text: CC BY 4.0. See [LICENSE](LICENSE). To cite the course, see
 [CITATION.cff](CITATION.cff).
 """
 
