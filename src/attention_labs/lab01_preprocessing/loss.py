@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_course.tasks.core import BOS, EOS, PAD, UNK, pad
@@ -97,7 +98,16 @@ def _counted(d: Draw) -> list[Request]:
     """Ask also where every sentence is empty, and where nothing is said at all."""
     source, lengths, given, said, table = _taught(d).inputs
     asked = ((given, said), (given[:, :1], 0 * said[:, :1] + EOS), (given, 0 * said))
-    return [Request((source, lengths, *target, table)) for target in asked]
+    ids = torch.randint(PAD + 1, d.V, (1, 2 * d.number(150, 250)), generator=d)
+    many = F.pad(ids, (1, 0), value=BOS), F.pad(ids, (0, 1), value=EOS)
+    return [
+        *(Request((source, lengths, *target, table)) for target in asked),
+        Request(
+            (source[:1], lengths[:1], *many, table),
+            dtype=torch.bfloat16,
+            about="an odd number of tokens beyond 256, and logits in bfloat16",
+        ),
+    ]
 
 
 _same_count = of_output(

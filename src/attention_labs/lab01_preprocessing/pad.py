@@ -37,6 +37,7 @@ def _rare(d: Draw) -> list[Request]:
         Request(([row, [], *others, row, []],)),
         Request(([[], *rows],)),
         Request(([row, row],)),
+        Request(([[*range(1, d.T + 2), PAD, PAD], *rows],)),
     ]
 
 

@@ -79,6 +79,7 @@ def _rare(d: Draw) -> list[Request]:
         f"ΟΔΟΣ {a} ΣΟΦΟΣ",  # a sigma is another letter at the end of a word
         f"{a} {digits} {b}{digits} {digits}{c}{digits[0]}",
         " ".join(f"{digits}{sign}{digits}" for sign in SIGNS),
+        f"{a}² ½{b} {c}③",  # no decimal digits, but str.isalnum accepts them
         *(f"{a}{blank}{b}" for blank in BLANKS),
         f"  {a}  {b}\t{c}\n",
         f"\n{a}-{a} {a[0]} {a}",

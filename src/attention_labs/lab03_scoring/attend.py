@@ -42,9 +42,9 @@ KEPT = "(weights if dropout is None else dropout(weights))"
 
 
 class _FixedDropout(nn.Dropout):
-    """A dropout that keeps the same weights each time, and in either mode.
+    """A dropout that keeps the same weights each time, and in training mode nothing.
 
-    How much it adds to one depends on the weight.
+    How much it adds to one depends on the weight. It is handed over in eval mode.
     """
 
     def __init__(self, keep: Tensor):
@@ -52,7 +52,7 @@ class _FixedDropout(nn.Dropout):
         self.keep = keep
 
     def forward(self, input: Tensor) -> Tensor:
-        return input * self.keep * (1 + input)
+        return 0 * input if self.training else input * self.keep * (1 + input)
 
 
 def _use_attend(

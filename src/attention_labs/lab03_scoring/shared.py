@@ -36,7 +36,7 @@ IN_FRONT = (
 COMPARES = "Score every query (..., T, D) against every key (..., S, D): (..., T, S)."
 NO_NOTHING = {"zero": "the text speaks of sentences, queries and keys that are there"}
 # The axes of the letters in the lab. D and DK are the widths of queries and keys.
-SENTENCES, QUERIES = Axis("sentences"), Axis("queries")
+SENTENCES, QUERIES = Axis("sentences"), Axis("queries", long=70)
 KEYS = Axis("keys", long=1100)
 
 

@@ -48,6 +48,8 @@ def _maps(
     beyond: int = 0,
     empty: bool = False,
     other: float = 1.0,
+    close: bool = False,
+    window: bool = False,
     about: str = "",
 ) -> Request:
     """Draw weights and gold positions of examples with several lengths.
@@ -57,6 +59,8 @@ def _maps(
         beyond: rows that no gold set belongs to.
         empty: whether every other gold set is empty.
         other: what every other row of weights is multiplied by.
+        close: whether the largest weight of a row is hardly larger than the next one.
+        window: whether weights are zero far from the largest one.
         about: what is rare about it.
     """
     weights, gold = [], []
@@ -65,7 +69,14 @@ def _maps(
         size = max(1, d.S - d.number(0, 2))
         # not d's whole numbers, of which two may be equal
         scores = 3 * torch.randn(t + beyond, size, generator=d, dtype=torch.float64)
-        scores += 0.01 * (scores == scores.amax(-1, keepdim=True))
+        best = scores.argmax(-1, keepdim=True)
+        if close:
+            scores.scatter_(-1, (best + 1) % size, scores.amax(-1, keepdim=True))
+        lead = torch.full_like(best, 0.002 if close else 0.01, dtype=scores.dtype)
+        scores.scatter_add_(-1, best, lead)
+        if window:
+            far = (torch.arange(size) - best).abs() > 1
+            scores = scores.masked_fill(far, -torch.inf)
         odd = torch.arange(t + beyond)[:, None] % 2 == 1
         weights.append((scores.softmax(-1) * torch.where(odd, other, 1.0)).tolist())
         places = some_allowed(d, t, size) & ~(odd[:t] & empty)
@@ -78,6 +89,8 @@ RARE: dict[str, dict[str, Any]] = {
     (BEYOND := "more rows than gold sets"): {"beyond": 2},
     (SMALL := "some rows have small weights"): {"other": 1e-12},
     "some rows are zero": {"other": 0.0},
+    "the largest weight leads by little": {"close": True},
+    "weights are zero outside a window": {"window": True},
 }
 
 

@@ -57,7 +57,8 @@ def _rare_rows(d: Draw) -> list[Request]:
     huge = torch.where(rows > 0, 10**9 - rows, 0)
     # their differences have many divisors: a table of some size mixes them up
     apart = torch.where(rows > 0, (rows - 1) * DIVISIBLE + 1, 0)
-    others = 0 * rows, 0 * rows + 1, huge, apart
+    long = torch.ones(1, d.number(260, 300), dtype=torch.long)  # a single sentence
+    others = 0 * rows, 0 * rows + 1, huge, apart, long
     return [*(_rows(d, *way) for way in ways), *(Request((x,)) for x in others)]
 
 

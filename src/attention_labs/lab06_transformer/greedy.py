@@ -48,7 +48,7 @@ class _Script(nn.Module):
 
     def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
         self.encoded += 1
-        return self.table[source].flatten(1, -2).sum(1) / lengths[:, None]
+        return self.table[source.long()].flatten(1, -2).sum(1) / lengths[:, None]
 
     def start(self, memory: Tensor) -> Any:
         return torch.zeros_like(memory), 0, ()
@@ -122,7 +122,11 @@ def _ending(d: Draw) -> list[Request]:
         inputs=(*plain.inputs, normal(d, d.V, d.V)),
         about="a model that wrote before it was trained",
     )
-    return [*asked, *rare, trained]
+    table, mix, source, *rest = _to_write(d).inputs
+    pixels = Request(
+        (table, mix, source.double(), *rest), about="a source of numbers, not of ids"
+    )
+    return [*asked, *rare, trained, pixels]
 
 
 BATTERY = Battery(

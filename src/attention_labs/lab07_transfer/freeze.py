@@ -60,7 +60,9 @@ def make_classifier(
     """Construct a classifier with a body and a head of these sizes."""
     inner, outer = nn.Linear(width, width), nn.Linear(width, labels)
     head = nn.Sequential(inner, nn.LayerNorm(width), nn.Dropout(0.5), outer)
-    return thing(Body(layers, words, width), head)
+    body = Body(layers, words, width)
+    body.scale = nn.Parameter(torch.ones(width))  # of none of its parts
+    return thing(body, head)
 
 
 MODES = {

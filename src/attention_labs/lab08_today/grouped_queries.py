@@ -1,5 +1,6 @@
 """grouped_queries: many heads ask a few heads of keys, which a cache keeps."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -139,6 +140,14 @@ def _ordinary(d: Draw) -> Request:
     return _asked(d, [d.P, d.T] if d.P else [d.T], d.one_of((None, 1e4)))
 
 
+def _as_many_keys(d: Draw) -> Request:
+    """Ask for a whole sequence after one step with as many keys, one of them new."""
+    whole = _asked(d, [d.T + 1], 1e4)
+    earlier = _asked(d, [d.T, 1], 1e4)
+    about = f"{whole.about}, after one new token with {d.T} in the past"
+    return replace(whole, before=(replace(earlier, init=None),), about=about)
+
+
 BATTERY = Battery(
     MODULE,
     _ordinary,
@@ -232,7 +241,9 @@ GROUPED_QUERIES = Question(
             lambda d: _steps(d, cache=True),
             checks=("cache", "returns"),
         ),
-        BATTERY.edges(1, checks=("lengths", "positions", "argument")),
+        BATTERY.edges(
+            1, checks=("lengths", "positions", "argument"), also=_as_many_keys
+        ),
         BATTERY.manners(1, checks=("manners", "past")),
     ),
     mistakes=(

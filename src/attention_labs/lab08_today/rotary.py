@@ -42,6 +42,16 @@ def _far(d: Draw) -> Request:
     return Request((small, past), (2 * d.C, 1e4), dtype=torch.bfloat16, about=about)
 
 
+def _after_half(d: Draw) -> Request:
+    """Ask in float32 after the same object was asked in bfloat16."""
+    x = normal(d, *d.leading, d.T, 2 * d.C)
+    earlier = Request((x.flip(-1), None), dtype=torch.bfloat16)
+    about = "after a call in bfloat16"
+    return Request(
+        (x, None), (2 * d.C, 1e4), dtype=torch.float32, before=(earlier,), about=about
+    )
+
+
 def _very_far(d: Draw) -> Request:
     """Turn one pair of entries far from the start; its angle is the position."""
     past = d.number(140_000, 200_000)
@@ -124,7 +134,7 @@ ROTARY = Question(
             "large positions, also in bfloat16; edges: length one, no past, equal"
             " lengths, long inputs, more or fewer leading axes, large numbers, eval"
             " mode, repeated calls, two instances",
-            lambda d: [_far(d), _very_far(d)],
+            lambda d: [_far(d), _very_far(d), _after_half(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
     ),
