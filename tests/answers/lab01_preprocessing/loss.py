@@ -112,7 +112,7 @@ def sentence_by_sentence_loss(logits, said):
 def one_hot(logits, said):
     hot = F.one_hot(said, logits.size(-1)).to(logits.dtype)
     hot[..., PAD] = 0
-    return -(hot * logits.log_softmax(-1)).sum(), int(hot.sum())
+    return -(hot * logits.log_softmax(-1)).sum(), int(hot.bool().sum())
 
 
 @of_logits

@@ -50,7 +50,9 @@ DONE, JOINED = "ended.all()", "torch.cat(tokens, dim=1)"
 right_edits(
     "greedy",
     step_by_step,
-    begun_with_new_full=change(BEGIN, "source.new_ones(len(source), 1).mul(bos)"),
+    begun_with_new_full=change(
+        BEGIN, "source.new_ones(len(source), 1).mul(bos).long()"
+    ),
     begun_from_a_list=change(
         BEGIN, "torch.tensor([[bos]] * source.size(0), device=source.device)"
     ),

@@ -56,8 +56,8 @@ right_edits(
     another_attribute=freeze("self.frozen", "self.kept")
     & freeze(
         SHUT,
-        "for part in self.body.children():"
-        " [p.requires_grad_(False) for p in part.parameters()]",
+        "for part in self.body.modules():"
+        " [p.requires_grad_(False) for p in part.parameters(recurse=False)]",
     )
     & train("self.frozen", "getattr(self, 'kept', False)"),
     children_in_turn=train("super().train(mode)", "self.training = mode")
