@@ -47,6 +47,7 @@ SETTLED = {
     ),
     "If `dropout` is not None, it is a module that returns a new tensor.": (
         (8, "attend", "in-place dropout changes the returned weights"),
+        (10, "attend", "an in-place dropout changes the returned weights"),
     ),
     "lengths: (B,), of `torch.long`": (
         (8, "padding_mask", "positions overflow in a small dtype"),
