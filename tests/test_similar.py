@@ -33,11 +33,9 @@ COPY = (
     .replace("    # the trick of mine\n", '    """Looks it up."""\n')
 )
 RELEASED = (
+    "from torch import nn\ndef masked_softmax(scores, mask=None):\n"
     "def attend(scores, value, mask=None, dropout=None):\n    raise NotImplementedError"
 )
-
-
-GIVEN = "from torch import nn\ndef masked_softmax(scores, mask=None):\n"
 
 
 def strangers(count):
@@ -49,7 +47,7 @@ def strangers(count):
 
 def test_a_copy_with_other_names_comes_before_all_strangers():
     texts = {**strangers(20), "ada": OWN, "ben": COPY}
-    first, *rest = pairs(texts, [GIVEN + RELEASED], common=4, least=60)
+    first, *rest = pairs(texts, [RELEASED], common=4, least=60)
     assert first.students == ("ada", "ben")
     assert min(first.shares) > 80
     # Strangers write lines alike, too: a list in order is all that can be promised.
