@@ -62,6 +62,7 @@ def _use_groups(
         the groups are a list, and the parameters of each one too.
     """
     model = make_classifier(SentenceClassifier, *sizes)
+    del model.body.scale  # every parameter here is of a part
     group(model, rate, decay)  # before anything is frozen
     for p, ask in zip(model.parameters(), asks):
         p.requires_grad_(ask)
