@@ -30,7 +30,7 @@ SETTLED = {
         (10, "induction_score", "running sum in bfloat16 stops growing"),
         (10, "loss", "running sum in bfloat16 stops growing"),
     ),
-    "You may assume that no square, product or sum in a formula overflows.": (
+    "You may assume that all inputs are finite and that no square, product or sum in a formula overflows.": (
         (7, "dot", "squares overflow although the product does not"),
         (9, "cosine", "squares overflow in float16"),
         (9, "loss", "infinite loss times zero is NaN"),
@@ -77,7 +77,9 @@ class Verdict(NamedTuple):
 
 def numbers() -> list[int]:
     """List the rounds."""
-    return sorted(int(path.name.removeprefix("round")) for path in HERE.glob("round[0-9]*"))
+    return sorted(
+        int(path.name.removeprefix("round")) for path in HERE.glob("round[0-9]*")
+    )
 
 
 def graded(number: int, *names: str, seeds: int = 2) -> Iterator[Verdict]:
