@@ -150,6 +150,10 @@ def test_a_score_by_hand_that_stands_against_the_judges_is_told(term):
     row = exported(term)["eve"]
     assert (row["score"], row["status"]) == ("0.0", "look again")
     assert "1/1 eve" in said  # and nobody else was graded again
+    by_a_person = f"notebook_id in ({eve}) and auto_score is null"
+    query(term, f"update grade set manual_score = null where {by_a_person}")
+    assert exported(term)["eve"]["status"] == "4 points to be marked, look again"
+    query(term, f"update grade set manual_score = 0 where {by_a_person}")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Scores(CsvExportPlugin):
     - final;
     - so many points to be marked: some question has been marked by nobody;
     - look again: a score that was given by hand stands, and the submission was graded
-      anew since;
+      anew since; it may stand beside points to be marked;
     - needs a person: nothing has been marked, so there is no score;
     - nothing graded: nothing was handed in, or it was not graded; the score is 0, as
       nbgrader has it.
@@ -140,6 +140,6 @@ def _status(submission: Any) -> str:
     ]
     if len(unmarked) == len(grades):
         return PERSON
-    if unmarked:
-        return f"{sum(grade.max_score for grade in unmarked):g} points to be marked"
-    return AGAIN if any(grade.needs_manual_grade for grade in grades) else FINAL
+    left = [f"{sum(grade.max_score for grade in unmarked):g} points to be marked"]
+    again = any(x.needs_manual_grade for x in grades if x not in unmarked)
+    return ", ".join(left * bool(unmarked) + [AGAIN] * again) or FINAL
