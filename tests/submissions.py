@@ -64,6 +64,8 @@ OWN = 100  # the number of rows that are beyond the list
 
 def row(number, lost=(), flag=None, slow=False, lab=LAB):
     def mark(make):
+        # folders are called by it
+        assert all((each.lab, each.name) != (lab, make.__name__) for each in ROWS)
         cells = None if lost is None else frozenset(f"check_{name}" for name in lost)
         ROWS.append(Row(number, make.__name__, make, cells, flag, slow, lab))
         return make
@@ -220,7 +222,7 @@ dot_row(
     14,
     "full_disk",
     forward(
-        "for n in range(99):\n    with open(f'/tmp/{n}', 'wb') as f:\n"
+        "for n in range(99):\n    with open(f'/tmp/{n}', 'ab') as f:\n"
         "        for _ in range(60): f.write(bytes(1 << 20))"
     ),
 )
@@ -898,11 +900,15 @@ while True:
     server.judge.sendall(b"[")
     time.sleep(0.2)"""
     ),
-    flag="endless",
+    flag="did nothing",
     slow=True,
 )
 dot_row(
-    OWN, "sleeps", forward("import time\ntime.sleep(10_000)"), flag="endless", slow=True
+    OWN,
+    "sleeps_when_asked",
+    forward("import time\ntime.sleep(10_000)"),
+    flag="did nothing",
+    slow=True,
 )
 dot_row(
     OWN,

@@ -38,7 +38,7 @@ ON_TWO_CORES = ["--Autograde.workers=2"]
 SHORT = [
     "--Autograde.cell_seconds=6",
     "--Autograde.question_seconds=6",
-    "--Autograde.patience=3",
+    "--Autograde.patience=20",
 ]
 
 
