@@ -48,7 +48,7 @@ def in_process(question: Question, thing: Any) -> Door:
 def _answer(question: Question, thing: Any, request: Request) -> Reply:
     code = _files(thing)
     inputs = [_placed(x, request) for x in request.inputs]
-    before = copy.deepcopy(inputs)
+    before = [x.clone() if isinstance(x, Tensor) else copy.deepcopy(x) for x in inputs]
     leaves = [_leaf(x, request) for x in inputs]
     # What is handed in is no leaf: a change in place is a change, and no error.
     inputs = [x if leaf is None else leaf.clone() for x, leaf in zip(inputs, leaves)]

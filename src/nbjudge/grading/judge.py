@@ -199,6 +199,8 @@ class SandboxedAnswer:
 
     def __init__(self, judge: Judge, asked: GradedCell):
         self.judge, self.asked = judge, asked
+        # not the seed of the inputs: this one is known in there
+        self.seed = judge.seed(f"inside {asked.question}")
         self.trouble, self.ended = "", False
         self.calls, self.deadline = 0, 0.0
         self.sandbox: Sandbox | None = None
@@ -230,9 +232,7 @@ class SandboxedAnswer:
             handed = {"name": name, "thing": self.asked.thing}
             self.sandbox.send("question", handed, self.deadline)
         self.calls += 1
-        # not the seed of the inputs: this one is known in there
-        seed = self.judge.seed(f"inside {name}")
-        ask = {"call": self.calls, "seed": seed, "request": request.plain()}
+        ask = {"call": self.calls, "seed": self.seed, "request": request.plain()}
         kind, answer = self.sandbox.call("ask", ask, self.deadline)
         if kind == "ended":
             code = answer if isinstance(answer, int) else 0

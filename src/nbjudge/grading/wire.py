@@ -113,10 +113,8 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
     header_bytes, body_bytes = LENGTHS.unpack(_exactly(sock, LENGTHS.size, deadline))
     if header_bytes > HEADER_BYTES or body_bytes > BODY_BYTES:
         raise WireError(f"it announced {header_bytes + body_bytes} bytes, too many")
-    header, body = (
-        _exactly(sock, header_bytes, deadline),
-        _exactly(sock, body_bytes, deadline),
-    )
+    both = _exactly(sock, header_bytes + body_bytes, deadline)
+    header, body = both[:header_bytes], both[header_bytes:]
     try:
         kind, plain = json.loads(header)
         cursor = _Cursor(body)
