@@ -71,7 +71,7 @@ def _row_sums(draw=None, kind=FUNCTION, **settings):
         kind,
         draw or (lambda d: Request((normal(d, *d.leading, d.S, d.D),))),
         {"B": Axis("rows", least=0), "S": Axis("keys", long=1100), "D": Axis("width")},
-        leading=True,
+        leading=3,
         **settings,
     )
     return Question(
@@ -179,7 +179,7 @@ def _scaled():
         return Request((normal(d, *d.leading, d.S, d.D),), (d.D,), weight)
 
     axes = {"B": Axis("rows"), "S": Axis("keys"), "D": Axis("width", fixed=True)}
-    battery = Battery(MODULE, draw, axes, leading=True)
+    battery = Battery(MODULE, draw, axes, leading=3)
     return Question(
         name="scaled",
         reference=Scaled,

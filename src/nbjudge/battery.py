@@ -34,7 +34,7 @@ class Battery:
         kind: what it is: FUNCTION, MODULE, PLAIN or STATE; names of variations.
         draw: makes one or several ordinary requests from the lengths of a draw.
         axes: the axes by name; `draw.B` is the length of "B".
-        leading: whether any number of axes may stand in B's place.
+        leading: how many axes may stand in B's place, or none; 0 if B stands alone.
         leaves_out: variations of the kind that do not apply, with the reason.
         large: numbers that floating-point inputs are multiplied by, one at a time.
             Parameters are multiplied by 30 and 3000, all at once.
@@ -43,7 +43,7 @@ class Battery:
     kind: tuple[str, ...]
     draw: Drawn
     axes: Mapping[str, Axis]
-    leading: bool = False
+    leading: int = 0
     leaves_out: Mapping[str, str] = field(default_factory=dict)
     large: tuple[float, ...] = (0.0, 1e5)
 
@@ -160,7 +160,7 @@ class Battery:
             free = [n for n in order if low <= n <= high and n != before]
             sizes[name] = next((n for n in free if n not in taken), (free or [low])[0])
             taken.add(sizes[name])
-        in_front = self.leading and not (g.whole and sizes["B"] == 1)
+        in_front = self.leading > 0 and not (g.whole and sizes["B"] == 1)
         leading = (lengths.get("B", sizes["B"]),) if in_front else ()
         seed = int(torch.randint(1 << 40, (), generator=g))
         return Draw(seed, {**sizes, **lengths}, leading, g.whole)
@@ -231,7 +231,8 @@ def _alike(battery: Battery, g: Draw) -> Iterator[Request]:
 
 
 def _in_front(battery: Battery, g: Draw) -> Iterator[Request]:
-    for leading in ((), (2, 3), (1, 2, 1)):
+    fronts: tuple[tuple[int, ...], ...] = ((), (2, 3), (1, 2), (1, 2, 1))
+    for leading in (front for front in fronts if len(front) <= battery.leading):
         d = battery.sized(g)
         d.leading = leading
         for request in battery._made(d):

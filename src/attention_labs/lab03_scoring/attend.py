@@ -103,7 +103,7 @@ BATTERY = Battery(
         "S": KEYS,
         "V": Axis("width of a value"),
     },
-    leading=True,
+    leading=2,
     leaves_out=NO_NOTHING,
 )
 

@@ -64,7 +64,7 @@ BATTERY = Battery(
         "T": QUERIES,
         "P": Axis("keys before the first query", least=0, long=1100),
     },
-    leading=True,
+    leading=2,
 )
 LOWERED = "scores - slope * distance.to(scores.dtype)"
 

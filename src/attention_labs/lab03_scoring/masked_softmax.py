@@ -101,7 +101,7 @@ BATTERY = Battery(
     FUNCTION,
     _weights,
     {"B": SENTENCES, "T": QUERIES, "S": KEYS},
-    leading=True,
+    leading=2,
     leaves_out=NO_NOTHING,
     large=(0.0, 1e5, 1e29),
 )

@@ -147,7 +147,7 @@ def score_question(
             "D": Axis("width of a query", fixed="DK" in axes),
             **axes,
         },
-        leading=True,
+        leading=2,
         leaves_out=NO_NOTHING,
         large=large,
     )

@@ -81,7 +81,7 @@ BATTERY = Battery(
         "C": Axis("pairs of entries", most=8, fixed=True),
         "P": Axis("tokens before", least=0, long=300),
     },
-    leading=True,
+    leading=3,
     large=(0.0, 1e5, 1e200),  # in float64
 )
 

@@ -190,7 +190,7 @@ BATTERY = Battery(
         "D": Axis("width of a key"),
         "V": Axis("width of a value"),
     },
-    leading=True,
+    leading=3,
     leaves_out={
         "zero": "there is a block, and a block has a key",
         "long in bfloat16": "what many sums lose in half precision is not asked about",

@@ -89,7 +89,7 @@ BATTERY = Battery(
     FUNCTION,
     _logits,
     {"B": Axis("sentences"), "V": Axis("tokens of the vocabulary", long=300)},
-    leading=True,
+    leading=3,
     leaves_out={
         "zero": "a vocabulary has a token",
         "bfloat16": "sums of probabilities in half precision are not asked about",
