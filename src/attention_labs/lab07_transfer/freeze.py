@@ -1,5 +1,6 @@
 """freeze: a classifier whose body stays as it is."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,12 +58,20 @@ class SentenceClassifier(nn.Module):
 def make_classifier(
     thing: Any, layers: int, words: int, width: int, labels: int
 ) -> Any:
-    """Construct a classifier with a body and a head of these sizes."""
-    inner, outer = nn.Linear(width, width), nn.Linear(width, labels)
-    head = nn.Sequential(inner, nn.LayerNorm(width), nn.Dropout(0.5), outer)
-    body = Body(layers, words, width)
-    body.scale = nn.Parameter(torch.ones(width))  # of none of its parts
-    return thing(body, head)
+    """Construct a classifier with a body and a head of these sizes.
+
+    What is in the head has names that the body's parts have, too.
+    """
+    head = nn.Sequential(
+        OrderedDict(
+            body=nn.Linear(width, width),
+            embeddings=nn.LayerNorm(width),
+            dropout=nn.Dropout(0.5),
+            layer=nn.Sequential(nn.Linear(width, labels)),
+        )
+    )
+    head.scale = nn.Parameter(torch.ones(width))  # of none of its parts
+    return thing(Body(layers, words, width), head)
 
 
 MODES = {

@@ -12,6 +12,7 @@ from nbjudge import (
     ANYWHERE,
     PLAIN,
     Battery,
+    Changed,
     Draw,
     Finding,
     Mistake,
@@ -65,13 +66,19 @@ def _use_load(
     Returns:
         The body's numbers; the names told as missing, and as unexpected; whether the
         file was refused, and a tensor named that does not fit; and of every tensor
-        whether it is what it was: see STATES.
+        whether it is what it was: see STATES. Half of the file asks for gradients.
     """
     body, known = Body(*sizes), [*own, *file]
-    body.load_state_dict(own)
+    for name, x in body.state_dict(keep_vars=True).items():
+        whole = not x.is_floating_point()
+        x.data = own[name].to(x.dtype if whole else own[name].dtype, copy=True)
     for parameter, ask in zip(body.parameters(), asks):
         parameter.requires_grad_(ask)
-    kept = body.state_dict(keep_vars=True)
+    kept, modes = body.state_dict(keep_vars=True), [*map(_mode, body.modules())]
+    dtypes = {name: x.dtype for name, x in kept.items()}
+    lent = [x for x in file.values() if x.is_floating_point()][::2]
+    for x in lent:
+        x.requires_grad_()
     theirs = {x.untyped_storage().data_ptr() for x in file.values()}
     odd = [x for x in own if file.get(prefix + x, own[x]).shape != own[x].shape]
     report, said = ((), ()), None
@@ -90,7 +97,7 @@ def _use_load(
         (
             x.untyped_storage().data_ptr() not in theirs,
             x is kept[name],
-            x.dtype == torch.float32,
+            x.dtype == dtypes[name],
             x.requires_grad,
         )
         for name, x in now.items()
@@ -98,7 +105,17 @@ def _use_load(
     values = torch.cat([x.detach().flatten().double() for x in now.values()])
     refused = (said is not None, any(name in (said or "") for name in odd))
     flags = (torch.tensor(x, dtype=torch.float64) for x in (refused, states))
-    return values, *told, *flags
+    outputs = values, *told, *flags
+    same = modes == [*map(_mode, body.modules())] and all(map(_asks, lent))
+    return outputs if same else Changed(outputs)
+
+
+def _mode(module: nn.Module) -> bool:
+    return module.training
+
+
+def _asks(x: Tensor) -> bool:
+    return x.requires_grad
 
 
 STATES = (
@@ -113,6 +130,8 @@ def _places(names: Any, known: Sequence[str]) -> Tensor:
     """Write names as numbers, in order; a name that nobody knows is -1."""
     if isinstance(names, str):
         raise TypeError("a string was returned, wanted a list of names")
+    if not hasattr(names, "__len__"):
+        raise TypeError(f"a {type(names).__name__} was returned, wanted a list")
     places = sorted(known.index(name) if name in known else -1 for name in names)
     return torch.tensor(places, dtype=torch.long)
 
@@ -126,12 +145,38 @@ PREFIXES = (
     ("e",),
 )
 # What another part of the file's model may be called.
-OTHERS = ("embeddings.norm.weight", "encoder.layer.99.0.weight", "pooler.bias")
+OTHERS = (
+    *("embeddings.norm.weight", "encoder.layer.99.0.weight", "pooler.bias"),
+    "embeddings.places",  # the body has it, and does not save it
+)
+# Other shapes for a tensor; some of them are the same for a vector.
+ODD = (
+    lambda x: x[None],
+    lambda x: torch.cat([x, x]) if x.dim() > 1 else x,
+    lambda x: torch.cat([x, x], -1) if x.dim() > 1 else x,
+    lambda x: x.mT if x.dim() > 1 else x,
+    lambda x: x.flatten(),
+    lambda x: x[:1],
+    lambda x: x[0],
+)
 
 
-def _body(d: Draw) -> dict[str, Tensor]:
-    state = Body(d.L, d.V, d.D).state_dict()
-    return {name: normal(d, *x.shape) for name, x in state.items()}
+def _body(d: Draw, tied: bool = False) -> dict[str, Tensor]:
+    state = Body(d.L, d.V, d.D, tied).state_dict()
+    body = {
+        name: normal(d, *x.shape).to(d.one_of((torch.float32, torch.float64)))
+        if x.is_floating_point()
+        else torch.randint(9, x.shape, generator=d)
+        for name, x in state.items()
+    }
+    return _tied(body) if tied else body
+
+
+def _tied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Let the part that has two names have the same numbers under both."""
+    return {
+        name: tensors[name.replace("encoder.norm", "embeddings.1")] for name in tensors
+    }
 
 
 def _mixed(d: Draw, names: Sequence[str], least: int = 0) -> list[str]:
@@ -140,18 +185,25 @@ def _mixed(d: Draw, names: Sequence[str], least: int = 0) -> list[str]:
     return [names[i] for i in order[: d.number(least, len(names))]]
 
 
-def _file(d: Draw, prefix: object, file: Mapping[str, Tensor]) -> Request:
+def _file(
+    d: Draw, prefix: object, file: Mapping[str, Tensor], tied: bool = False
+) -> Request:
     """Hand over a body and a file, in any order, in all dtypes, partly frozen."""
-    dtypes, own = (torch.float32, torch.float64, torch.bfloat16), _body(d)
-    names = _mixed(d, [*file], len(file))
-    written = {name: file[name].to(d.one_of(dtypes)) for name in names}
+    dtypes, own = (torch.float32, torch.float64, torch.bfloat16), _body(d, tied)
+    written = {}
+    for name in _mixed(d, [*file], len(file)):
+        x, dtype = file[name], d.one_of(dtypes)
+        written[name] = x.to(dtype) if x.is_floating_point() else x
     asks = [d.number(0, 3) > 0 for _ in own]
-    return Request(([d.L, d.V, d.D], own, asks, written, prefix))
+    sizes = [d.L, d.V, d.D, tied]
+    return Request((sizes, own, asks, _tied(written) if tied else written, prefix))
 
 
-def _fitting(d: Draw, prefix: object, least: int | None = None) -> dict[str, Tensor]:
+def _fitting(
+    d: Draw, prefix: object, least: int | None = None, tied: bool = False
+) -> dict[str, Tensor]:
     """Draw tensors for all of the body's names, or some; and an old head's."""
-    body = _body(d)
+    body = _body(d, tied)
     names = body if least is None else _mixed(d, [*body], least)
     file = {f"{prefix}{name}": body[name] for name in names}
     return file | {"old." + name: normal(d, d.D) for name in OTHERS}
@@ -167,7 +219,7 @@ def _look_alikes(d: Draw) -> list[Request]:
     files = [("one.", _fitting(d, "another.")), ("one.", {})]
     for number, prefix in enumerate(str(d.one_of(choices)) for choices in PREFIXES):
         alike = {
-            change: normal(d, *(x.shape if number % 2 else (d.D + 1,)))
+            change: normal(d, *(x.shape if number % 2 else (d.D + 1,))).to(x.dtype)
             for name, x in _body(d).items()
             for change in (
                 name,
@@ -181,22 +233,21 @@ def _look_alikes(d: Draw) -> list[Request]:
         }
         more = {prefix + name: normal(d, d.D) for name in OTHERS}
         files.append((prefix, alike | more | _fitting(d, prefix, 2)))
-    return [_file(d, *one) for one in files]
+    two_names = _file(d, "one.", _fitting(d, "one.", tied=True), tied=True)
+    return [*(_file(d, *one) for one in files), two_names]
 
 
 def _odd(d: Draw) -> list[Request]:
     """Let one tensor have another shape: one of the first, of the last, of the rest."""
     requests = []
-    for way in range(6):
+    for way, change in enumerate(ODD):
         prefix = d.one_of(PREFIXES[way % 2])
         file = _fitting(d, prefix)
-        names = [*file][: -len(OTHERS)]
-        name = (names[0], names[-1], str(d.one_of(names)))[way % 3]
-        x = file[name]
-        others = (x.mT if x.dim() > 1 else x[0], torch.cat([x, x]), x.flatten(), x[:1])
-        fits = [y for y in others if y.shape != x.shape]
-        odd = fits[d.number(0, len(fits) - 1)] if way else x[None]
-        requests.append(_file(d, prefix, file | {name: odd}))
+        names = [x for x in file if change(file[x]).shape != file[x].shape]
+        names = [x for x in names if x.startswith(prefix)]
+        if names:
+            name = (names[0], names[-1], str(d.one_of(names)))[way % 3]
+            requests.append(_file(d, prefix, file | {name: change(file[name])}))
     return requests
 
 
@@ -232,6 +283,10 @@ def _what_became(request: Request, reply: Reply, reference: Reply) -> Finding:
 
 _numbers = of_output(0, same_numbers)
 _kept = in_words(of_output(4, same_numbers), _what_became)
+
+
+def _kept_if_any(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    return None if reply.error else _kept(request, reply, reference)
 
 
 def _arrived(least: int, request: Request, reply: Reply, reference: Reply) -> bool:
@@ -315,6 +370,7 @@ LOAD_BODY = Question(
                 each_of(_kept, left_alone),
                 ("shares", "dtype", "body", "weights"),
             ),
+            throughout=each_of(_kept_if_any, left_alone),
             claim="copied into the body's own tensors, which are not replaced; the"
             " file's tensors are unchanged",
         ),
@@ -532,6 +588,17 @@ LOAD_BODY = Question(
             ),
         ),
         Mistake(
+            "the parameters are frozen",
+            "The numbers are right, but the parameters no longer require a gradient."
+            " Do not change `requires_grad`.",
+            LOADING,
+            sign=comparable(
+                lambda request, reply, reference: bool(
+                    (reply.outputs[4] < reference.outputs[4])[:, 3].any()
+                )
+            ),
+        ),
+        Mistake(
             "the error comes too late",
             "Compare all shapes before you copy the first tensor. Otherwise an error"
             " leaves a body that is half old and half new.",
@@ -547,13 +614,13 @@ LOAD_BODY = Question(
             sign=error_like("^ValueError: (?!.*(unpack|separator))"),
         ),
         Mistake(
-            "the parameters are frozen",
-            "The numbers are right, but the parameters no longer require a gradient."
-            " Do not change `requires_grad`.",
+            "a tensor requires a gradient that did not before",
+            "Do not change `requires_grad`. Copy under `torch.no_grad()`, so that"
+            " nothing is recorded.",
             LOADING,
             sign=comparable(
                 lambda request, reply, reference: bool(
-                    (reply.outputs[4] < reference.outputs[4])[:, 3].any()
+                    (reply.outputs[4] > reference.outputs[4])[:, 3].any()
                 )
             ),
         ),

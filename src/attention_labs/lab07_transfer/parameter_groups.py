@@ -49,7 +49,7 @@ def parameter_groups(model: Any, rate: float, decay: float) -> list[dict[str, An
 
 
 NO_RATE = 1000.0  # what a group gets that has none
-HEAD = 6  # parameters of the head, after the body's
+HEAD = 7  # parameters of the head, after the body's
 
 
 def _use_groups(
@@ -63,14 +63,16 @@ def _use_groups(
     """
     model = make_classifier(SentenceClassifier, *sizes)
     del model.body.scale  # every parameter here is of a part
+    made = _described(model)
     group(model, rate, decay)  # before anything is frozen
+    same = _described(model) == made
     for p, ask in zip(model.parameters(), asks):
         p.requires_grad_(ask)
     was = _described(model)
     groups = group(model, rate, decay)
     if groups is None:
         return None
-    same = _described(model) == was
+    same = same and _described(model) == was
     # an optimizer makes lists of what it is given
     listed = isinstance(groups, list | tuple) and all(
         isinstance(x, dict) and isinstance(x.get("params", []), list | tuple | Tensor)
@@ -89,28 +91,30 @@ def _use_groups(
     return outputs if same else Changed(outputs)
 
 
-def _described(model: nn.Module) -> list[tuple[str, bool]]:
-    """List what is in a model, and whether it asks for a gradient."""
-    return [(x, p.requires_grad) for x, p in model.state_dict(keep_vars=True).items()]
+def _described(model: nn.Module) -> list[tuple[object, ...]]:
+    """List what is in a model, whether it asks for a gradient, and all modes."""
+    tensors = model.state_dict(keep_vars=True).items()
+    modes = [(name, module.training) for name, module in model.named_modules()]
+    return [*((name, id(x), x.requires_grad) for name, x in tensors), *modes]
 
 
 def _to_group(
     d: Draw, rate: float = 0.0, decay: float = 0.0, frozen: Sequence[int] = ()
 ) -> Request:
     """Draw a rate and a decay, unless they are given; freeze these parameters."""
-    asks = [i not in frozen for i in range(2 * d.L + 3 + HEAD)]
+    asks = [i not in frozen for i in range(2 * d.L + 4 + HEAD)]
     rates = (rate or d.number(500, 900) / 1000, decay or d.number(300, 700) / 1000)
     return Request((*rates, [d.L, d.V, d.D, d.K], asks))
 
 
 def _some_frozen(d: Draw) -> list[Request]:
     """Freeze parts of the model, and parameters within a part."""
-    every = range(2 * d.L + 3 + HEAD)
-    embeddings, layer, head = every[:3], d.number(0, d.L - 1), every[-HEAD:]
+    every = range(2 * d.L + 4 + HEAD)
+    embeddings, layer, head = every[:4], d.number(0, d.L - 1), every[-HEAD:]
     return [
         _to_group(d, frozen=embeddings),
         _to_group(d, frozen=every[:-HEAD]),
-        _to_group(d, frozen=every[2 * layer + 3 : 2 * layer + 5]),
+        _to_group(d, frozen=every[2 * layer + 4 : 2 * layer + 6]),
         _to_group(d, frozen=head),
         _to_group(d, frozen=[i for i in every[1:] if d.number(0, 1)]),
         _to_group(d, frozen=[i for i in every[:-1] if i % 2]),

@@ -20,16 +20,21 @@ class Body(nn.Module):
     """A stand-in for a pretrained encoder, which reads nothing.
 
     Its parts are called as those of the library's BERT, and what is in a layer as it
-    pleases. Like BERT, it has a buffer that is not saved; and it has one that is.
+    pleases. Like BERT, it has a buffer that is not saved; and it has some that are. Two
+    parameters are of no layer: one is the body's own, and one its embeddings'. If it is
+    tied, a part of it has two names.
     """
 
-    def __init__(self, layers: int, words: int, width: int):
+    def __init__(self, layers: int, words: int, width: int, tied: bool = False):
         super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
         self.embeddings = nn.Sequential(
             nn.Embedding(words, width), nn.LayerNorm(width), nn.Dropout(0.5)
         )
+        self.embeddings.first = nn.Parameter(torch.ones(width))
         self.embeddings.register_buffer("scale", torch.ones(width))
         places = torch.arange(words)
+        self.embeddings.register_buffer("kinds", torch.zeros_like(places))
         self.embeddings.register_buffer("places", places, persistent=False)
         stack = (
             nn.Sequential(
@@ -40,3 +45,5 @@ class Body(nn.Module):
             for _ in range(layers)
         )
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(stack)})
+        if tied:
+            self.encoder["norm"] = self.embeddings[1]

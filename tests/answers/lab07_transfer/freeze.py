@@ -93,6 +93,14 @@ wrong_edits(
         freeze(SHUT, "self.body.embeddings.requires_grad_(False)"),
         OTHERS,
     ),
+    by_a_word_in_the_name=(
+        freeze(
+            SHUT,
+            "for name, p in self.named_parameters():"
+            " p.requires_grad_('body' not in name)",
+        ),
+        OTHERS,
+    ),
     layers_only=(freeze(SHUT, "self.body.encoder.requires_grad_(False)"), OTHERS),
     flag_forgotten=(freeze("self.frozen = True", ""), FOLLOWS),
     all_of_it_in_eval=(

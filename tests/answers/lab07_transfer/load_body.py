@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
-from answers.signs import NO_NAME, NOTHING
+from answers.signs import IN_PLACE, NO_NAME, NOTHING
 
 from attention_labs.lab07_transfer.load_body import OTHERS, load_body
 from attention_labs.lab07_transfer.shared import Body
@@ -121,7 +121,7 @@ def error_taken_apart(body, weights, prefix):
 def one_module_at_a_time(body, weights, prefix):
     pairs, used = [], set()
     missing = []
-    for where, module in body.named_modules():
+    for where, module in body.named_modules(remove_duplicate=False):
         for name in module.state_dict():
             full = f"{where}.{name}" if where else name
             if "." in name:
@@ -223,7 +223,7 @@ wrong_edits(
         change(
             COPY,
             "setattr(body.get_submodule(name.rpartition('.')[0]),"
-            " name.rpartition('.')[2], nn.Parameter(x.clone()))",
+            " name.rpartition('.')[2], nn.Parameter(x.clone(), x.is_floating_point()))",
         ),
         "the body's tensors are replaced",
     ),
@@ -242,6 +242,77 @@ wrong_edits(
     ),
     no_report=(change(REPORT, ""), NOTHING),
     the_table_alone=(UNCHECKED & change(COPY, "own[name] = x"), ARRIVES),
+    dtype_of_the_first=(
+        change(
+            COPY,
+            "kind = next(body.parameters()).dtype;"
+            " body.state_dict(keep_vars=True)[name].data = x.to(kind, copy=True)",
+        ),
+        "a tensor of the body has changed its dtype",
+    ),
+    left_in_eval=(change(REPORT, "body.eval(); return missing, unexpected"), IN_PLACE),
+    two_iterators=(change(REPORT, "return iter(missing), iter(unexpected)"),),
+    by_attribute=(
+        change(
+            "own = body.state_dict()",
+            "own = {name: x.detach() for name, x in (*body.state_dict().items(),"
+            " *body.named_buffers()) if prefix + name in weights or name in"
+            " body.state_dict()}",
+        ),
+        "non-persistent buffers are expected in the file",
+        "an error for a tensor that does not belong to the body",
+        NAMES_TOLD,
+    ),
+    as_many_of_as_many=(
+        change(
+            DIFFERS,
+            "if (own[name].numel(), own[name].dim()) != (x.numel(), x.dim())",
+        )
+        & change(COPY, "own[name].copy_(x.reshape(own[name].shape))"),
+        "a different shape raises no error",
+    ),
+    first_lengths=(
+        change(DIFFERS, "if not x.dim() or len(own[name]) != len(x)")
+        & change(COPIED, STRICT),
+        "an unexpected error about mismatched shapes",
+    ),
+    buffers_recorded=(
+        change(
+            COPY,
+            "(own[name] if name in dict(body.named_parameters())"
+            " else body.get_buffer(name)).copy_(x)",
+        ),
+        "a tensor requires a gradient that did not before",
+    ),
+    part_by_part=(
+        change(
+            "own = body.state_dict()",
+            "own = {f'{part}.{name}': x for part, child in body.named_children()"
+            " for name, x in child.state_dict().items()}",
+        ),
+        "not everything is copied into the body",
+    ),
+    the_first_name_only=(
+        change(
+            "own = body.state_dict()",
+            "own = {name: x.detach() for name, x in (*body.named_parameters(),"
+            " *body.named_buffers()) if name in body.state_dict()}",
+        ),
+        NAMES_TOLD,
+    ),
+    frozen_if_refused=(
+        change(
+            "for name, x in fitting.items():\n        if",
+            "asked = [p.requires_grad for p in body.parameters()];"
+            " body.requires_grad_(False)\n    for name, x in fitting.items():\n        if",
+        )
+        & change(
+            REPORT,
+            "[p.requires_grad_(ask) for p, ask in zip(body.parameters(), asked)];"
+            " return missing, unexpected",
+        ),
+        "the parameters are frozen",
+    ),
     all_names_expected=(
         UNCHECKED
         & change(COPIED, "for name in own: own[name].copy_(weights[prefix + name])"),

@@ -3,8 +3,8 @@
 from functools import partial
 
 import torch
-from answers.core import right, right_edits, wide, wrong_edits
-from answers.signs import NO_NAME, NOTHING
+from answers.core import right, right_edits, wide, wrong, wrong_edits
+from answers.signs import IN_PLACE, NO_NAME, NOTHING
 
 from attention_labs.lab07_transfer.parameter_groups import parameter_groups
 from nbjudge import Request, edit
@@ -15,7 +15,7 @@ def any_rates(g):
     for number in range(24):
         layers = 1 + number % 6
         rate, decay = (0.1 + torch.rand(2, generator=g, dtype=torch.float64)).tolist()
-        chance = torch.rand(2 * layers + 9, generator=g)
+        chance = torch.rand(2 * layers + 11, generator=g)
         asks = (chance > (0.4 if number % 2 else 0.0)).tolist()
         yield Request((rate, decay, [layers, 7, 4, 6], [*asks[:-1], True]))
 
@@ -134,6 +134,21 @@ KEYS = "the groups have the wrong format"
 TWICE = "a parameter in two groups"
 BODY = ("wrong rates below the head", "one rate for the whole body")
 
+
+@wrong("parameter_groups", "wrong rates")
+def by_a_word_in_the_name(model, rate, decay):
+    groups, top = [], len(model.body.encoder.layer)
+    for name, p in model.named_parameters():
+        depth = 0
+        if "embeddings." in name:
+            depth = top + 1
+        elif ".layer." in name:
+            depth = top - int(name.split(".layer.")[1].split(".")[0])
+        if p.requires_grad:
+            groups.append({"params": [p], "lr": rate * decay**depth})
+    return groups
+
+
 wrong_edits(
     "parameter_groups",
     lowest_first=(change("*reversed(", "*("), "the order of the layers is reversed"),
@@ -194,6 +209,22 @@ wrong_edits(
         change(CHOSEN, "filter(lambda p: p.requires_grad, part.parameters())"),
         "generators instead of lists",
     ),
+    parts_of_parts=(
+        change(
+            CHOSEN,
+            "[p for x in part.children() for p in x.parameters() if p.requires_grad]",
+        ),
+        "parameters that are not trained",
+    ),
+    weights_and_biases=(
+        change(
+            CHOSEN,
+            "[p for name, p in part.named_parameters()"
+            " if p.requires_grad and name.endswith(('weight', 'bias'))]",
+        ),
+        "parameters that are not trained",
+    ),
+    left_in_eval=(change("return [", "model.eval(); return ["), IN_PLACE),
     groups_not_returned=(change("return [", "groups = ["), NOTHING),
     layers_misnamed=(change("encoder.layer", "encoder.layers"), NO_NAME),
 )
