@@ -54,28 +54,35 @@ def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) ->
     """
     own = None if padding < 0 else padding
     embedding = nn.Embedding.from_pretrained(table, freeze=not asks, padding_idx=own)
+    weight = embedding.weight
     grown = grow(embedding, count)
     if grown is None:
         return None
     old, new = embedding.weight, grown.weight
     is_embedding = isinstance(grown, nn.Embedding)
-    is_embedding = is_embedding and grown.num_embeddings == len(new)
+    is_embedding = is_embedding and _lengths(grown) == new.shape
     own_now = -1 if grown.padding_idx is None else grown.padding_idx
     shared = grown is embedding or (
         not old.is_meta
         and old.untyped_storage().data_ptr() == new.untyped_storage().data_ptr()
     )
     kept = (old.shape, old.requires_grad) == (table.shape, asks)
-    kept = kept and embedding.padding_idx == own
+    kept = kept and embedding.padding_idx == own and old is weight
+    kept = kept and _lengths(embedding) == table.shape
     told = (own_now, new.requires_grad, is_embedding), (kept, not shared)
     wide, cpu = torch.float64, torch.device("cpu")
     return new.detach(), *(torch.tensor(x, dtype=wide, device=cpu) for x in told)
+
+
+def _lengths(embedding: nn.Embedding) -> tuple[int, int]:
+    return embedding.num_embeddings, embedding.embedding_dim
 
 
 def _to_grow(d: Draw, padded: bool | None = None, asks: bool | None = None) -> Request:
     """Draw a table whose rows have a mean, and whose padding is no row of zeros."""
     table = normal(d, d.V, d.D) + normal(d, d.D)
     padded, asks = (bool(d.number(0, 1)) if x is None else x for x in (padded, asks))
+    padded = padded and d.V > 1  # there is a word
     padding = d.number(0, d.V - 1)
     about = (
         f"words: {d.V}, new words: {d.N}, padding_idx: {padding if padded else None}"
@@ -89,7 +96,15 @@ def _all_kinds(d: Draw) -> list[Request]:
     kinds = [_to_grow(d, padded, asks) for padded in flags for asks in flags]
     table, _, *others = _to_grow(d, True).inputs
     ends = (Request((table, i, *others)) for i in (0, d.V - 1))
-    return [*kinds, *(replace(x, about=f"padding_idx: {x.inputs[1]}") for x in ends)]
+    none = [replace(x, inputs=(*x.inputs[:3], 0)) for x in kinds[:2]]
+    none = [replace(x, about="no new words") for x in none]
+    two = Request((table[:2], d.number(0, 1), *others), about="a word and padding")
+    return [
+        *kinds,
+        *none,
+        two,
+        *(replace(x, about=f"padding_idx: {x.inputs[1]}") for x in ends),
+    ]
 
 
 def _which_kind(request: Request, reply: Reply, reference: Reply) -> Finding:
@@ -113,7 +128,7 @@ BATTERY = Battery(
     FUNCTION,
     _to_grow,
     {
-        "V": Axis("words", least=2, long=300),
+        "V": Axis("words", long=300),
         "D": Axis("width"),
         "N": Axis("new words", least=0, long=300),
     },
@@ -164,8 +179,8 @@ GROW_EMBEDDING = Question(
             each_of(_rows, _kinds),
             ("rows", "padding", "settings"),
             "padding does not count in the mean; padding_idx and requires_grad are"
-            " kept; edges: two rows, no new rows, many new rows, large numbers,"
-            " repeated calls",
+            " kept; edges: one row, two rows, no new rows, many new rows, large"
+            " numbers, repeated calls",
             _all_kinds,
         ),
         replace(

@@ -194,6 +194,32 @@ wrong_edits(
         IN_PLACE,
         "off by a constant factor",
     ),
+    longer_itself=(
+        change(
+            "weight, frozen =", "embedding.num_embeddings += count; weight, frozen ="
+        ),
+        "the old embedding is changed or shares memory",
+    ),
+    another_weight=(
+        change(
+            "return nn",
+            "embedding.weight = nn.Parameter(old.clone(), not frozen)\n    return nn",
+        ),
+        "the old embedding is changed or shares memory",
+    ),
+    one_word_squeezed=(
+        change(MEAN, "old[words].squeeze(0).mean(0).expand(count, old.size(1))"),
+        "wrong new rows",
+        "one mean over all entries",
+    ),
+    none_new_and_not_frozen=(
+        change("freeze=frozen", "freeze=frozen and count > 0"),
+        "the new embedding is never frozen",
+    ),
+    none_new_without_padding=(
+        change("padding_idx=padding", "padding_idx=padding if count else None"),
+        "padding_idx is not passed on",
+    ),
     not_returned=(change("return ", ""), NOTHING),
     misnamed=(change("embedding.padding_idx", "embedding.padding_index"), NO_NAME),
 )
