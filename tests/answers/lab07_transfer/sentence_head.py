@@ -155,6 +155,35 @@ wrong_edits(
         & total("states.sum(1)"),
         IN_PLACE,
     ),
+    counted_in_a_byte=(
+        count("mask.sum(1, keepdim=True, dtype=torch.uint8).clamp(min=1)"),
+        "wrong for long inputs",
+    ),
+    counted_one_by_one=(
+        count("sum(m[:, None].to(states.dtype) for m in mask.unbind(1)).clamp(min=1)"),
+    ),
+    cut_off_in_eval_mode=(
+        edit(
+            Head.forward,
+            "pooled = (",
+            "states = states if self.training else states.detach(); pooled = (",
+        ),
+        "outputs right, gradients missing or wrong",
+    ),
+    same_choice_for_all=(
+        answer(
+            "self.outer(self.dropout(torch.ones_like(pooled[:1])) * torch.tanh(self.inner(pooled)))"
+        ),
+        PLACE,
+    ),
+    same_choice_in_each_call=(
+        answer(
+            "self.outer(torch.tanh(self.inner(pooled)) * (self.__dict__.setdefault("
+            "pooled.shape, self.dropout(torch.ones_like(pooled)))"
+            " if self.training else 1))"
+        ),
+        PLACE,
+    ),
     word_by_word=(pool("states"), "the logits have an extra axis"),
     mask_of_floats=(total("(states * mask.double()[..., None]).sum(1)"), DTYPE),
 )
