@@ -88,6 +88,7 @@ def _use_accuracy(
     if not table.is_floating_point():
         table = table.to(torch.bfloat16)
     model = _Judged(table if before is None else before).train(trains)
+    model.table.grad = torch.ones_like(table)  # of a step that is to be made
     given = [LabelBatch(*batch) for batch in batches]
     handed = [*given]
     with torch.enable_grad():
@@ -100,7 +101,14 @@ def _use_accuracy(
     if share is None:
         return None
     outputs = tuple(torch.as_tensor(x, dtype=torch.float64) for x in (share, how))
-    same = len(given) == len(handed) and all(x is y for x, y in zip(given, handed))
+    x = model.table
+    kept = x.requires_grad and x.dtype == table.dtype
+    kept = kept and x.grad is not None and bool((x.grad == 1).all())
+    same = (
+        kept
+        and len(given) == len(handed)
+        and all(x is y for x, y in zip(given, handed))
+    )
     return outputs if same else Changed(outputs)
 
 
@@ -139,6 +147,7 @@ def _of_all_sizes(d: Draw) -> list[Request]:
         _to_measure(d, d.B, d.B, d.number(1, d.B), chance=0.0),
         _to_measure(d, 1, 50, chance=1.0),
         _in_half(d),
+        _far_off(d),
     ]
 
 
@@ -148,6 +157,13 @@ def _in_half(d: Draw) -> Request:
     ranks = many.inputs[0].argsort(-1).argsort(-1)  # no two logits are equal
     about = "a model in bfloat16 and many sentences"
     return replace(many, inputs=(ranks, *many.inputs[1:]), about=about)
+
+
+def _far_off(d: Draw) -> Request:
+    """Draw large negative logits: their exponentials are 0, and all the same."""
+    some = _to_measure(d, d.B, d.B)
+    table = 1e4 * (some.inputs[0] - 9)
+    return replace(some, inputs=(table, *some.inputs[1:]), about="large numbers")
 
 
 def _in_both_modes(d: Draw) -> list[Request]:
@@ -248,7 +264,7 @@ ACCURACY = Question(
             _share,
             ("same", "returns"),
             "every sentence counts the same in batches of different sizes; edges: one"
-            " sentence, many sentences, repeated calls",
+            " sentence, many sentences, large numbers, repeated calls",
             _of_all_sizes,
         ),
         BATTERY.line(

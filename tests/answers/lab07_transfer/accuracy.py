@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
-from answers.signs import FITS, NO_NAME, NOTHING
+from answers.signs import FITS, IN_PLACE, NO_NAME, NOTHING
 
 from attention_labs.lab07_transfer.accuracy import accuracy
 from nbjudge import Request, edit
@@ -200,6 +200,18 @@ wrong_edits(
         "the most probable sentence, not the most probable label",
         FITS,
     ),
+    after_a_sigmoid=(change("logits.argmax", "logits.sigmoid().argmax"), COUNTED),
+    above_a_hundred_below=(
+        change(
+            "logits.argmax(-1)", "(logits.max(-1).indices * (logits.amax(-1) > -100))"
+        ),
+        COUNTED,
+    ),
+    parameters_switched_off=(
+        change(EVAL, f"{EVAL}; model.requires_grad_(False)"),
+        IN_PLACE,
+    ),
+    gradients_cleared=(change(EVAL, f"{EVAL}; model.zero_grad()"), IN_PLACE),
     number_alone=(change("right / count", "right"), NUMBER),
     in_percent=(
         change(SHARE, "return 100 * right / count"),
