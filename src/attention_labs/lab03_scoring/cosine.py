@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import torch
+import torch.nn.functional as F
+
 from attention_course import scores
 from attention_course.scores import CosineScore, DotScore
 from attention_labs.lab03_scoring.dot import KEYS_ASK, NOT_TRANSPOSED
@@ -21,16 +24,25 @@ def _directions_by(how: str) -> Edit:
     return edit(scores._direction, DIRECTION, how)
 
 
-def _with_zeros(request: Request) -> Request:
-    """Make the first query and the last key vectors of zeros.
+def _zeros_and_short_ones(request: Request) -> list[Request]:
+    """Make the first query and the last key vectors of zeros, and all others short.
 
-    In all other keys the entries sum to zero.
+    With zeros, the entries of all other keys sum to zero. Short vectors are hardly
+    longer than the text allows.
     """
+    short = tuple(3e-6 * F.normalize(x, dim=-1) for x in request.inputs)
     query, key = request.inputs
     query, key = query.clone(), key - key.mean(-1, keepdim=True)
     query[..., 0, :], key[..., -1, :] = 0.0, 0.0
     about = "the first query and the last key are vectors of zeros"
-    return replace(request, inputs=(query, key), about=about)
+    # what the gradient of a vector of zeros is, the text does not say
+    plain = replace(request, gradients=False)
+    return [
+        replace(plain, inputs=(query, key), about=about),
+        replace(
+            plain, inputs=short, about="vectors of length 3e-6", dtype=torch.float32
+        ),
+    ]
 
 
 COSINE = score_question(
@@ -111,6 +123,16 @@ COSINE = score_question(
             ),
         ),
         Mistake(
+            "short vectors are taken for vectors of zeros",
+            "A short vector has a direction, too. Only a vector of zeros needs another"
+            " divisor than its length: take a limit no larger than 1e-6.",
+            SECTION,
+            tuple(
+                _directions_by(f"x / x.norm(dim=-1, keepdim=True).clamp(min=1e-{n})")
+                for n in (5, 4)
+            ),
+        ),
+        Mistake(
             "divided by the squared norms",
             "The length is the square root of the sum of squares.",
             SECTION,
@@ -159,5 +181,5 @@ COSINE = score_question(
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),
-    also=_with_zeros,
+    also=_zeros_and_short_ones,
 )

@@ -1,9 +1,13 @@
 """gaussian: the nearer, the more alike."""
 
+from dataclasses import replace
+
+import torch
+
 from attention_course.scores import GaussianScore
 from attention_labs.lab03_scoring.shared import COMPARES, score_question
 from attention_labs.pages import SCORING
-from nbjudge import Axis, Mistake, edit
+from nbjudge import Axis, Mistake, Request, edit
 from nbjudge.edits import Edit
 
 NEAREST = "04_soft_lookup.html#soft-lookup-1964"
@@ -12,6 +16,14 @@ NEAREST = "04_soft_lookup.html#soft-lookup-1964"
 def _made_of_the_score(step: str) -> Edit:
     """Let the right score go through one more step."""
     return edit(GaussianScore.forward, ".to(query.dtype)", f"{step}.to(query.dtype)")
+
+
+def _at_a_key(request: Request) -> list[Request]:
+    """Let the first query be the last key: their distance is zero."""
+    query, key = request.inputs
+    query = torch.cat([key[..., -1:, :], query[..., 1:, :]], dim=-2)
+    about = "the first query is the same vector as the last key"
+    return [replace(request, inputs=(query, key), about=about)]
 
 
 FORWARD, SCORED = GaussianScore.forward, "q @ k.mT + cost.mT - _half_square(q)"
@@ -90,4 +102,5 @@ GAUSSIAN = score_question(
     ),
     {"scores": COMPARES},
     {"b": Axis("b, where the bandwidth is b * b / 40", fixed=True)},
+    also=_at_a_key,
 )

@@ -1,6 +1,6 @@
 """What the questions of this lab share, and what is asked of every score."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from nbjudge import (
     comparable,
     normal,
     parameters,
+    same_gradients,
     some_allowed,
     wrong_output,
 )
@@ -67,12 +68,14 @@ def _same_along(axis: int) -> Sign:
     )
 
 
-def weight_where_forbidden(mask: int) -> Sign:
+def weight_where_forbidden(mask: int, more_than: float = 1e-6) -> Sign:
     """Look for weights, the last output, where the mask, an input, forbids them."""
     return comparable(
         lambda request, reply, reference: (
             request.inputs[mask] is not None
-            and bool((reply.outputs[-1].abs() * ~request.inputs[mask] > 1e-6).any())
+            and bool(
+                (reply.outputs[-1].abs() * ~request.inputs[mask] > more_than).any()
+            )
         )
     )
 
@@ -96,7 +99,7 @@ def score_question(
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
     large: tuple[float, ...] = Battery.large,
-    also: Callable[[Request], Request] | None = None,
+    also: Callable[[Request], Iterable[Request]] = lambda request: (),
 ) -> Question:
     """Declare a score: all have the same properties, and invite some mistakes alike.
 
@@ -111,7 +114,7 @@ def score_question(
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
         large: see `Battery`.
-        also: makes a rare request of an ordinary one.
+        also: makes rare requests of an ordinary one.
     """
     section = mistakes[-1].section
 
@@ -122,7 +125,23 @@ def score_question(
         return Request(inputs, init(d), weights)
 
     def rare(d: Draw) -> list[Request]:
-        asked = [] if also is None else [also(request(d))]
+        # A decoder's step, with one query, and heads: training needs gradients there.
+        step, heads = battery.sized(d, T=1), battery.sized(d)
+        step.leading, heads.leading = (), (2, 3)
+        places = {
+            "": d,
+            "one query, no axes in front": step,
+            "two axes in front": heads,
+        }
+        asked: list[Request] = []
+        for about, place in places.items():
+            ordinary = replace(request(place), gradients=True, about=about)
+            asked += [ordinary, *also(ordinary)] if about else also(ordinary)
+        ordinary = replace(request(d), gradients=True)
+        query, key = ordinary.inputs
+        for inputs in ((1e5 * query, key), (query, 1e5 * key)):
+            about = "numbers around 1e+05, and the gradients"
+            asked.append(replace(ordinary, inputs=inputs, about=about))
         if reference.project_keys is Score.project_keys:
             as_they_are = request(d)
             inputs = (*as_they_are.inputs, True)
@@ -144,7 +163,7 @@ def score_question(
             "B": SENTENCES,
             "T": QUERIES,
             "S": KEYS,
-            "D": Axis("width of a query", fixed="DK" in axes),
+            "D": Axis("width of a query", long=300, fixed="DK" in axes),
             **axes,
         },
         leading=2,
@@ -166,7 +185,10 @@ def score_question(
                 "the scores and their gradients", points[0], checks=tuple(requirements)
             ),
             battery.edges(
-                points[1], checks=("in front", "lengths", *requirements), also=rare
+                points[1],
+                same_gradients,
+                checks=("in front", "lengths", *requirements),
+                also=rare,
             ),
             battery.manners(points[2], checks=("manners",)),
         ),

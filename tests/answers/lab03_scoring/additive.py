@@ -8,6 +8,7 @@ from answers.signs import (
     AXES,
     CUT,
     FITS,
+    NAN,
     ONE_AXIS,
 )
 from torch import nn
@@ -192,6 +193,23 @@ wrong_edits(
             f"{SCORES}.squeeze(-1)",
             f"({HIDDEN} * self.energy_proj.weight.detach()[0]).sum(-1)",
         ),
+        CUT,
+    ),
+    tanh_by_a_bounded_quotient=(  # its gradient is infinity divided by infinity
+        edit(FORWARD, HIDDEN, "(1 - 2 / ((2 * (q + k)).exp() + 1))"),
+        NAN,
+    ),
+    tanh_chosen_by_where=(
+        edit(
+            FORWARD,
+            HIDDEN,
+            "torch.where((q + k).abs() > 20, (q + k).sign(),"
+            " ((2 * (q + k)).exp() - 1) / ((2 * (q + k)).exp() + 1))",
+        ),
+        NAN,
+    ),
+    keys_detached_for_one_query=(
+        edit(FORWARD, "q + k", "q + (k if q.size(-3) > 1 else k.detach())"),
         CUT,
     ),
     first_query_kept=(

@@ -180,5 +180,16 @@ wrong_edits(
         edit(FORWARD, "q @ projected.mT", "(q @ projected.mT).softmax(-1)"),
         "weights instead of scores",
     ),
+    ClampedTooEarly=(
+        edit(PROJECT, "1e-9", "1e-5") & edit(FORWARD, "1e-9", "1e-5"),
+        "short vectors are taken for vectors of zeros",
+    ),
+    SquaresClamped=(
+        edit(PROJECT, KEY, "key * key.square().sum(-1, True).clamp(min=1e-8).rsqrt()"),
+    ),
+    OneQueryUnguarded=(
+        edit(FORWARD, "min=1e-9", "min=1e-9 * (query.size(-2) > 1)"),
+        NAN,
+    ),
     NoReturn=(edit(FORWARD, "return ", ""), NOTHING, NONE),
 )

@@ -48,5 +48,21 @@ wrong_edits(
     Distance=(
         compared("-(query.unsqueeze(-2) - projected.unsqueeze(-3)).norm(dim=-1)"),
     ),
+    SixtyFourEntries=(
+        compared("query[..., :64] @ projected[..., :64].mT"),
+        "wrong for long inputs",
+    ),
+    OneQueryDetached=(
+        compared("(query if query.size(-2) > 1 else query.detach()) @ projected.mT"),
+        CUT,
+    ),
+    TwoAxesTakenOut=(
+        compared("query @ (projected if query.dim() == 3 else projected.data).mT"),
+        CUT,
+    ),
+    LargeTakenOut=(
+        compared("query @ projected.mT.where(projected.mT < 1e3, projected.data.mT)"),
+        CUT,
+    ),
     NoReturn=(edit(DotScore.forward, "return ", ""), NOTHING),
 )

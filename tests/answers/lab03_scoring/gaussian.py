@@ -8,6 +8,7 @@ from answers.signs import (
     EXCHANGED,
     FACTOR,
     FITS,
+    NAN,
 )
 
 from attention_course.scores import Score
@@ -143,6 +144,10 @@ wrong_edits(
         edit(FORWARD, "sum(-1)", "mean(-1)"),
         "mean over the width instead of the sum",
         FACTOR,
+    ),
+    root_and_square=(  # the root of zero has no gradient
+        edit(FORWARD, SUM, f"{SUM}.sqrt() ** 2"),
+        NAN,
     ),
     in_three_axes=(
         edit(FORWARD, X, "query[:, :, None] - projected[:, None]"),

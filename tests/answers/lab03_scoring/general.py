@@ -85,6 +85,22 @@ wrong_edits(
     ),
     ProjectedIntoNothing=(edit(PROJECT, "return ", ""), NOTHING, FITS, NONE),
     WithTanh=(edit(PROJECT, KEYS, f"torch.tanh({KEYS})"),),
+    KeysDetachedForOneQuery=(
+        edit(
+            FORWARD,
+            "projected.mT",
+            "(projected.mT if len(query) > 1 else projected.data.mT)",
+        ),
+        CUT,
+    ),
+    MapNotTrainedWithoutABatch=(
+        edit(
+            PROJECT,
+            KEYS,
+            "key @ (self.key_proj.weight if key.dim() > 2 else self.key_proj.weight.data).T",
+        ),
+        CUT,
+    ),
     Misspelt=(edit(PROJECT, "key_proj", "key_projection"), NO_NAME),
     GeneralSoftmaxed=(
         edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),

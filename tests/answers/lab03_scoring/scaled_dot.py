@@ -55,6 +55,14 @@ wrong_edits(
         compared("query.float() @ projected.float().mT / query.size(-1) ** 0.5"),
         DTYPE,
     ),
+    EightAtMost=(
+        compared("query @ projected.mT / min(8, query.size(-1) ** 0.5)"),
+        FACTOR,
+    ),
+    RootsInATable=(
+        compared("query @ projected.mT / [n**0.5 for n in range(129)][query.size(-1)]"),
+        "wrong for long inputs",
+    ),
     ScaledWithoutGradient=(
         compared("(query @ projected.mT).detach() / query.size(-1) ** 0.5"),
         CUT,
