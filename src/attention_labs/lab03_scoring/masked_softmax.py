@@ -20,12 +20,14 @@ from nbjudge import (
     FUNCTION,
     Battery,
     Draw,
+    Finding,
     Mistake,
     Question,
     Reply,
     Request,
     close,
     comparable,
+    each_of,
     edit,
     normal,
     same_gradients,
@@ -37,14 +39,16 @@ from nbjudge.edits import Edit
 
 
 def _weights(d: Draw) -> list[Request]:
-    full, in_front = (*d.leading, d.T, d.S), (1,) * len(d.leading)
-    masks = (
-        None,
-        some_allowed(d, *full),
-        some_allowed(d, *d.leading, 1, d.S),
-        some_allowed(d, d.T, d.S),
-        some_allowed(d, *in_front, 1, d.S),
-    )
+    full = (*d.leading, d.T, d.S)
+    shapes = [
+        full,
+        (*d.leading, 1, d.S),
+        full[-2:],
+        full[1:],  # of several axes in front, the first alone may be left out
+        (*d.leading[:-1], *(1 for _ in d.leading[-1:]), 1, d.S),
+        (d.S,),
+    ]
+    masks = [None, *(some_allowed(d, *shape) for shape in dict.fromkeys(shapes))]
     return [Request((normal(d, *full), mask)) for mask in masks]
 
 
@@ -54,9 +58,9 @@ def _large_scores(d: Draw) -> list[Request]:
     low = torch.rand(shape, generator=d, dtype=torch.float64)
     shifted = [x + normal(d, *shape) for x in (1e3, -1e3, -1e5)]
     return [
-        Request((1000 * normal(d, *shape), None)),
-        *(Request((scores, mask)) for scores in shifted),
-        Request((1000 * ~mask + normal(d, *shape), mask)),
+        Request((1000 * normal(d, *shape), None), gradients=True),
+        *(Request((scores, mask), gradients=True) for scores in shifted),
+        Request((1000 * ~mask + normal(d, *shape), mask), gradients=True),
         Request((-1e29 * (1 + 3 * low), mask)),
         Request((-1e29 * (1 + 3 * low), mask), dtype=torch.float32),
     ]
@@ -66,11 +70,29 @@ def _empty_row(d: Draw) -> list[Request]:
     shape = (*d.leading, d.T, d.S)
     mask = with_an_empty_row(d, *d.leading)
     nothing = torch.zeros(*shape[:-2], 1, d.S, dtype=torch.bool)
+    sentences = some_allowed(d, *d.leading, 1, d.S)
+    sentences[:1] = False
+    queries = torch.arange(d.T)[:, None] % 2 == 1  # all keys or none
     return [
         Request((normal(d, *shape), mask), gradients=True),
-        Request((normal(d, *shape), mask), dtype=torch.float32),
+        Request((normal(d, *shape), mask), gradients=True, dtype=torch.float32),
+        Request((normal(d, *shape), mask), dtype=torch.bfloat16),
         Request((1e5 * normal(d, *shape), nothing), gradients=True),
+        Request((normal(d, *d.leading, 1, d.S), sentences), gradients=True),
+        Request((normal(d, d.T, d.S), with_an_empty_row(d)), gradients=True),
+        Request((normal(d, 2, 3, d.T, d.S), with_an_empty_row(d, 3))),
+        Request((normal(d, 1, d.S), torch.zeros(d.S, dtype=torch.bool))),
+        Request((normal(d, *shape), queries), gradients=True),
+        Request((normal(d, *d.leading, d.T, 1), queries), gradients=True),
     ]
+
+
+def _exactly_zero(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """What is forbidden has no weight at all, not even a small one."""
+    mask = request.inputs[1]
+    if mask is None or not (small := (reply.outputs[0] != 0) & ~mask).any():
+        return None
+    return Finding(f"{int(small.sum())} forbidden weights are not 0", "exactly 0")
 
 
 def _over(axis: int) -> Edit:
@@ -142,7 +164,10 @@ MASKED_SOFTMAX = Question(
             checks=("empty", "returns"),
         ),
         BATTERY.edges(
-            1, also=_large_scores, checks=("in front", "lengths", "exact", "scores")
+            1,
+            each_of(same_gradients, _exactly_zero),
+            also=_large_scores,
+            checks=("in front", "lengths", "exact", "scores"),
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),
@@ -180,16 +205,16 @@ MASKED_SOFTMAX = Question(
             _shares_of_less,
         ),
         Mistake(
-            "the mask is inverted",
-            "In this course, True means that a query may attend to the position.",
-            SCORING + "mask",
-            edit(masked_softmax, "check_mask(mask, scores.shape)", "mask = ~mask"),
-        ),
-        Mistake(
             "the mask is ignored",
             "Padding gets weight as if it were a token.",
             SCORING + "mask",
             edit(masked_softmax, "if mask is None", "if True"),
+        ),
+        Mistake(
+            "the mask is inverted",
+            "In this course, True means that a query may attend to the position.",
+            SCORING + "mask",
+            edit(masked_softmax, "check_mask(mask, scores.shape)", "mask = ~mask"),
         ),
         Mistake(
             "masked scores set to zero",
@@ -257,7 +282,7 @@ MASKED_SOFTMAX = Question(
             "Its score has to be so low that its weight is zero, whatever the other"
             " scores of the row are.",
             SCORING + "mask",
-            sign=weight_where_forbidden(1),
+            sign=weight_where_forbidden(1, more_than=0.0),
         ),
         *ANYWHERE,
         Mistake(

@@ -204,6 +204,55 @@ wrong_edits(
         SUMS,
     ),
     three_axes=(first("b, t, s = scores.shape"), AXES),
+    never_quite_zero=(
+        edit(SOFTMAX, MASKED, f"({MASKED}).clamp(min=1e-9)"),
+        "a masked position has nonzero weight",
+    ),
+    a_little_below_the_row=(
+        edit(SOFTMAX, "lowest)", "scores.amin(-1, keepdim=True) - 20)")
+        & edit(SOFTMAX, " * mask", " * mask.any(-1, keepdim=True)"),
+        "a masked position has nonzero weight",
+    ),
+    the_gradient_overflows=(
+        edit(
+            SOFTMAX,
+            "lowest = ",
+            "low = -1e30 * mask.any(-1, keepdim=True)\n"
+            "    top = torch.where(mask, scores, low).amax(-1, keepdim=True)\n"
+            "    top = torch.where(mask.any(-1, True), top, scores.amax(-1, True))\n"
+            "    e = torch.where(mask, (scores - top).exp(), 0.0)\n"
+            "    lowest = ",
+        )
+        & edit(SOFTMAX, MASKED, "e / e.sum(-1, keepdim=True).clamp(min=1e-30)"),
+        NAN,
+    ),
+    one_key_gets_all=(
+        first("if scores.size(-1) == 1: return torch.ones_like(scores)"),
+        "the mask is ignored",
+    ),
+    one_query_sees_all=(
+        first(
+            "if scores.dim() == 2 and mask is not None and not mask.any(): mask = None"
+        ),
+        "the mask is ignored",
+    ),
+    cleared_in_three_axes=(
+        edit(SOFTMAX, " * mask", " * (mask if scores.dim() == 3 else 1)"),
+        "nonzero weights in a fully masked row",
+        WEIGHT,
+    ),
+    masks_of_heads_for_sentences=(
+        edit(
+            SOFTMAX,
+            "check_mask(mask, scores.shape)",
+            "mask = mask.unsqueeze(1) if (mask.dim(), scores.dim()) == (3, 4) else mask",
+        ),
+        FITS,
+    ),
+    queries_of_the_mask_counted=(
+        edit(SOFTMAX, "check_mask(mask, scores.shape)", "mask.size(-2)"),
+        AXES,
+    ),
     axis_put_behind_the_first=(
         edit(
             SOFTMAX,
