@@ -81,16 +81,29 @@ def _look_ups(d: Draw) -> list[Request]:
 
 
 def _dropped(d: Draw) -> list[Request]:
+    def asked(
+        in_front: tuple[int, ...], mask: Tensor | None, queries: int = d.T
+    ) -> Request:
+        shape = (*in_front, queries, d.S)
+        keep = 2.0 * (torch.rand(shape, generator=d) < 0.5)
+        value = normal(d, *in_front, d.S, d.V)
+        return Request((normal(d, *shape), value, mask, keep), gradients=True)
+
     empty = with_an_empty_row(d, *d.leading)
-    keep = 2.0 * (torch.rand(*d.leading, d.T, d.S, generator=d) < 0.5)
-    mask = some_allowed(d, *d.leading, 1, d.S)
     nothing = torch.zeros(*d.leading, 1, d.S, dtype=torch.bool)
+    value = normal(d, *d.leading, 1, d.V)
+    one_key = normal(d, *d.leading, d.T, 1), value, empty[..., -1:, :1], None
     return [
+        Request(one_key),
         Request((*_memory(d), empty, None), gradients=True),
         Request((*_memory(d), nothing, None)),
-        Request((*_memory(d), mask, keep)),
-        Request((*_memory(d), None, keep)),
-        Request((*_memory(d), empty, keep)),
+        asked(d.leading, some_allowed(d, *d.leading, 1, d.S)),
+        asked(d.leading, None),
+        asked(d.leading, empty),
+        # masks with fewer axes than the scores
+        Request((*_memory(d), some_allowed(d, d.T, d.S), None)),
+        asked((2, 3), some_allowed(d, 3, d.T, d.S)),
+        asked((), some_allowed(d, d.S), queries=1),
     ]
 
 

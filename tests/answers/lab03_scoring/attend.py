@@ -6,7 +6,7 @@ import torch
 from answers.core import right, wide, wrong_edits
 from answers.lab03_scoring.masked_softmax import masked_softmax
 from answers.lab03_scoring.shared import draw, masks, shapes
-from answers.signs import CUT, FACTOR, FITS, NAN, NONE, TOO_MUCH, WEIGHT
+from answers.signs import AXES, CUT, FACTOR, FITS, NAN, NONE, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
@@ -134,6 +134,46 @@ wrong_edits(
         ),
         NO_SUM,
         "dropout not applied",
+    ),
+    weights_detached_for_dropout=(
+        edit(attend, "dropout(weights)", "dropout(weights.detach())"),
+        CUT,
+    ),
+    value_detached_under_dropout=(
+        edit(attend, "@ value", "@ (value if dropout is None else value.detach())"),
+        CUT,
+    ),
+    no_dropout_for_one_query=(
+        edit(attend, "dropout is None", "dropout is None or scores.size(-2) == 1"),
+        NO_SUM,
+    ),
+    bmm_after_dropout=(
+        edit(
+            attend,
+            f"{KEPT} @ value",
+            "weights @ value if dropout is None else torch.bmm(dropout(weights), value)",
+        ),
+        "torch.bmm takes exactly three axes",
+        FITS,
+        AXES,
+    ),
+    mask_put_behind_the_first_axis=(
+        edit(
+            attend,
+            "weights = ",
+            "mask = mask.unsqueeze(1) if mask is not None and mask.dim() < scores.dim()"
+            " else mask\n    weights = ",
+        ),
+        FITS,
+    ),
+    masks_of_heads_for_sentences=(
+        edit(
+            attend,
+            "weights = ",
+            "mask = mask.unsqueeze(1) if mask is not None and mask.dim() == 3 and"
+            " scores.dim() == 4 else mask\n    weights = ",
+        ),
+        FITS,
     ),
     softmax_twice=(edit(attend, SOFTMAX, f"masked_softmax({SOFTMAX}, mask)"),),
     scores_dropped=(
