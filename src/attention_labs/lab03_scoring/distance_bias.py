@@ -1,6 +1,7 @@
 """distance_bias: a score loses something for every position between query and key."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from nbjudge import (
     Request,
     edit,
     normal,
+    same_gradients,
 )
 
 SOFTMAX, INTERFACE = SCORING + "softmax", SCORING + "interface"
@@ -41,10 +43,19 @@ def distance_bias(scores: Tensor, slope: float) -> Tensor:
 
 def _scores(d: Draw, earlier: int, slope: float | None = None) -> Request:
     """Draw scores with so many keys before the position of the first query."""
-    slope = d.number(1, 8) / (1 if d.whole else 4) if slope is None else slope
+    slope = d.number(1, 8) * (1 if d.whole else 0.3) if slope is None else slope
     scores = normal(d, *d.leading, d.T, d.T + earlier)
     about = f"queries: {d.T}, keys: {d.T + earlier}, slope: {slope:g}"
     return Request((scores, slope), about=about)
+
+
+def _rare(d: Draw) -> list[Request]:
+    """Draw rare slopes, and scores of two axes and of heads, with gradients."""
+    asked = [_scores(d, d.P, slope) for slope in (0.0, 3, 2.0**-8, 20.5)]
+    for leading in ((), (2, 3)):
+        d.leading = leading
+        asked.append(replace(_scores(d, d.P), gradients=True))
+    return asked
 
 
 def _use_bias(distance_bias: Callable[..., Any], scores: Tensor, slope: float) -> Any:
@@ -62,7 +73,7 @@ BATTERY = Battery(
     {
         "B": SENTENCES,
         "T": QUERIES,
-        "P": Axis("keys before the first query", least=0, long=1100),
+        "P": Axis("keys before the first query", least=0, long=2100),
     },
     leading=2,
 )
@@ -101,8 +112,9 @@ DISTANCE_BIAS = Question(
         ),
         BATTERY.edges(
             1,
+            same_gradients,
             checks=("in front", "lengths", "positions", "scores", "slope"),
-            also=lambda d: _scores(d, d.P, slope=0.0),
+            also=_rare,
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),

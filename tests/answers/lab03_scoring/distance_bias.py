@@ -180,6 +180,32 @@ wrong_edits(
         edit(in_one_table, KEYS, "torch.arange(s, device=scores.device).to(scores)"),
         "positions are rounded in half precision",
     ),
+    in_steps_of_the_slope=(  # 3 * 0.1 is more than 0.3, which makes a step too many
+        edit(
+            in_one_table,
+            "distance = (queries[:, None] - keys[None]).abs()",
+            "steps = torch.arange(0, s * slope, slope or 1, device=scores.device)\n"
+            "    steps = steps if slope else 0.0 * keys\n"
+            "    distance = (steps[s - t :, None] - steps).abs() / (slope or 1)",
+        ),
+        FITS,
+    ),
+    positions_in_half_precision=(
+        edit(in_one_table, KEYS, f"{KEYS}.half()"),
+        "wrong for long inputs",
+    ),
+    two_thousand_distances=(
+        edit(in_one_table, ".abs()", ".abs().clamp(max=2047)"),
+        "wrong for long inputs",
+    ),
+    taken_out_with_heads=(
+        edit(
+            in_one_table,
+            "return scores",
+            "scores = scores if scores.dim() < 4 else scores.detach()\n    return scores",
+        ),
+        CUT,
+    ),
     cut_off=(edit(in_one_table, "return scores", "return scores.detach()"), CUT),
     not_returned=(edit(in_one_table, "return ", ""), NOTHING),
     one_late=(edit(in_one_table, "arange(s - t, s,", "arange(s - t + 1, s + 1,"),),
