@@ -21,11 +21,17 @@ from nbjudge import (
     Question,
     Reply,
     Request,
+    another_kind,
+    each_of,
     edit,
     error_like,
+    left_alone,
+    of_output,
+    same_kind,
     same_numbers,
     some_allowed,
     unchanged,
+    with_kind,
 )
 
 MAPS = "06_bahdanau.html#bahdanau-maps"
@@ -35,12 +41,19 @@ def _use_hit_rate(
     hit_rate: Callable[..., float],
     weights: list[list[list[float]]],
     gold: list[list[list[int]]],
-) -> Tensor | None:
+) -> Any:
     """Hand over sets, which the judge sends as lists, and note what becomes of them."""
     sets = [[set(places) for places in rows] for rows in gold]
     share = hit_rate(weights, sets)
     gold[:] = [[sorted(places) for places in rows] for rows in sets]
-    return None if share is None else torch.tensor(float(share), dtype=torch.float64)
+    if share is None:
+        return None
+    return with_kind(torch.tensor(float(share), dtype=torch.float64), share)
+
+
+def _some(d: Draw, length: int) -> Tensor:
+    """Draw which ones of several are special."""
+    return torch.rand(length, generator=d) < 0.5
 
 
 def _maps(
@@ -50,25 +63,32 @@ def _maps(
     other: float = 1.0,
     close: bool = False,
     window: bool = False,
+    alike: bool = False,
+    shorter: int = 2,
     about: str = "",
 ) -> Request:
     """Draw weights and gold positions of examples with several lengths.
 
     Args:
         d: the lengths.
-        beyond: rows that no gold set belongs to.
-        empty: whether every other gold set is empty.
-        other: what every other row of weights is multiplied by.
+        beyond: up to how many rows of an example no gold set belongs to.
+        empty: whether some gold sets are empty, and all those of an example.
+        other: what some rows of weights are multiplied by.
         close: whether the largest weight of a row is hardly larger than the next one.
         window: whether weights are zero far from the largest one.
+        alike: whether some rows, and two examples, have the same weights.
+        shorter: by how much an example may have fewer source positions than another.
         about: what is rare about it.
     """
     weights, gold = [], []
     counted = [d.T, *(d.number(1, d.T) for _ in range(d.N - 1)), *[0] * bool(beyond)]
-    for t in counted:
-        size = max(1, d.S - d.number(0, 2))
+    for number, t in enumerate(counted):
+        size, rows = (
+            max(1, d.S - d.number(0, shorter)),
+            t + d.number(int(not t), beyond),
+        )
         # not d's whole numbers, of which two may be equal
-        scores = 3 * torch.randn(t + beyond, size, generator=d, dtype=torch.float64)
+        scores = 3 * torch.randn(rows, size, generator=d, dtype=torch.float64)
         best = scores.argmax(-1, keepdim=True)
         if close:
             scores.scatter_(-1, (best + 1) % size, scores.amax(-1, keepdim=True))
@@ -77,28 +97,46 @@ def _maps(
         if window:
             far = (torch.arange(size) - best).abs() > 1
             scores = scores.masked_fill(far, -torch.inf)
-        odd = torch.arange(t + beyond)[:, None] % 2 == 1
-        weights.append((scores.softmax(-1) * torch.where(odd, other, 1.0)).tolist())
-        places = some_allowed(d, t, size) & ~(odd[:t] & empty)
+        if alike:
+            scores = scores[torch.randint(rows, (rows,), generator=d)]
+        factors = torch.where(_some(d, rows), other, 1.0)[:, None]
+        weights.append((scores.softmax(-1) * factors).tolist())
+        named = ~_some(d, t) if empty and number != 1 else torch.full((t,), not empty)
+        if not number:
+            named[d.number(0, t - 1)] = True  # there is something to count
+        places = some_allowed(d, t, size) & named[:, None]
         gold.append([row.nonzero().flatten().tolist() for row in places])
+    if alike:
+        weights.append(weights[0])
+        gold.append(gold[0][1:] + gold[0][:1])
     return Request((weights, gold), about=about)
 
 
 RARE: dict[str, dict[str, Any]] = {
     (EMPTY := "some gold sets are empty"): {"empty": True},
     (BEYOND := "more rows than gold sets"): {"beyond": 2},
-    (SMALL := "some rows have small weights"): {"other": 1e-12},
+    (SMALL := "some rows have small weights"): {"other": 1e-30},
     "some rows are zero": {"other": 0.0},
     "the largest weight leads by little": {"close": True},
     "weights are zero outside a window": {"window": True},
+    (ALIKE := "some rows are equal"): {"alike": True},
+    "empty gold sets, rows of zeros and rows without a gold set": {
+        "empty": True,
+        "beyond": 2,
+        "other": 0.0,
+        "shorter": 9,
+    },
 }
 
 
 def _right_share(request: Request, reply: Reply, reference: Reply) -> Finding | None:
     finding = same_numbers(request, reply, reference)
-    if finding and not reply.error and [x.shape for x in reply.outputs] == [()]:
-        return Finding(f"a share of {float(reply.outputs[0]):.2f}", "the right share")
-    return finding
+    if reply.error or [x.shape for x in reply.outputs] != [()]:
+        return finding
+    share, wanted = float(reply.outputs[0]), float(reference.outputs[0])
+    if abs(share - wanted) <= 2e-7:  # float32 is off by less
+        return finding
+    return Finding(f"a share of {share:.6g}", "the right share")
 
 
 BATTERY = Battery(
@@ -142,23 +180,23 @@ HIT_RATE = Question(
         BATTERY.numbers(
             "the share of rows whose largest weight is on a gold position",
             1,
-            _right_share,
-            ("share", "weights", "gold", "returns"),
+            of_output(0, _right_share),
+            ("share", "weights", "gold"),
             gradients=False,
         ),
         BATTERY.edges(
             1,
-            _right_share,
-            ("lengths", "empty", "beyond", "zeros"),
+            each_of(of_output(0, _right_share), same_kind),
+            ("lengths", "empty", "beyond", "zeros", "returns"),
             "empty gold sets, rows without a gold set, rows of zeros; edges: length"
-            " one, long inputs, repeated calls",
+            " one, long inputs, repeated calls; the result is a float",
             lambda d: [
                 _maps(d, **how, about=about)
                 for about, how in RARE.items()
                 for _ in range(3)
             ],
         ),
-        BATTERY.manners(1, checks=("unchanged",)),
+        BATTERY.manners(1, left_alone, checks=("unchanged",)),
     ),
     mistakes=(
         Mistake(
@@ -242,10 +280,13 @@ HIT_RATE = Question(
             "the share is rounded",
             "Return the quotient as it is. It can be rounded when it is printed.",
             MAPS,
-            edit(
-                alignment_hit_rate,
-                "sum(hits) / len(hits)",
-                "round(sum(hits) / len(hits), 2)",
+            tuple(
+                edit(
+                    alignment_hit_rate,
+                    "sum(hits) / len(hits)",
+                    f"round(sum(hits) / len(hits), {digits})",
+                )
+                for digits in (2, 3, 4)
             ),
         ),
         Mistake(
@@ -277,6 +318,10 @@ HIT_RATE = Question(
             sign=lambda request, reply, reference: reply.changed,
             undone=unchanged,
         ),
+        another_kind(
+            "a type other than a float",
+            "A tensor is not a float. .item() turns it into a number.",
+        ),
         *ANYWHERE,
         Mistake(
             "wrong when some gold sets are empty",
@@ -296,6 +341,13 @@ HIT_RATE = Question(
             "A row points nowhere only if all its weights are zero.",
             MAPS,
             sign=lambda request, reply, reference: request.about == SMALL,
+        ),
+        Mistake(
+            "wrong when some rows are equal",
+            "list.index finds the first of several equal rows. zip or enumerate takes"
+            " each row with its own gold set.",
+            MAPS,
+            sign=lambda request, reply, reference: request.about == ALIKE,
         ),
     ),
 )

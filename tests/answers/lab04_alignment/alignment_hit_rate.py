@@ -180,6 +180,38 @@ def expects_tensors(weights, gold):
     return (gold.gather(-1, best[..., None])).float().mean()
 
 
+@wrong("alignment_hit_rate", "wrong when some gold sets are empty")
+def mean_of_means_by_counts(weights, gold):
+    rates, counts = [], []
+    for rows, positions in zip(weights, gold):
+        if positions:
+            counts.append(sum(map(bool, positions)))
+            rates.append(with_a_list([rows], [positions]) * counts[-1])
+    return sum(rates) / sum(counts)
+
+
+@wrong("alignment_hit_rate")
+def first_example_has_as_many_rows_beyond(weights, gold):
+    beyond = len(weights[0]) - len(gold[0])
+    rows = [row for rows in weights for row in rows[: len(rows) - beyond]]
+    return with_a_list([rows], [[x for positions in gold for x in positions]])
+
+
+@wrong("alignment_hit_rate", "wrong when some rows are equal")
+def finds_the_row_again(weights, gold):
+    rows = [
+        (row, positions[all_rows.index(row)])
+        for all_rows, positions in zip(weights, gold)
+        for row in all_rows[: len(positions)]
+    ]
+    return with_a_list([[row for row, _ in rows]], [[marked for _, marked in rows]])
+
+
+@wrong("alignment_hit_rate", "wrong when some rows are equal")
+def finds_the_example_again(weights, gold):
+    return with_a_list(weights, [gold[weights.index(rows)] for rows in weights])
+
+
 EVERY_ROW = edit(with_a_list, "if marked:", "if True:")
 HIT = "max(row) > 0 and row.index(max(row)) in marked"
 SHARE = "sum(hits) / len(hits)"
@@ -212,6 +244,22 @@ wrong_edits(
         & edit(with_a_list, HIT, "max(row[s] for s in marked) == max(row) > 0"),
         COUNTED,
     ),
+    one_column_points=(
+        edit(with_a_list, "max(row) > 0", "(len(row) == 1 or max(row) > min(row))"),
+    ),
+    below_epsilon=(
+        edit(with_a_list, "max(row) > 0", "max(row) > 2.2e-16"),
+        "small weights are treated as zero",
+    ),
+    rounded_to_four=(
+        edit(with_a_list, SHARE, f"round({SHARE}, 4)"),
+        "the share is rounded",
+    ),
+    a_tensor=(
+        edit(with_a_list, SHARE, f"torch.tensor({SHARE})"),
+        "a type other than a float",
+    ),
+    a_string=(edit(with_a_list, SHARE, f"str({SHARE})"), "a type other than a float"),
     printed=(edit(with_a_list, f"return {SHARE}", f"print({SHARE})"), NOTHING),
     hyphens_hit=(EVERY_ROW & edit(with_a_list, HIT, f"not marked or {HIT}"), COUNTED),
     one_row_late=(edit(with_a_list, "zip(rows,", "zip(rows[1:],"),),
