@@ -1,7 +1,9 @@
 """covered_step: what earlier steps have attended to is attended to less."""
 
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attention_course.attention import attend
@@ -27,6 +29,7 @@ from nbjudge import (
     normal,
     of_output,
     right_in,
+    same_gradients,
     same_numbers,
     some_allowed,
     wrong_in,
@@ -71,10 +74,27 @@ def _a_step(d: Draw, covered: float = 1.0, penalty: float | None = None) -> Requ
 
 
 def _rare(d: Draw) -> list[Request]:
+    step = _a_step(d)
+    scores, value, mask, coverage, penalty = step.inputs
+    low, on_padding = -1e12 * (1 + scores.abs()), scores + 1e4 * ~mask
+    unpadded = torch.ones_like(mask), coverage + 1, penalty
     return [
         _a_step(d, covered=0.0),
-        _a_step(d, penalty=0.0),
+        replace(_a_step(d, penalty=0.0), gradients=True),
         _a_step(d, covered=10.0),
+        _a_step(d, penalty=20),
+        Request((scores, value, *unpadded), about="nothing is padded"),
+        Request(
+            (low, value, mask, coverage, penalty),
+            variation="large",
+            about="scores around -1e+12",
+        ),
+        Request(
+            (on_padding, value, mask, coverage, penalty),
+            gradients=True,
+            variation="large",
+            about="scores of padding around 1e+4, and gradients",
+        ),
     ]
 
 
@@ -129,8 +149,10 @@ COVERED_STEP = Question(
         ),
         BATTERY.edges(
             1,
-            claim="nothing covered yet, much covered, no penalty; edges: length one,"
-            " equal lengths, long inputs, large numbers, repeated calls",
+            same_gradients,
+            claim="nothing covered yet, much covered, no penalty or a large one, no"
+            " padding; edges: length one, equal lengths, long inputs, large numbers,"
+            " repeated calls",
             checks=("lengths", "coverage", "penalty"),
             also=_rare,
         ),

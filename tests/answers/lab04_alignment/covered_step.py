@@ -4,8 +4,8 @@ import sys
 
 import torch
 from answers.core import draw, right, wide, wrong, wrong_edits
-from answers.lab04_alignment.shared import sizes
-from answers.signs import CUT, DTYPE, IN_PLACE, NOTHING, ONE_AXIS, ORDER, WEIGHT
+from answers.lab04_alignment.shared import exponentials, sizes  # noqa: F401
+from answers.signs import CUT, DTYPE, IN_PLACE, NAN, NOTHING, ONE_AXIS, ORDER, WEIGHT
 
 from attention_course.attention import attend, masked_softmax
 from nbjudge import edit
@@ -143,6 +143,8 @@ def lowered_weights(scores, memory, coverage, penalty):
 
 SUM = "coverage + weights.squeeze(1)"
 LOWERED = "scores - penalty * coverage.unsqueeze(1)"
+ATTEND = "context, weights = attend(scores, memory.value, memory.mask)"
+WEIGHTS = "weights = {}\n    context = weights @ memory.value"
 wrong_edits(
     "covered_step",
     three_lines,
@@ -159,6 +161,32 @@ wrong_edits(
     ),
     cut_off=(
         edit(three_lines, "penalty * coverage", "penalty * coverage.detach()"),
+        CUT,
+    ),
+    filled_too_high=(
+        edit(
+            three_lines,
+            ATTEND,
+            WEIGHTS.format("scores.masked_fill(~memory.mask, -1e9).softmax(-1)"),
+        ),
+        WEIGHT,
+    ),
+    forbidden_scores_overflow=(
+        edit(three_lines, ATTEND, WEIGHTS.format("exponentials(scores, memory.mask)")),
+        NAN,
+    ),
+    no_more_than_five=(edit(three_lines, "- penalty", "- min(penalty, 5)"),),
+    nothing_learnt_without_a_penalty=(
+        edit(
+            three_lines,
+            "penalty * coverage",
+            "penalty * (coverage if penalty else coverage.detach())",
+        )
+        & edit(
+            three_lines,
+            SUM,
+            "(coverage if penalty else coverage.detach()) + weights.squeeze(1)",
+        ),
         CUT,
     ),
     averaged=(edit(three_lines, SUM, f"({SUM}) / 2"), OTHER),

@@ -108,6 +108,13 @@ def token_by_token(rnn, inputs, state=None):
     return torch.cat(states, dim=1)
 
 
+def exponentials(scores, mask):
+    """Take exponentials of what is forbidden, too: their gradients are not finite."""
+    largest = scores.masked_fill(~mask, -torch.inf).amax(-1, keepdim=True)
+    odds = torch.where(mask, (scores - largest).exp(), 0.0)
+    return odds / odds.sum(-1, keepdim=True)
+
+
 EMBED = (embed_by_index, embed_by_product)
 
 
@@ -136,4 +143,10 @@ def enter_right(question, decoder, **edits):
     )
 
 
+FORBIDDEN_OVERFLOW = edit(Decoder.look, "masked_softmax(", "exponentials(")
+FILL_TOO_HIGH = edit(
+    Decoder.look,
+    "masked_softmax(self.score(query, memory.key), memory.mask)",
+    "self.score(query, memory.key).masked_fill(~memory.mask, -1e9).softmax(-1)",
+)
 MASK_FORGOTTEN = edit(Decoder.look, ", memory.mask)", ")")
