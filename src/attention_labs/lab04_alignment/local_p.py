@@ -1,5 +1,6 @@
 """local_p: look around a predicted position alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from nbjudge import (
     Axis,
     Battery,
     Draw,
+    Finding,
     Mistake,
     Question,
     Reply,
@@ -32,6 +34,7 @@ from nbjudge import (
     of_output,
     parameters,
     right_in,
+    same_gradients,
     same_numbers,
 )
 
@@ -51,7 +54,7 @@ def _use_window(
 
 def _window(d: Draw, lengths: Tensor | None = None, strength: float = 1.0) -> Request:
     """Draw a window; without lengths, for sentences of one length, unpadded."""
-    size = d.S if lengths is None else d.S + 3
+    size = d.S if lengths is None or d.S == 1 else d.S + 3
     lengths = torch.full((d.B,), d.S) if lengths is None else lengths
     inputs = (
         normal(d, d.B, d.T, size),
@@ -62,6 +65,42 @@ def _window(d: Draw, lengths: Tensor | None = None, strength: float = 1.0) -> Re
     )
     init = (d.D, d.A, d.W)
     return Request(inputs, init, parameters(d, lambda: LocalP(*init)))
+
+
+def _rare(d: Draw) -> list[Request]:
+    """Draw the middle of sentences that have a position w away from it."""
+    lengths = 2 * (d.W + torch.randint(4, (d.B,), generator=d))
+    middle = _window(d, lengths, strength=0.0)
+    placed = _window(d, lengths)
+    scores, *others = placed.inputs
+    unpadded, vector = _window(d), "position_proj.weight"
+    ends = {**unpadded.parameters, vector: 100 * unpadded.parameters[vector]}
+    return [
+        replace(unpadded, parameters=ends, about="windows at both ends, no padding"),
+        replace(middle, gradients=True),
+        # Exact in bfloat16, too: positions and their distances are small.
+        replace(middle, dtype=torch.bfloat16, about="in bfloat16"),
+        replace(
+            placed,
+            inputs=(-1e12 * (1 + scores.abs()), *others),
+            variation="large",
+            about="scores around -1e+12",
+        ),
+        replace(
+            placed,
+            inputs=(1e4 * scores, *others),
+            gradients=True,
+            variation="large",
+            about="scores around 1e+4 and -1e+4, and their gradients",
+        ),
+    ]
+
+
+def _right_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Leave it to the manners to tell that dtypes do not fit."""
+    if reply.error and request.dtype == torch.bfloat16:
+        return None
+    return same_gradients(request, reply, reference)
 
 
 def _looks_at(reply: Reply) -> Tensor:
@@ -75,7 +114,7 @@ BATTERY = Battery(
         "B": B,
         "T": Axis("queries"),
         "S": Axis("source positions", most=20, long=600),
-        "W": Axis("half-width", most=4, fixed=True),
+        "W": Axis("half-width", most=4, long=30, fixed=True),
         **{name: WIDTHS[name] for name in ("D", "E")},
         "A": Axis("hidden width", fixed=True),
     },
@@ -129,13 +168,11 @@ LOCAL_P = Question(
         ),
         BATTERY.edges(
             1,
+            _right_numbers,
             claim="positions exactly w away; edges: length one, equal lengths, long"
             " inputs, large numbers, eval mode, repeated calls, two instances",
             checks=("lengths", "window", "returns"),
-            # the middle of sentences that have a position w away from it
-            also=lambda d: _window(
-                d, 2 * (d.W + torch.randint(4, (d.B,), generator=d)), strength=0.0
-            ),
+            also=_rare,
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),

@@ -3,8 +3,8 @@
 import torch
 import torch.nn.functional as F  # noqa: F401 (an edit names it)
 from answers.core import draw, right, right_edits, wide, wrong_edits
-from answers.lab04_alignment.shared import draw_for, sizes
-from answers.signs import CUT, DEVICE, FITS, WEIGHT
+from answers.lab04_alignment.shared import draw_for, exponentials, sizes  # noqa: F401
+from answers.signs import CUT, DEVICE, FITS, NAN, WEIGHT
 from torch import nn
 
 from attention_course.attention import masked_softmax
@@ -115,6 +115,32 @@ wrong_edits(
     ),
     narrow_gauss=(edit(FORWARD, "(2 * (self", "(1 * (self"), "the wrong Gaussian"),
     flat=(edit(FORWARD, GAUSS, "torch.ones_like(distance)"), "the Gaussian is missing"),
+    filled_too_high=(
+        edit(FORWARD, SOFTMAX, "scores.masked_fill(~near, -1e9).softmax(-1)"),
+        WEIGHT,
+    ),
+    forbidden_scores_overflow=(
+        edit(FORWARD, SOFTMAX, "exponentials(scores, near)"),
+        NAN,
+    ),
+    root_of_the_square=(
+        edit(FORWARD, DISTANCE, "((positions - centre[..., None]) ** 2).sqrt()"),
+        NAN,
+    ),
+    no_further_than_the_last_place=(
+        edit(
+            FORWARD,
+            f"* {SHARE}",
+            f"* {SHARE}\n    centre = centre.clamp(max=scores.size(-1) - 1)",
+        ),
+        "the wrong window",
+        "the wrong Gaussian",
+    ),
+    no_window_wider_than_nine=(
+        edit(FORWARD, "<= self.half_width)", "<= min(self.half_width, 4))"),
+        "wrong for long inputs",
+        "the wrong window",
+    ),
     everywhere=(edit(FORWARD, NEAR, "memory.mask"), "the window is missing"),
     normalised_again=(
         edit(FORWARD, f"{SOFTMAX} * gauss", f"F.normalize({SOFTMAX} * gauss, 1, -1)"),
