@@ -11,7 +11,7 @@ from attention_labs.lab04_alignment.shared import (
     MEMORY,
     STATE,
     WEIGHTS,
-    of_low_scores,
+    rare_steps,
     steps,
     use_step,
     with_score,
@@ -22,6 +22,7 @@ from nbjudge import (
     Question,
     edit,
     of_output,
+    same_gradients,
     same_numbers,
     wrong_in,
 )
@@ -70,8 +71,9 @@ BAHDANAU_STEP = Question(
         ),
         BATTERY.edges(
             1,
+            same_gradients,
             checks=("lengths", "memory", "cache", "returns"),
-            also=lambda d: of_low_scores(d, BahdanauDecoder),
+            also=lambda d: rare_steps(d, BahdanauDecoder),
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),

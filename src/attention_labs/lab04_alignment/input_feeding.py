@@ -15,6 +15,7 @@ from attention_labs.lab04_alignment.shared import (
     MEMORY,
     WEIGHTS,
     a_step,
+    rare_steps,
     steps,
     weight_off_mask,
     with_score,
@@ -29,11 +30,13 @@ from nbjudge import (
     edit,
     of_outputs,
     right_in,
+    same_gradients,
     same_numbers,
 )
 
 FEEDING = "07_luong.html#luong-feeding"
 _KEPT = "a step has kept something on self"
+_CHANGED = "a step has changed the cache that it got"
 
 
 def _feeding(
@@ -61,7 +64,10 @@ def _use_feeding(
     cache, logits, weights = decoder.start(memory), [], []
     for t, token in enumerate(tokens.split(1, dim=1)):
         if others is not None:
+            as_it_was = _noted(cache)
             decoder.step(others[:, t : t + 1], memory, cache)
+            if not _same(_noted(cache), as_it_was):
+                raise ValueError(_CHANGED)
         step_logits, step_weights, cache = decoder.step(token, memory, cache)
         logits.append(step_logits)
         weights.append(step_weights)
@@ -70,18 +76,45 @@ def _use_feeding(
     return logits[0], weights[0], torch.cat(logits, dim=1), torch.cat(weights, dim=1)
 
 
-def _kept(decoder: Any) -> dict[str, int]:
-    """Note what stands on `self`: of a list or a dict how long it is."""
+def _kept(decoder: Any) -> dict[tuple[str, str], Any]:
+    """Note what stands on `self` and its parts: of lists and dicts what is in them."""
     return {
-        name: len(kept) if isinstance(kept, list | dict) else id(kept)
-        for name, kept in vars(decoder).items()
+        (part, name): [*map(id, kept.values() if isinstance(kept, dict) else kept)]
+        if isinstance(kept, list | dict)
+        else id(kept)
+        for part, module in decoder.named_modules()
+        for name, kept in vars(module).items()
     }
+
+
+def _noted(cache: Any) -> Any:
+    """Copy what a cache holds, whatever kind of cache it is."""
+    if isinstance(cache, Tensor):
+        return cache.detach().clone()
+    if isinstance(cache, dict):
+        return {name: _noted(kept) for name, kept in cache.items()}
+    if isinstance(cache, list | tuple):
+        return [_noted(kept) for kept in cache]
+    if isinstance(cache, int | float | str | None):
+        return cache
+    return _noted(vars(cache)) if hasattr(cache, "__dict__") else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.shape == other.shape and (one.is_meta or torch.equal(one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [*one] == [*other] and _same([*one.values()], [*other.values()])
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and bool(one == other)
 
 
 def _searched(d: Draw) -> list[Request]:
     fed, others = a_step(d, _feeding, 0), torch.randint(d.V, (d.B, d.T), generator=d)
     note = "after each cache two tokens are tried, one after the other"
-    return [fed, replace(fed, inputs=(*fed.inputs, others), about=note)]
+    searched = replace(fed, inputs=(*fed.inputs, others), about=note)
+    return [fed, searched, *rare_steps(d, _feeding, 0)]
 
 
 BATTERY = steps(_feeding, {"T": Axis("tokens", long=50)}, states=0)
@@ -125,6 +158,7 @@ INPUT_FEEDING = Question(
         ),
         BATTERY.edges(
             1,
+            same_gradients,
             claim="two tokens tried after the same cache; edges: length one, equal"
             " lengths, long inputs, large numbers, eval mode, repeated calls, two"
             " instances",
@@ -217,7 +251,9 @@ INPUT_FEEDING = Question(
                 ),
             ),
             sign=lambda request, reply, reference: (
-                len(request.inputs) > 5 or _KEPT in reply.error
+                len(request.inputs) > 5
+                or _KEPT in reply.error
+                or _CHANGED in reply.error
             ),
         ),
         *ANYWHERE,

@@ -14,7 +14,7 @@ from attention_labs.lab04_alignment.shared import (
     MEMORY,
     STATE,
     WEIGHTS,
-    of_low_scores,
+    rare_steps,
     steps,
     use_step,
     with_score,
@@ -26,6 +26,7 @@ from nbjudge import (
     Question,
     edit,
     of_output,
+    same_gradients,
     same_numbers,
     wrong_in,
 )
@@ -79,8 +80,9 @@ LUONG_STEP = Question(
         ),
         BATTERY.edges(
             1,
+            same_gradients,
             checks=("lengths", "memory", "cache", "returns"),
-            also=lambda d: of_low_scores(d, _Luong),
+            also=lambda d: rare_steps(d, _Luong),
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),

@@ -79,8 +79,10 @@ def use_step(
 def a_step(d: Draw, reference: Any, states: int = 1) -> Request:
     """Draw tokens, the state (or none), a memory and parameters for one step."""
     sizes = (d.V, d.M, d.D, d.E, d.A)
+    tokens = torch.randint(d.V, (d.B, d.sizes.get("T", 1)), generator=d)
+    tokens.view(-1)[d.number(0, tokens.numel() - 1)] = 0  # a token like any other
     inputs = (
-        torch.randint(d.V, (d.B, d.sizes.get("T", 1)), generator=d),
+        tokens,
         *(normal(d, d.B, d.D).tanh() for _ in range(states)),
         normal(d, d.B, d.S, d.A),
         normal(d, d.B, d.S, d.E),
@@ -90,16 +92,40 @@ def a_step(d: Draw, reference: Any, states: int = 1) -> Request:
     return Request(inputs, sizes, parameters(d, lambda: with_score(reference, *sizes)))
 
 
-def of_low_scores(d: Draw, reference: Any) -> Request:
-    """Draw a step whose scores are far below any number put in for minus infinity."""
-    request = a_step(d, reference)
-    vector = "score.energy_proj.weight"  # what is added up in a score is at most 1
-    huge = {vector: 1e12 * request.parameters[vector]}
-    return replace(
-        request,
-        parameters={**request.parameters, **huge},
-        about="scores around 1e+12 and -1e+12",
-    )
+def rare_steps(d: Draw, reference: Any, states: int = 1) -> list[Request]:
+    """Draw steps with huge scores, and a first step from a source without padding."""
+    request = a_step(d, reference, states)
+    *states_and_tokens, key, value, mask, first = request.inputs
+    # The scores of every other sentence are far below any number put in for minus
+    # infinity, those of the others far above 0; parts of a score are at most 1.
+    vector = "score.energy_proj.weight"
+    sign = 1 - 2 * (torch.arange(d.B) % 2)[:, None, None]
+    energy = request.parameters[vector]
+    return [
+        replace(
+            request,
+            inputs=(*states_and_tokens, key + 3 * sign, value, mask, first),
+            parameters={**request.parameters, vector: -1e12 * (energy.abs() + 0.1)},
+            variation="large",
+            about="scores around 1e+12 and -1e+12",
+        ),
+        replace(
+            request,
+            inputs=(*states_and_tokens, key + 3 - 6 * mask.mT, value, mask, first),
+            parameters={**request.parameters, vector: 1e4 * (energy.abs() + 0.1)},
+            gradients=True,
+            variation="large",
+            about="scores of padding far above the others, and gradients",
+        ),
+        replace(
+            request,
+            inputs=(
+                *(states_and_tokens[0], *[first] * states),
+                *(key, value, torch.ones_like(mask), first),
+            ),
+            about="the first step, without padding",
+        ),
+    ]
 
 
 def steps(reference: Any, axes: Mapping[str, Axis] = {}, states: int = 1) -> Battery:

@@ -3,6 +3,8 @@
 import torch
 from answers.core import wide, wrong_edits
 from answers.lab04_alignment.shared import (
+    FILL_TOO_HIGH,
+    FORBIDDEN_OVERFLOW,
     MASK_FORGOTTEN,
     Decoder,
     any_decoder,
@@ -10,7 +12,7 @@ from answers.lab04_alignment.shared import (
     gates,  # noqa: F401 (an edit names it)
     in_parts,  # noqa: F401
 )
-from answers.signs import CUT, FITS, NO_NAME, ONE_AXIS, ORDER, TOO_MUCH, WEIGHT
+from answers.signs import CUT, FITS, NAN, NO_NAME, ONE_AXIS, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
 
 from nbjudge import edit
@@ -109,5 +111,22 @@ wrong_edits(
     ),
     nothing_handed_on=(edit(STEP, RETURN, "return logits, weights"), TOO_MUCH),
     every_axis_squeezed=(edit(STEP, "[:, 0], cache", ".squeeze(), cache"), FITS),
+    forbidden_scores_overflow=(FORBIDDEN_OVERFLOW, NAN),
+    fill_too_high=(FILL_TOO_HIGH, WEIGHT),
+    nothing_learnt_for_token_0=(
+        edit(
+            Decoder.embed,
+            "self.embedding(token)",
+            "F.embedding(token, self.embedding.weight, padding_idx=0)",
+        ),
+        CUT,
+    ),
+    no_context_in_the_first_step=(
+        edit(
+            STEP,
+            "    state =",
+            "    context = context * (cache != memory.state).any()\n    state =",
+        ),
+    ),
     misspelt=(edit(Decoder.look, "memory.key", "memory.keys"), NO_NAME),
 )

@@ -1,14 +1,16 @@
 """Answers to input_feeding."""
 
 import torch
-from answers.core import right, wide, wrong_edits
+from answers.core import right, wide, wrong, wrong_edits
 from answers.lab04_alignment.luong_step import NO_TANH, RUN_AND_MIX, Luong
 from answers.lab04_alignment.shared import (
+    FILL_TOO_HIGH,
+    FORBIDDEN_OVERFLOW,
     MASK_FORGOTTEN,
     any_decoder,
     enter_right,
 )
-from answers.signs import CUT, FITS, WEIGHT
+from answers.signs import CUT, FITS, NAN, WEIGHT
 from torch import nn
 
 from nbjudge import edit
@@ -46,6 +48,32 @@ class FeedingByName(Feeding):
         context, weights = self.look(states, memory)
         tilde = self.mix(context, states)
         return self.head(tilde), weights, {"h": last.squeeze(0), "tilde": tilde}
+
+
+@wrong("input_feeding", "wrong when two tokens follow the same cache")
+class FeedingWithNotes(FeedingByName):
+    """All caches share a list, to which each step adds its weights."""
+
+    def start(self, memory):
+        return {**super().start(memory), "weights": []}
+
+    def step(self, token, memory, cache):
+        logits, weights, new = super().step(token, memory, cache)
+        cache["weights"].append(weights)
+        return logits, weights, {**new, "weights": cache["weights"]}
+
+
+@wrong("input_feeding", "wrong when two tokens follow the same cache")
+class FeedingWithBuffer(Feeding):
+    """The last weights are kept, for a plot."""
+
+    def __init__(self, vocab_size, embedding_dim, hidden_dim, memory_dim, score):
+        super().__init__(vocab_size, embedding_dim, hidden_dim, memory_dim, score)
+        self.register_buffer("drawn", None, persistent=False)
+
+    def step(self, token, memory, cache):
+        logits, self.drawn, new = super().step(token, memory, cache)
+        return logits, self.drawn, new
 
 
 wide("input_feeding")(lambda g: any_decoder(g, Feeding, states=0))
@@ -94,5 +122,7 @@ wrong_edits(
         "attentional vector concatenated before the token",
     ),
     FeedingUnmasked=(MASK_FORGOTTEN, WEIGHT),
+    forbidden_scores_overflow=(FORBIDDEN_OVERFLOW, NAN),
+    fill_too_high=(FILL_TOO_HIGH, WEIGHT),
     TwoAxesOfZeros=(edit(Feeding.start, "[:, None]", ""), FITS),
 )

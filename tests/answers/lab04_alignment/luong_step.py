@@ -3,6 +3,8 @@
 import torch
 from answers.core import wide, wrong_edits
 from answers.lab04_alignment.shared import (
+    FILL_TOO_HIGH,
+    FORBIDDEN_OVERFLOW,
     MASK_FORGOTTEN,
     Decoder,
     any_decoder,
@@ -11,7 +13,7 @@ from answers.lab04_alignment.shared import (
     in_parts,  # noqa: F401
     token_by_token,  # noqa: F401
 )
-from answers.signs import CUT, FITS, ONE_AXIS, TOO_MUCH, WEIGHT
+from answers.signs import CUT, FITS, NAN, ONE_AXIS, TOO_MUCH, WEIGHT
 from torch import nn
 
 from nbjudge import edit
@@ -105,5 +107,7 @@ wrong_edits(
         edit(Decoder.look, "memory.value", "memory.value.detach()"),
         CUT,
     ),
+    forbidden_scores_overflow=(FORBIDDEN_OVERFLOW, NAN),
+    fill_too_high=(FILL_TOO_HIGH, WEIGHT),
     logits_and_weights_only=(edit(Luong.step, ", states[:, -1]", ""), TOO_MUCH),
 )
