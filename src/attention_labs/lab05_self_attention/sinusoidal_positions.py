@@ -27,6 +27,8 @@ from nbjudge import (
 
 ORDER = "11_self_attention.html#self-attention-order"
 FORWARD = SinusoidalPositions.forward
+HALVES = (torch.bfloat16, torch.float16)
+FAR = 2**16  # beyond usual tables, and beyond int16 and float16
 
 
 def _placed(d: Draw) -> list[Request]:
@@ -34,12 +36,18 @@ def _placed(d: Draw) -> list[Request]:
     return [Request((x, past), (2 * d.C,)) for past in (None, d.P)]
 
 
-def _far(d: Draw) -> Request:
+def _far(d: Draw) -> list[Request]:
     """Place small vectors where half precision knows even positions only."""
     small = normal(d, d.B, d.T, 2 * d.C) / 10
-    past = d.number(260, 500)
-    about = f"past: {past}, in bfloat16, which knows no odd number beyond 256"
-    return Request((small, past), (2 * d.C,), dtype=torch.bfloat16, about=about)
+    asked = []
+    for dtype, name, last in (
+        (torch.bfloat16, "bfloat16", 256),
+        (torch.float16, "float16", 2048),
+    ):
+        past = last + 2 * d.number(2, 120) + 1
+        about = f"past: {past}, in {name}, which knows no odd number beyond {last}"
+        asked.append(Request((small, past), (2 * d.C,), dtype=dtype, about=about))
+    return asked
 
 
 def _after_half(d: Draw) -> Request:
@@ -54,16 +62,24 @@ def _after_half(d: Draw) -> Request:
 
 def _very_far(d: Draw) -> Request:
     """Read one clock far from the start; its angle is the position."""
-    past = d.number(5_100, 8_000)
-    x = 10 * normal(d, d.B, d.T, 2)  # rounding of an angle so far on is small beside it
+    past = FAR + d.number(1_000, 9_000)
+    x = 100 * normal(d, d.B, d.T, 2)  # beside it, rounding of such angles is small
     return Request((x, past), (2,), about=f"past: {past}, a single clock")
+
+
+def _one_by_one(d: Draw) -> Request:
+    """Ask for one token, in eval mode, after another one: as a sequence is written."""
+    other, x = (normal(d, d.B, 1, 2 * d.C) for _ in range(2))
+    earlier = Request((other, d.P + d.T), training=False)
+    about = f"past: {d.P}, a single token in eval mode, after one with a larger past"
+    return Request((x, d.P), (2 * d.C,), training=False, before=(earlier,), about=about)
 
 
 def _but_for_rounding(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
     """Have the reference's numbers; in half precision, but for its rounding."""
-    if reply.error or request.dtype != torch.bfloat16:
+    if reply.error or request.dtype not in HALVES:
         return same_numbers(request, reply, reference)
     given, wanted = reply.outputs[0].double(), reference.outputs[0]
     if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.05):
@@ -113,9 +129,9 @@ POSITIONS = Question(
             1,
             _but_for_rounding,
             ("lengths", "past", "float32"),
-            "large positions, also in bfloat16; edges: length one, no past, equal"
+            "large positions, also in half precision; edges: length one, no past, equal"
             " lengths, long inputs, eval mode, repeated calls, two instances",
-            lambda d: [_far(d), _very_far(d), _after_half(d)],
+            lambda d: [*_far(d), _very_far(d), _after_half(d), _one_by_one(d)],
         ),
         BATTERY.manners(1, checks=("manners", "returns")),
     ),
@@ -177,12 +193,21 @@ POSITIONS = Question(
             ),
         ),
         Mistake(
-            "wrong at large positions in bfloat16",
-            "bfloat16 cannot tell 256 from 257. Compute in float32, and convert the"
-            " encodings to the dtype of x at the end.",
+            "wrong at large positions in half precision",
+            "bfloat16 cannot tell 256 from 257, and float16 not 2048 from 2049. Compute"
+            " in float32, and convert the encodings to the dtype of x at the end.",
             ORDER,
             sign=lambda request, reply, reference: (
-                request.dtype == torch.bfloat16 and request.inputs[1] is not None
+                request.dtype in HALVES and request.inputs[1] is not None
+            ),
+        ),
+        Mistake(
+            "wrong far from the start",
+            "There is no last position, and every angle is different. Compute the"
+            " angles for the positions of this call, or let a table grow.",
+            ORDER,
+            sign=lambda request, reply, reference: (
+                request.inputs[1] is not None and request.inputs[1] > FAR
             ),
         ),
         Mistake(

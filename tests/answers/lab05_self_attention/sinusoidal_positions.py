@@ -79,6 +79,7 @@ def even_and_odd_apart(self, x, past=0):
 
 
 FORWARD, ANGLES, LAY = Positions.forward, Positions.angles, Positions.lay
+FAR = "wrong far from the start"
 STACKED = "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)"
 PLACED, FIRST = "self.lay(self.angles(x, past))", "right only at the first position"
 CLOCKED = "t[:, None] / 10000 ** (i / self.dim)"
@@ -132,6 +133,51 @@ wrong_edits(
     counted_in_the_dtype_of_x=(
         edit(ANGLES, f"{PLACES}, dtype=torch.float32", f"{PLACES}, dtype=x.dtype")
         & edit(ANGLES, f"{CLOCKS}, dtype=torch.float32", f"{CLOCKS}, dtype=x.dtype"),
-        "wrong at large positions in bfloat16",
+        "wrong at large positions in half precision",
+    ),
+    past_in_the_dtype_of_x=(
+        edit(ANGLES, "past, past + x.size(1)", "x.size(1)")
+        & edit(
+            ANGLES, "t[:, None]", "(t + torch.full_like(x[0, 0, 0], past))[:, None]"
+        ),
+        "wrong at large positions in half precision",
+    ),
+    only_bfloat16_is_coarse=(
+        edit(
+            ANGLES,
+            f"{PLACES}, dtype=torch.float32",
+            f"{PLACES}, dtype=x.dtype if x.dtype == torch.float16 else None",
+        ),
+        "wrong at large positions in half precision",
+    ),
+    ten_thousand_rows=(
+        edit(FORWARD, PLACED, "self.lay(self.angles(x.new_empty(1, 10000), 0))")
+        & edit(FORWARD, ".to(x.dtype)", ".to(x.dtype)[past : past + x.size(1)]"),
+        FAR,
+        FITS,
+    ),
+    begins_anew_after_ten_thousand=(
+        edit(ANGLES, "t[:, None]", "(t % 10000)[:, None]"),
+        FAR,
+    ),
+    counted_in_int16=(edit(ANGLES, "t[:, None]", "t.to(torch.int16)[:, None]"), FAR),
+    counts_on_by_itself=(
+        edit(
+            FORWARD,
+            "return",
+            "if not self.training and x.size(1) == 1:\n"
+            "        past = getattr(self, 'past', -1) + 1\n"
+            "    self.past = past\n"
+            "    return",
+        ),
+    ),
+    kept_for_all_devices=(
+        edit(
+            FORWARD,
+            PLACED,
+            f"kept.setdefault((x.shape[1:], past, x.dtype), {PLACED})",
+        )
+        & edit(FORWARD, "past=0", "past=0, kept={}"),
+        DEVICE,
     ),
 )
