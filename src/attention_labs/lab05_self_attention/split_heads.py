@@ -16,6 +16,7 @@ from nbjudge import (
     FUNCTION,
     Axis,
     Battery,
+    Draw,
     Mistake,
     Question,
     Request,
@@ -29,10 +30,17 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
+def _turned(d: Draw) -> list[Request]:
+    """Draw vectors that lie in memory in another order: token after token, say."""
+    first_tokens = normal(d, d.T, d.B, d.H * d.W).transpose(0, 1)
+    first_entries = normal(d, d.B, d.H * d.W, d.T).mT
+    return [Request((x, d.H)) for x in (first_tokens, first_entries)]
+
+
 BATTERY = Battery(
     FUNCTION,
     lambda d: Request((normal(d, d.B, d.T, d.H * d.W), d.H)),
-    {"B": B, "T": T, "H": Axis("heads", long=12), "W": Axis("width of a head")},
+    {"B": B, "T": T, "H": Axis("heads", long=40), "W": Axis("width of a head")},
     leaves_out=LEAVES_OUT,
 )
 
@@ -56,7 +64,7 @@ SPLIT_HEADS = Question(
             1,
             checks=("pieces", "before", "returns"),
         ),
-        BATTERY.edges(1, checks=("lengths", "before", "returns")),
+        BATTERY.edges(1, checks=("lengths", "before", "returns"), also=_turned),
         BATTERY.manners(1, checks=("manners",)),
     ),
     mistakes=(

@@ -104,4 +104,22 @@ wrong_edits(
         edit(split_heads, "x.", "(0 * x + torch.from_numpy(x.detach().numpy()))."),
         CUT,
     ),
+    rows_viewed_as_pieces=(
+        edit(
+            split_heads,
+            CUT_UP,
+            "x.view(len(x), -1).view(len(x), x.size(1), num_heads, -1)",
+        ),
+        "a view of a transposed tensor",
+    ),
+    no_more_than_sixteen=(edit(split_heads, TURNED, f"{TURNED}[:, :16]"),),
+    axes_told_by_their_lengths=(
+        edit(
+            split_heads,
+            f"{CUT_UP}{TURNED}",
+            f"{CUT_UP}.permute(*((0, 3, 1, 2) if num_heads**2 == x.size(2) else"
+            " (0, 2, 1, 3)))",
+        ),
+        EXCHANGED,
+    ),
 )
