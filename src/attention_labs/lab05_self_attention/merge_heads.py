@@ -16,6 +16,7 @@ from nbjudge import (
     FUNCTION,
     Axis,
     Battery,
+    Draw,
     Mistake,
     Question,
     Request,
@@ -29,10 +30,17 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
+def _pieces(d: Draw) -> list[Request]:
+    """Draw pieces that lie in memory head after head, and token after token."""
+    by_head = normal(d, d.B, d.H, d.T, d.W)
+    by_token = normal(d, d.B, d.T, d.H, d.W).transpose(1, 2)
+    return [Request((x,)) for x in (by_head, by_token)]
+
+
 BATTERY = Battery(
     FUNCTION,
-    lambda d: Request((normal(d, d.B, d.H, d.T, d.W),)),
-    {"B": B, "T": T, "H": Axis("heads", long=12), "W": Axis("width of a head")},
+    _pieces,
+    {"B": B, "T": T, "H": Axis("heads", long=40), "W": Axis("width of a head")},
     leaves_out=LEAVES_OUT,
 )
 

@@ -101,4 +101,21 @@ wrong_edits(
     ),
     merged_without_gradient=(edit(merge_heads, MERGED, f"{MERGED}.detach()"), CUT),
     misspelt=(edit(merge_heads, "transpose", "swap"), NO_NAME),
+    pieces_viewed_as_rows=(
+        edit(
+            merge_heads,
+            "x.transpose",
+            "x.view(len(x), -1, x.size(3)).view_as(x).transpose",
+        ),
+        "a view of a transposed tensor",
+    ),
+    no_more_than_sixteen=(edit(merge_heads, "x.", "x[:, :16]."),),
+    axes_told_by_their_lengths=(
+        edit(
+            merge_heads,
+            "x.transpose(1, 2)",
+            "(x if x.size(1) == x.size(2) else x.transpose(1, 2))",
+        ),
+        "heads merged by view, without transpose",
+    ),
 )
