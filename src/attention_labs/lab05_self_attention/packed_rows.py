@@ -47,18 +47,29 @@ def _rows(d: Draw, least: int = 1, share: float = 0.35) -> Request:
     return Request((sentence.masked_fill(torch.arange(d.T) >= tokens, 0),))
 
 
+def _round_numbers(d: Draw) -> Tensor:
+    """Draw rows whose numbers differ by powers of 10 or of 2, and by nothing else.
+
+    Between them are rows of one sentence, whose number is as far from theirs.
+    """
+    tens = torch.tensor([10**9, *(10**n + 1 for n in range(2, 9))])
+    twos = torch.tensor([2**n + 1 for n in (8, 10, 12, 16, 20, 24, 28)] + [0])
+    tens, one = tens[torch.randperm(8, generator=d)], torch.ones_like(tens)
+    return torch.stack([tens, one, twos, one]).repeat_interleave(2, dim=1)
+
+
 def _rare_rows(d: Draw) -> list[Request]:
     """Draw rows of one sentence, of sentences of one token, and of padding alone.
 
-    Rows that follow each other have one number, and numbers are huge.
+    Rows that follow each other have one number, and numbers are huge, or far apart.
     """
     ways = (1, 0.0), (1, 1.0), (d.T, 0.35), (0, 0.35)
     (rows,) = _rows(d).inputs
-    huge = torch.where(rows > 0, 10**9 - rows, 0)
+    huge = torch.where(rows > 0, 10**9 + rows[rows > 0].min() - rows, 0)
     # their differences have many divisors: a table of some size mixes them up
     apart = torch.where(rows > 0, (rows - 1) * DIVISIBLE + 1, 0)
-    long = torch.ones(1, d.number(260, 300), dtype=torch.long)  # a single sentence
-    others = 0 * rows, 0 * rows + 1, huge, apart, long
+    long = torch.ones(1, d.number(520, 560), dtype=torch.long)  # a single sentence
+    others = 0 * rows, 0 * rows + 1, huge, apart, long, rows[:, -1:], _round_numbers(d)
     return [*(_rows(d, *way) for way in ways), *(Request((x,)) for x in others)]
 
 

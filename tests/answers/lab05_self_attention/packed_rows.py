@@ -199,4 +199,35 @@ wrong_edits(
         EXCHANGED,
     ),
     nothing_comes_back=(change("return ", ""), NOTHING),
+    one_token_at_once=(
+        change(
+            "return",
+            "if sentence.size(1) == 1:\n"
+            "        return torch.ones_like(mask), torch.zeros_like(sentence)\n"
+            "    return",
+        ),
+        SEEN,
+    ),
+    rows_a_thousand_apart=(
+        change(
+            PLACES,
+            "(lambda x: ((x[:, None] == x) & mask.any(-1).flatten()).tril(-1).sum(-1)"
+            ".view_as(sentence))((sentence + 1000 * torch.arange(len(sentence),"
+            " device=sentence.device)[:, None]).flatten()) * mask.any(-1)",
+        ),
+        OTHER,
+    ),
+    last_three_digits=(
+        change(SAME, "sentence[..., None] % 1000 == sentence[:, None] % 1000"),
+        SEEN,
+    ),
+    numbers_in_int16=(
+        change(SAME, "(sentence[..., None] - sentence[:, None]).short() == 0"),
+        SEEN,
+    ),
+    below_a_billion=(
+        change(REAL, "((sentence > 0) & (sentence < 10**9))[:, None]"),
+        "part of the own sentence is forbidden",
+    ),
+    no_position_beyond_511=(change(PLACES, f"{PLACES}.clamp(max=511)"), OTHER),
 )
