@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from answers.core import draw, right, right_edits, wide, with_part, wrong_edits
 from answers.lab05_self_attention.shared import maps, masks, sizes
-from answers.signs import CUT, FITS, NONE, ORDER, TOO_MUCH, WEIGHT
+from answers.signs import CUT, FITS, NAN, NONE, ORDER, TOO_MUCH, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
@@ -126,4 +126,56 @@ wrong_edits(
     ),
     context_alone=(edit(LOOK, "return context, weights", "return context"), TOO_MUCH),
     residual_added=(edit(LOOK, "return context", "return context + v"), CONTEXT),
+    forbidden_by_minus_infinity=(
+        edit(
+            LOOK,
+            LOOKED,
+            "(lambda w: (w @ v, w))((scores + (0 if mask is None else"
+            " torch.zeros_like(scores).masked_fill(~mask, -math.inf)))"
+            ".softmax(-1).nan_to_num(0))",
+        ),
+        NAN,
+    ),
+    forbidden_by_a_trillion=(
+        edit(
+            LOOK,
+            LOOKED,
+            "attend(scores, v, mask) if mask is None else"
+            " (lambda w: (w @ v, w))(scores.masked_fill(~mask, -1e12).softmax(-1) * mask)",
+        ),
+        "wrong for zeros or large numbers",
+    ),
+    two_axes_taken_for_causal=(
+        edit(
+            LOOK,
+            LOOKED,
+            "attend(scores, v, mask.tril() if mask is not None and mask.dim() == 2"
+            " and len(mask) == mask.size(1) else mask)",
+        ),
+    ),
+    padding_taken_for_lengths=(
+        edit(
+            LOOK,
+            LOOKED,
+            "attend(scores, v, mask.sort(dim=-1, descending=True).values"
+            " if mask is not None and mask.shape[-2:-1] == (1,) else mask)",
+        ),
+        WEIGHT,
+    ),
+    mask_viewed_by_sentences=(
+        edit(
+            LOOK,
+            LOOKED,
+            "attend(scores, v, mask.reshape(len(v), -1, v.size(1))"
+            " if mask is not None and mask.dim() == 3 else mask)",
+        ),
+    ),
+    one_position_attends_to_itself=(
+        edit(
+            LOOK,
+            LOOKED,
+            "attend(scores, v, None if v.size(1) == 1 else mask)",
+        ),
+        WEIGHT,
+    ),
 )
