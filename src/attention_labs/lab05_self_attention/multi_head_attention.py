@@ -1,9 +1,10 @@
 """multi_head_attention: all heads at once."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attention_course.attention import MultiHeadAttention
 from attention_course.scores import ScaledDotScore
@@ -41,6 +42,7 @@ from nbjudge import (
     of_output,
     parameters,
     right_in,
+    same_gradients,
     same_numbers,
     some_allowed,
 )
@@ -56,15 +58,59 @@ def _looking(d: Draw, *masks: Tensor | None) -> list[Request]:
     return [Request((*inputs, mask), (dim, d.H), weights) for mask in masks]
 
 
-def _empty_rows(d: Draw) -> list[Request]:
+def _any_masks(d: Draw) -> list[Request]:
+    """Draw masks of all shapes, with empty rows; the last for a single key.
+
+    Keys and values may be the same tensor as the queries, or as each other.
+    """
     few = some_allowed(d, d.B, d.T, d.S) & (torch.arange(d.T)[:, None] % 2 == 1)
-    return _looking(d, few, few[0], few[:1], few[0, 1:2])
+    some = torch.rand(d.B, d.T, d.S, generator=d) < 0.6
+    asked = _looking(
+        *(d, few, few[0], few[:1], few[0, 1:2], some),
+        *(some[:, :1], some[..., :1], some[:1, :1], some[0, :, :1]),
+    )
+    for request in _looking(d, None, some):
+        query, key, _, mask = request.inputs
+        own = None if mask is None else torch.rand(d.T, d.T, generator=d) < 0.6
+        note = "keys and values are one tensor"
+        asked.append(replace(request, inputs=(query, key, None, mask), about=note))
+        note = "queries, keys and values are one tensor"
+        asked.append(replace(request, inputs=(query, None, None, own), about=note))
+    one = Draw(d.number(0, 10**9), {**d.sizes, "S": 1}, whole=d.whole)
+    (single,) = _looking(one, torch.rand(d.B, d.T, 1, generator=d) < 0.5)
+    asked.append(replace(single, about="a single key, forbidden to some queries"))
+    asked = [replace(request, gradients=True) for request in asked]
+    coarse = replace(asked[0], gradients=False, dtype=torch.float32)
+    return [*asked, coarse, _one_by_one(d)]
+
+
+def _one_by_one(d: Draw) -> Request:
+    """Ask for one query, in eval mode, after one that looked at other vectors."""
+    one = Draw(d.number(0, 10**9), {**d.sizes, "T": 1}, whole=d.whole)
+    earlier, request = _looking(one, None)[0], _looking(one, None)[0]
+    earlier = replace(earlier, init=None, parameters={}, training=False)
+    about = "a single query in eval mode, after one of other keys"
+    return replace(request, training=False, before=(earlier,), about=about)
 
 
 def _many_heads(d: Draw) -> list[Request]:
     """Draw many heads, and so little else that another loop is short."""
-    d.sizes.update(B=1, T=2, S=2, H=d.number(24, 32))
-    return [replace(request, traced=True) for request in _looking(d, None)]
+    d.sizes.update(B=1, T=2, S=2, W=1, H=d.number(110, 130))
+    masks = None, torch.ones(1, 2, 2, dtype=torch.bool)
+    return [replace(request, traced=True) for request in _looking(d, *masks)]
+
+
+def _use(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor | None,
+    value: Tensor | None,
+    mask: Tensor | None,
+) -> Any:
+    """Attend; without a key, keys are the queries, and without a value, the keys."""
+    key = query if key is None else key
+    value = key if value is None else value
+    return module(query, key, value, *([] if mask is None else [mask]))
 
 
 BATTERY = Battery(
@@ -84,6 +130,8 @@ BATTERY = Battery(
         "W": Axis("width of a head", fixed=True),
     },
     leaves_out=LEAVES_OUT,
+    # scores far below what may be put in for minus infinity
+    large=(0.0, 1e5, 1e24),
 )
 
 
@@ -97,9 +145,7 @@ def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None
 MULTI_HEAD_ATTENTION = Question(
     name="multi_head_attention",
     reference=MultiHeadAttention,
-    use=lambda module, query, key, value, mask: (
-        module(query, key, value) if mask is None else module(query, key, value, mask)
-    ),
+    use=_use,
     stand_ins={"split_heads": split_heads, "merge_heads": merge_heads},
     battery=BATTERY,
     requirements={
@@ -146,11 +192,12 @@ MULTI_HEAD_ATTENTION = Question(
         ),
         BATTERY.edges(
             1,
+            same_gradients,
             claim="queries that may attend to nothing; edges: length one, equal"
             " lengths, long inputs, large numbers, eval mode, repeated calls, two"
             " instances",
             checks=("lengths", "empty", "mask", "returns"),
-            also=_empty_rows,
+            also=_any_masks,
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),

@@ -12,7 +12,7 @@ from answers.lab05_self_attention.split_heads import (
     turned_then_cut,
     viewed_and_permuted,
 )
-from answers.signs import CUT, FITS, NONE, WEIGHT
+from answers.signs import CUT, FITS, NAN, NONE, WEIGHT
 from torch import nn
 
 from attention_course.attention import attend
@@ -174,5 +174,50 @@ wrong_edits(
     ),
     scores_of_one_head=(
         edit(SCORE, PRODUCT, "(q[:, :1] @ k[:, :1].mT).expand(-1, q.size(1), -1, -1)"),
+    ),
+    values_are_the_keys_of_one_tensor=(
+        edit(
+            Heads.project,
+            "return self.query_proj(query), self.key_proj(key), self.value_proj(value)",
+            "k = self.key_proj(key)\n"
+            "    return self.query_proj(query), k,"
+            " k if value is key else self.value_proj(value)",
+        ),
+        "the weights are right, the contexts are wrong",
+    ),
+    one_key_has_all_the_weight=(
+        edit(
+            Heads.look,
+            "attend(scores, v, mask)",
+            "attend(scores, v, None if v.size(2) == 1 else mask)",
+        ),
+        WEIGHT,
+    ),
+    forbidden_by_minus_infinity=(
+        edit(
+            Heads.look,
+            "attend(scores, v, mask)",
+            "(lambda w: (w @ v, w))((scores + (0 if mask is None else"
+            " torch.zeros_like(scores).masked_fill(~mask, -math.inf)))"
+            ".softmax(-1).nan_to_num(0))",
+        ),
+        NAN,
+    ),
+    loop_over_scores_alone=(
+        edit(
+            SCORE,
+            PRODUCT,
+            "torch.stack([a @ b.mT for a, b in zip(q.unbind(1), k.unbind(1))], 1)",
+        ),
+        "too many operator calls for many heads",
+    ),
+    keys_kept_while_writing=(
+        edit(
+            Heads.project,
+            "return self.query_proj(query), self.key_proj(key), self.value_proj(value)",
+            "if query.size(1) > 1 or self.training or not hasattr(self, 'kept'):\n"
+            "        self.kept = self.key_proj(key), self.value_proj(value)\n"
+            "    return self.query_proj(query), *self.kept",
+        ),
     ),
 )
