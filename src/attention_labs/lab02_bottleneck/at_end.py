@@ -15,6 +15,7 @@ from attention_labs.lab02_bottleneck.shared import (
     ONE_BATCH,
     SORTED,
     WIDER,
+    as_from_a_gpu,
     lengths_of,
     on_the_cpu,
     rare_lengths,
@@ -37,7 +38,8 @@ from nbjudge import (
 
 
 def _use_at_end(at_end: Callable[..., Any], x: Tensor, lengths: Tensor) -> Any:
-    return at_end(x, on_the_cpu(lengths, x.size(1)))
+    with as_from_a_gpu(x):
+        return at_end(x, on_the_cpu(lengths, x.size(1)))
 
 
 def _vectors(d: Draw) -> Request:
@@ -57,12 +59,12 @@ BATTERY = Battery(
     _vectors,
     {
         **AXES,
-        # where bfloat16 cannot tell a position from its neighbours
-        "S": Axis("source positions", long=600),
+        # where float16 and bfloat16 cannot tell a position from its neighbours
+        "S": Axis("source positions", long=2502),
         "D": Axis("width of a vector"),
     },
     leaves_out={**NOT_EMPTY, **ONE_BATCH, **LENGTHS_ON_THE_CPU},
-    large=(0.0, 1e5),
+    large=(0.0, 1e5, 1e100),
 )
 PICKED = "x.gather(1, last)[:, 0]"
 

@@ -1,16 +1,18 @@
 """What questions of this lab share: axes, sentences of several lengths, and signs."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, inf, nan
+from torch.overrides import TorchFunctionMode
 
 from attention_course.masks import padding_mask
 from attention_course.rnn import FinalStateDecoder
 from attention_course.seq2seq import Encoded, Memory
+from attention_course.tasks.core import SPECIALS
 from attention_labs.pages import FORCING, MASK, PADDING
 from attention_labs.rules import EVERYWHERE
 from nbjudge import (
@@ -18,6 +20,7 @@ from nbjudge import (
     MODULE,
     Axis,
     Battery,
+    Changed,
     Draw,
     Mistake,
     Question,
@@ -65,27 +68,59 @@ LOGITS, WEIGHTS, STATE = 0, 1, 2  # what a decoder returns
 
 
 def lengths_of(d: Draw) -> Tensor:
-    """Draw how many tokens each sentence has: one fills the batch, the others not."""
+    """Draw how many tokens each sentence has: one fills the batch, the others not.
+
+    A sentence that is alone in its batch is padded as well.
+    """
     others = torch.randint(1, max(2, d.S), (d.B,), generator=d)
+    if d.B == 1:
+        return others
     return others.where(torch.randperm(d.B, generator=d) > 0, d.S)
 
 
 def rare_lengths(d: Draw) -> list[Tensor]:
-    """Draw a batch that is padded wider, and batches of equal lengths."""
+    """Draw a batch that is padded wider, and batches of equal lengths, also of one."""
     equal = torch.ones_like(lengths_of(d))
     wider = [lengths_of(d), equal * d.S, equal * d.number(1, d.S)]
-    return [*((x - 1).clamp(min=1) for x in wider), equal * d.S]
+    return [*((x - 1).clamp(min=1) for x in wider), equal, equal * d.S]
 
 
 def with_any_padding(x: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Let vectors stand on padding as they are; NaN, infinity, zeros in their place."""
+    """Let vectors stand on padding as they are; NaN, infinity, zeros in their place.
+
+    Some entries alone are NaN, infinity is of both signs. A token's vector may be zero.
+    """
     tokens = padding_mask(lengths, x.size(1)).mT
-    return [(x.where(tokens, padding), lengths) for padding in (x, nan, inf, 0.0)]
+    some = x.where(x < 0, nan)
+    paddings = [x, torch.full_like(x, nan), some, x.sign() * inf, torch.zeros_like(x)]
+    batches = [x.where(tokens, padding) for padding in paddings]
+    zeros = x.where(x[..., :1] > 0, 0.0).where(tokens, x)
+    return [(batch, lengths) for batch in (*batches, zeros)]
 
 
 def on_the_cpu(lengths: Tensor, size: int) -> Tensor:
     """Let lengths be where encoders expect them, also if all else is on meta."""
     return torch.full(lengths.shape, size) if lengths.is_meta else lengths.cpu()
+
+
+class _Fetching(TorchFunctionMode):
+    """Let vectors be fetched to the CPU from device meta, as from a GPU: zeros come."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        try:
+            return func(*args, **(kwargs or {}))
+        except NotImplementedError:
+            if func not in (Tensor.cpu, Tensor.to) or not args[0].is_meta:
+                raise
+            zeros = torch.zeros_like(args[0], device="cpu")
+            return func(zeros, *args[1:], **(kwargs or {}))
+
+
+def as_from_a_gpu(x: Tensor) -> contextlib.AbstractContextManager[Any]:
+    """Let an answer fetch to the CPU what it is handed: that is where it then is."""
+    return _Fetching() if x.is_meta else contextlib.nullcontext()
 
 
 def as_numbers(returned: Any, kind: Any, wanted: str) -> Any:
@@ -121,7 +156,8 @@ def only(output: int) -> Sign:
 
 def use_encoder(encoder: Any, source: Tensor, lengths: Tensor) -> Any:
     """Encode; states on padding are nobody's business."""
-    returned = encoder(source, on_the_cpu(lengths, source.size(1)))
+    with as_from_a_gpu(source):
+        returned = encoder(source, on_the_cpu(lengths, source.size(1)))
     encoded = as_numbers(returned, Encoded, "an Encoded")
     tokens = padding_mask(lengths, source.size(1)).mT
     if encoded and encoded.states.shape[:-1] == source.shape:
@@ -140,7 +176,6 @@ LEFT_OUT = {
     **NOT_EMPTY,
     **ONE_BATCH,
     **LENGTHS_ON_THE_CPU,
-    "large": "ids and lengths are counted, not measured",
 }
 OF_AN_ENCODER = {
     "manners": MANNERS,
@@ -152,7 +187,8 @@ OF_AN_ENCODER = {
 }
 RARE = (
     "all gradients; one sentence, one token, long sentences, equal lengths, a batch"
-    " padded wider, eval mode, two batches one after the other, two encoders"
+    " padded wider, large parameters, eval mode, two batches one after the other, two"
+    " encoders"
 )
 SORTED = Mistake(
     "the sentences in the wrong order",
@@ -218,14 +254,20 @@ OF_ENCODERS = (
 def use_step(
     decoder: Any, token: Tensor, state: Tensor, slot: Tensor, first: Tensor
 ) -> Any:
-    """Make a step with a memory of one slot, after another source and another step."""
-    mask = torch.ones(slot.size(0), 1, 1, dtype=torch.bool, device=slot.device)
-    # A mistake in `remember` costs nothing here.
+    """Make a step with a memory of one slot, after another source and other steps."""
+    shape = (slot.size(0), 1, 1)
+    mask = torch.ones(shape, dtype=torch.bool, device=slot.device)
+    memory = Memory(slot, slot, mask, first)
+    other = Memory(-slot, -slot, mask.clone(), -first)
+    # A mistake in `remember` or `start` costs nothing here.
     with contextlib.suppress(Exception):
         decoder.remember(Encoded(-slot, -slot[:, 0], mask.clone()))
-    memory = Memory(slot, slot, mask, first)
+        decoder.start(other)
+    decoder.step(token[:, :1], other, -state)
     decoder.step(token, memory, -state)
-    return decoder.step(token, memory, state)
+    outputs = decoder.step(token, memory, state)
+    intact = mask.shape == shape and (mask.is_meta or bool(mask.all()))
+    return outputs if intact else Changed(outputs)
 
 
 def step_question(
@@ -259,6 +301,20 @@ def step_question(
         inputs = (token, state, 1e30 * slot, first)
         about = "a slot around 1e30, in float32"
         return replace(request, inputs=inputs, dtype=torch.float32, about=about)
+
+    def rare(d: Draw) -> Iterator[Request]:
+        yield huge_slot(d)
+        request = a_step(d)
+        token, *others = request.inputs
+        one = (token[:, :1], *others)
+        yield replace(request, inputs=one, gradients=True, about="one token each")
+        # Targets begin, end and are padded alike, and then T may be 1.
+        for number, name in enumerate(SPECIALS[: d.V]):
+            same, about = torch.full_like(token, number), f"every id is that of {name}"
+            yield replace(request, inputs=(same, *others), about=about)
+            about = f"{about}; one token each, in eval mode"
+            one = (same[:, :1], *others)
+            yield replace(request, inputs=one, training=False, about=about)
 
     battery = Battery(
         MODULE,
@@ -295,10 +351,12 @@ def step_question(
             ),
             battery.edges(
                 1,
-                claim="one token, many tokens, a state or a source of zeros, large"
-                " numbers, eval mode, two sources one after the other, two decoders",
+                same_gradients,
+                claim="one token, many tokens, equal tokens, a state or a source of"
+                " zeros, large numbers, eval mode, two sources one after the other, two"
+                " decoders",
                 checks=("one token", "handed", "memory", *requirements),
-                also=huge_slot,
+                also=rare,
             ),
             battery.manners(1, checks=("manners", "one")),
         ),

@@ -4,10 +4,10 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from answers.core import draw, right, wide, wrong_edits
+from answers.core import draw, right, wide, wrong, wrong_edits
 from answers.lab02_bottleneck.shared import some_lengths
 from answers.lab04_alignment.shared import sizes
-from answers.signs import CUT, DTYPE, NOTHING, ONE_AXIS
+from answers.signs import CUT, DTYPE, NAN, NOTHING, ONE_AXIS
 
 from attention_course.rnn import reverse_padded
 from nbjudge import edit
@@ -101,6 +101,20 @@ def by_difference_of_sums(x, lengths):
     return x.where(positions + 1 == ends, 0).sum(dim=1)
 
 
+@right("at_end")
+def fetched_and_brought_back(x, lengths):
+    time_first = x.cpu().transpose(0, 1)
+    return time_first[lengths - 1, torch.arange(x.size(0))].to(x.device)
+
+
+@wrong("at_end")
+def last_that_is_not_zero(x, lengths):
+    positions = torch.arange(x.size(1), device=x.device)
+    tokens = positions < lengths.to(x.device)[:, None]
+    last = ((x != 0).any(-1) & tokens) * positions
+    return x[torch.arange(x.size(0), device=x.device), last.argmax(1)]
+
+
 PICKED = "x[torch.arange(x.size(0)), lengths - 1]"
 
 wrong_edits(
@@ -128,6 +142,28 @@ wrong_edits(
         "the first vector instead of the last",
     ),
     in_single_precision=(edit(by_two_indices, "x[", "x.float()["), DTYPE),
+    through_single_precision=(
+        edit(by_two_indices, PICKED, f"x.float(){PICKED[1:]}.to(x.dtype)"),
+        "wrong for zeros or large numbers",
+    ),
+    fetched=(edit(by_two_indices, "x[", "x.cpu()["),),
+    unpadded_if_alone=(
+        edit(by_two_indices, PICKED, f"x[:, -1] if len(x) == 1 else {PICKED}"),
+        "wrong for an axis of length one",
+    ),
+    one_token_each=(
+        edit(
+            by_two_indices, PICKED, f"x.squeeze(1) if lengths.max() == 1 else {PICKED}"
+        ),
+    ),
+    counted_in_half=(
+        edit(
+            by_two_indices,
+            "lengths - 1",
+            "(lengths.half() - 1).long().clamp(max=x.size(1) - 1)",
+        ),
+        "wrong for long inputs",
+    ),
 )
 wrong_edits(
     "at_end",
@@ -139,6 +175,22 @@ wrong_edits(
             "(chosen[..., None] * x)",
         ),
         "padding multiplied by zero, so NaN remains",
+    ),
+    one_infinity_remains=(
+        edit(
+            by_a_sum_of_one,
+            "x.masked_fill(~chosen[..., None], 0)",
+            "(chosen[..., None] * x.masked_fill(x.isnan() | (x == torch.inf), 0))",
+        ),
+        NAN,
+    ),
+    largest_of_the_others=(
+        edit(
+            by_a_sum_of_one,
+            "x.masked_fill(~chosen[..., None], 0).sum(1)",
+            "x.masked_fill(~chosen[..., None], -1e9).amax(1)",
+        ),
+        "wrong for zeros or large numbers",
     ),
 )
 wrong_edits(
