@@ -16,6 +16,7 @@ from attention_labs.lab02_bottleneck.shared import (
     ONE_BATCH,
     SORTED,
     WIDER,
+    as_from_a_gpu,
     lengths_of,
     on_the_cpu,
     rare_lengths,
@@ -37,6 +38,7 @@ from nbjudge import (
     edit,
     error_like,
     normal,
+    same_gradients,
 )
 
 
@@ -50,7 +52,8 @@ def two_slots(states: Tensor, lengths: Tensor) -> Tensor:
 def _use_two_slots(
     two_slots: Callable[..., Any], states: Tensor, lengths: Tensor
 ) -> Any:
-    return two_slots(states, on_the_cpu(lengths, states.size(1)))
+    with as_from_a_gpu(states):
+        return two_slots(states, on_the_cpu(lengths, states.size(1)))
 
 
 def _states(d: Draw) -> Request:
@@ -67,7 +70,7 @@ def _odd(d: Draw) -> Request:
 
 def _rare(d: Draw) -> list[Request]:
     return [
-        Request(inputs)
+        Request(inputs, gradients=bool(inputs[0].isfinite().all()))
         for lengths in rare_lengths(d)
         for inputs in with_any_padding(normal(d, d.B, d.S, d.E), lengths)
     ]
@@ -83,9 +86,14 @@ def _one_place_for_all(request: Request, reply: Reply, reference: Reply) -> bool
 BATTERY = Battery(
     FUNCTION,
     _states,
-    {**AXES, "E": Axis("width of a state")},
+    {
+        **AXES,
+        # where float16 and bfloat16 cannot tell a position from its neighbours
+        "S": Axis("source positions", long=2502),
+        "E": Axis("width of a state"),
+    },
     leaves_out={**NOT_EMPTY, **ONE_BATCH, **LENGTHS_ON_THE_CPU},
-    large=(0.0, 1e5),
+    large=(0.0, 1e5, 1e100),
 )
 MIDDLE, END, PICKED = (
     "[(lengths - 1) // 2",
@@ -135,6 +143,7 @@ TWO_SLOTS = Question(
         ),
         BATTERY.edges(
             1,
+            same_gradients,
             claim="one sentence, one token, long sentences, equal lengths, a batch"
             " padded wider, NaN on padding, two batches one after the other",
             also=_rare,

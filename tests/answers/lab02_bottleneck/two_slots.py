@@ -149,6 +149,20 @@ def end_of_the_batch(states, lengths):
     return torch.stack([middle, states[:, -1]], dim=1)
 
 
+@wrong("two_slots", "one middle position for the whole batch")
+def unpadded_if_alone(states, lengths):
+    if len(states) == 1:
+        return states[:, [(states.size(1) - 1) // 2, -1]]
+    return by_pairs_of_indices(states, lengths)
+
+
+@wrong("two_slots", CUT)
+def without_gradient_between_two(states, lengths):
+    slots = by_pairs_of_indices(states, lengths)
+    even = (lengths % 2 == 0).to(states.device)[:, None, None]
+    return slots.detach().where(even, slots)
+
+
 PICKED = "states.gather(1, places[:, :, None].expand(-1, -1, states.size(2)))"
 wrong_edits(
     "two_slots",
@@ -165,6 +179,14 @@ wrong_edits(
     in_single_precision=(
         edit(by_gather, "states.gather", "states.float().gather"),
         DTYPE,
+    ),
+    counted_in_half=(
+        edit(
+            by_gather,
+            "dim=-1).to(states.device)",
+            "dim=-1).half().long().clamp(max=states.size(1) - 1).to(states.device)",
+        ),
+        "wrong for long inputs",
     ),
     not_returned=(edit(by_gather, "return ", ""), NOTHING),
     same_slot_twice=(edit(by_gather, "(lengths - 1) // 2", "lengths - 1"),),
