@@ -112,6 +112,14 @@ wrong_edits(
         edit(REMEMBER, ALLOWED, f"~{ALLOWED}"),
         "the slot is masked out",
     ),
+    forbidden_if_alone=(
+        edit(
+            REMEMBER,
+            ALLOWED,
+            "encoded.mask[..., -1:] if len(slot) == 1 else encoded.mask[..., :1]",
+        ),
+        "the slot is masked out",
+    ),
     too_few_fields=(edit(REMEMBER, "slot, slot", "slot"), "no Memory is returned"),
     a_state_only=(edit(REMEMBER, RETURNED, "state"), "no Memory is returned"),
     two_axes_only=(
