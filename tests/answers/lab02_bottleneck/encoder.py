@@ -22,7 +22,7 @@ from answers.lab04_alignment.shared import (
     sizes,
     token_by_token,  # noqa: F401
 )
-from answers.signs import ANOTHER, CUT, DTYPE, FITS, NO_NAME, ONE_AXIS
+from answers.signs import ANOTHER, CUT, DTYPE, FITS, NAN, NO_NAME, ONE_AXIS
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -61,6 +61,25 @@ class PackedEncoder(Encoder):
         )
         mask = padding_mask(lengths.to(source.device), source.size(1))
         return Encoded(states=states, final=last[-1], mask=mask)
+
+
+def by_large_gates(gru, inputs):
+    """Read with a tanh of its own, which is NaN for large numbers."""
+
+    def tanh(x):
+        return (x.exp() - (-x).exp()) / (x.exp() + (-x).exp())
+
+    state = inputs.new_zeros(len(inputs), gru.hidden_size)
+    w_x, w_h, b_x, b_h = gru.all_weights[0]
+    states = []
+    for x in inputs.unbind(1):
+        (r, z, n), (u, v, m) = (
+            y.chunk(3, dim=-1) for y in (x @ w_x.T + b_x, state @ w_h.T + b_h)
+        )
+        z = (z + v).sigmoid()
+        state = (1 - z) * tanh(n + (r + u).sigmoid() * m) + z * state
+        states.append(state)
+    return torch.stack(states, dim=1)
 
 
 @wide("encoder")
@@ -105,6 +124,19 @@ wrong_edits(
     Encoder,
     column_minus_one=(edit(FORWARD, END, "states[:, -1]"), LAST_COLUMN),
     second_of_the_gru=(edit(FORWARD, END, "last.squeeze(0)"), LAST_COLUMN),
+    unpadded_if_alone=(
+        edit(FORWARD, END, f"last[0] if len(source) == 1 else {END}"),
+        "the wrong final state",
+    ),
+    allowed_if_alone=(
+        edit(FORWARD, MASK, f"{MASK} | (len(source) == 1)"),
+        "the mask is True everywhere",
+    ),
+    fetched=(edit(FORWARD, END, "at_end(states.cpu(), lengths)"),),
+    tanh_by_hand=(
+        edit(FORWARD, READ, "states = by_large_gates(self.rnn, self.embed(source))"),
+        NAN,
+    ),
     layers_left=(edit(FORWARD, END, "last"), "an extra axis in the final state"),
     one_too_early=(
         edit(FORWARD, END, "at_end(states, lengths - 1)"),
