@@ -114,6 +114,24 @@ wrong_edits(
         ),
         "the weights are right, the new state is wrong",
     ),
+    goes_on_when_all_have_ended=(
+        edit(STEP, LAST, f"cache if (token[:, -1] == 2).all() else {LAST}"),
+        "the new state is not passed on",
+        ELSE,
+    ),
+    told_of_the_first_source=(
+        edit(
+            TELL,
+            "memory.value",
+            "self.__dict__.setdefault('told', memory).value",
+        )
+        & edit(
+            Context.remember,
+            "slot = ",
+            "self.__dict__.pop('told', None)\n    slot = ",
+        ),
+        "the source comes from self, not from memory",
+    ),
     told_state_kept_on_self=(
         KEPT_ON_SELF,
         "the weights are right, the new state is wrong",

@@ -138,6 +138,22 @@ wrong_edits(
         ),
         FITS,
     ),
+    begins_again_with_the_first_token=(
+        edit(
+            STEP,
+            "cache[None]",
+            "(memory.state if (token[:, 0] == 1).all() else cache)[None]",
+        ),
+        "every step starts from the initial state",
+    ),
+    begins_again_in_generation=(
+        edit(
+            STEP,
+            "cache[None]",
+            "(cache if self.training or len(token.T) > 1 else memory.state)[None]",
+        ),
+        "every step starts from the initial state",
+    ),
     state_kept_on_self=(KEPT_ON_SELF, "the weights are right, the new state is wrong"),
     handed_on_without_gradient=(NO_GRADIENT, CUT),
 )
