@@ -64,6 +64,13 @@ def _read(d: Draw, layers: int, lengths: Tensor | None = None) -> Request:
     return to_read(d, _Stacked, (d.V, d.M, d.D, layers), lengths)
 
 
+def _as_wide_as_states(d: Draw) -> Request:
+    """Draw two layers, and embeddings as wide as what the second layer reads."""
+    request = to_read(d, _Stacked, (d.V, 2 * d.D, d.D, 2), lengths_of(d))
+    about = f"layers: 2; width of an embedding: {2 * d.D}, of a state: {d.D}"
+    return replace(request, about=about)
+
+
 BATTERY = Battery(
     MODULE,
     lambda d: _read(d, d.L),
@@ -157,7 +164,10 @@ STACKED_ENCODER = Question(
         BATTERY.edges(
             1,
             claim=RARE.removeprefix("all gradients; "),
-            also=lambda d: [_read(d, d.L, x) for x in rare_lengths(d)],
+            also=lambda d: [
+                *(_read(d, d.L, x) for x in rare_lengths(d)),
+                _as_wide_as_states(d),
+            ],
             checks=("wider", "ids", "layers", "turned", "final", "as before"),
         ),
         BATTERY.manners(1, checks=("manners", "as before")),

@@ -194,6 +194,16 @@ wrong_edits(
         "the padding is reversed together with the tokens",
         BACKWARD_WRONG,
     ),
+    flipped_if_alone=(
+        edit(
+            READ_BACK,
+            f"reverse_padded({TURNED}, lengths)",
+            f"reverse_padded({TURNED}, lengths) if len(x) > 1 else"
+            " layer(x.flip(1))[0].flip(1)",
+        ),
+        "wrong with more than one layer",
+        BACKWARD_WRONG,
+    ),
     left_turned=(
         edit(READ_BACK, f"reverse_padded({TURNED}, lengths)", TURNED)
         & edit(FORWARD, "back[:, 0]", "at_end(back, lengths)"),
