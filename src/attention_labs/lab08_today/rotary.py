@@ -1,5 +1,6 @@
 """rotary: queries and keys are turned by their positions."""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -26,20 +27,32 @@ from nbjudge import (
     wrong_output,
 )
 
+HALF = torch.bfloat16, torch.float16
+
 
 def _turned(d: Draw) -> list[Request]:
     x = normal(d, *d.leading, d.T, 2 * d.C)
-    bases = 10_000.0, float(d.one_of((100, 2_000, 500_000)))
+    bases = 10_000.0, float(d.one_of((12.5, 100, 2_000, 500_000)))
     pasts = None, d.P
     return [Request((x, past), (2 * d.C, base)) for past, base in zip(pasts, bases)]
 
 
-def _far(d: Draw) -> Request:
-    """Turn small vectors where half precision knows even positions only."""
+def _far(d: Draw, dtype: torch.dtype) -> Request:
+    """Turn small vectors where half precision does not know every position."""
     small = normal(d, *d.leading, d.T, 2 * d.C) / 10
-    past = d.number(260, 500)
-    about = f"past: {past}, in bfloat16, which knows no odd number beyond 256"
-    return Request((small, past), (2 * d.C, 1e4), dtype=torch.bfloat16, about=about)
+    past = d.number(4_500, 6_000)
+    about = f"past: {past}, in {dtype}, which cannot tell it from the next position"
+    return Request((small, past), (2 * d.C, 1e4), dtype=dtype, about=about)
+
+
+def _moved(d: Draw) -> Request:
+    """Ask on another device after the same object was asked on the CPU."""
+    x = normal(d, *d.leading, d.T, 2 * d.C)
+    earlier = Request((x.flip(-1), None))
+    about = "on device meta, after a call on the CPU"
+    return Request(
+        (x, None), (2 * d.C, 1e4), device="meta", before=(earlier,), about=about
+    )
 
 
 def _after_half(d: Draw) -> Request:
@@ -54,7 +67,7 @@ def _after_half(d: Draw) -> Request:
 
 def _very_far(d: Draw) -> Request:
     """Turn one pair of entries far from the start; its angle is the position."""
-    past = d.number(140_000, 200_000)
+    past = d.number(1_100_000, 1_500_000)
     x = normal(d, *d.leading, d.T, 2)
     return Request((x, past), (2, 1e4), about=f"past: {past}, one pair of entries")
 
@@ -63,7 +76,7 @@ def _but_for_rounding(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
     """Have the reference's numbers; in half precision, but for its rounding."""
-    if reply.error or request.dtype != torch.bfloat16:
+    if reply.error or request.dtype not in HALF:
         return same_numbers(request, reply, reference)
     given, wanted = reply.outputs[0].double(), reference.outputs[0]
     if given.shape == wanted.shape and bool((given - wanted).abs().max() <= 0.005):
@@ -83,6 +96,12 @@ BATTERY = Battery(
     },
     leading=3,
     large=(0.0, 1e5, 1e200),  # in float64
+)
+
+_manners = BATTERY.manners(1, checks=("manners", "returns"))
+_moved_once = BATTERY.line("", 0, _moved, times=1)
+MANNERS = replace(
+    _manners, requests=lambda g: (*_manners.requests(g), *_moved_once.requests(g))
 )
 
 change = partial(edit, RotaryPositions.forward)
@@ -131,12 +150,16 @@ ROTARY = Question(
             1,
             _but_for_rounding,
             ("lengths", "in front", "float32", "positions"),
-            "large positions, also in bfloat16; edges: length one, no past, equal"
-            " lengths, long inputs, more or fewer leading axes, large numbers, eval"
-            " mode, repeated calls, two instances",
-            lambda d: [_far(d), _very_far(d), _after_half(d)],
+            "large positions, also in half precision; edges: length one, no past,"
+            " equal lengths, long inputs, more or fewer leading axes, large numbers,"
+            " eval mode, repeated calls, two instances",
+            lambda d: [
+                *(_far(d, dtype) for dtype in HALF),
+                _very_far(d),
+                _after_half(d),
+            ],
         ),
-        BATTERY.manners(1, checks=("manners", "returns")),
+        MANNERS,
     ),
     mistakes=(
         Mistake(
@@ -219,12 +242,12 @@ ROTARY = Question(
             change("self.base", "10_000.0"),
         ),
         Mistake(
-            "wrong at large positions in bfloat16",
-            "bfloat16 cannot tell 256 from 257. Compute angles, sines and cosines in"
-            " float32, and convert them at the end.",
+            "wrong at large positions in half precision",
+            "bfloat16 cannot tell 256 from 257, nor float16 2048 from 2049. Compute"
+            " angles, sines and cosines in float32, and convert them at the end.",
             TURN,
             sign=lambda request, reply, reference: (
-                request.dtype == torch.bfloat16 and request.inputs[1] is not None
+                request.dtype in HALF and request.inputs[1] is not None
             ),
         ),
         *ANYWHERE,

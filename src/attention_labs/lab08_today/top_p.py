@@ -57,7 +57,7 @@ def _some_p(d: Draw, logits: Tensor) -> float:
     """Draw a number that no sum of probabilities comes near."""
     sums = logits.softmax(dim=-1).sort(dim=-1, descending=True).values.cumsum(dim=-1)
     even = torch.arange(1, d.V + 1) / d.V
-    tried = 0.05 + 0.9 * torch.rand(64, generator=d, dtype=torch.float64)
+    tried = 0.02 + 0.975 * torch.rand(64, generator=d, dtype=torch.float64)
     away = (tried[:, None] - torch.cat([sums.flatten(), even])).abs().amin(dim=-1)
     return float(tried[away.argmax()])
 
@@ -71,16 +71,19 @@ def _rare(d: Draw) -> list[Request]:
     """Draw equally probable tokens, removed ones, and sets of one and of nearly all."""
     ties = torch.randint(0, 3, (*d.leading, d.V), generator=d).double()
     (plain, _), (other, _) = _logits(d).inputs, _logits(d).inputs
+    sure = 8 * plain
     removed = other.masked_fill(torch.arange(d.V) % 3 == 1, -math.inf)
     return [
         Request((ties, _some_p(d, ties)), about="equally probable tokens"),
         Request((removed, _some_p(d, removed)), about="logits of minus infinity"),
         Request((plain, 1e-5), about="p = 0.00001"),
         Request((3 * plain, 0.01), about="p = 0.01"),
+        Request((sure, _some_p(d, sure)), about="rows that are sure of a token"),
+        Request((torch.tensor([0.0, 1e-9]).double(), 0.3), about="nearly a tie"),
         Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
         *(
             Request((torch.zeros(n, dtype=plain.dtype), p), about=f"{n} equal logits")
-            for n, p in ((2, 0.5), (4, 0.5), (1024, 0.7003))
+            for n, p in ((2, 0.5), (4, 0.5), (1000, 0.020001), (3000, 0.9904))
         ),
     ]
 

@@ -123,6 +123,7 @@ right_edits(
 
 PAIRS = "neighbouring entries form the pairs"
 FIRST = "right only at the first position"
+FAR = "wrong at large positions in half precision"
 LENGTHS = "the lengths of the vectors change"
 
 
@@ -155,6 +156,32 @@ class table_of_256_positions(Turn):
         return super().angles(x[..., :1, :].expand(*x.shape[:-2], 256, -1), 0)[
             past : past + x.size(-2)
         ]
+
+
+@wrong("rotary", DEVICE)
+class table_on_the_device_of_the_first_call(Turn):
+    table = None
+
+    def angles(self, x, past):
+        end = past + x.size(-2)
+        if self.table is None or len(self.table) < end:
+            self.table = super().angles(x[..., :1, :].expand(*x.shape[:-2], end, -1), 0)
+        return self.table[past:end]
+
+
+@wrong("rotary", FAR)
+class stretched_beyond_4096(Turn):
+    def angles(self, x, past):
+        angles = super().angles(x, past)
+        return torch.cat([angles[:, :1], angles[:, 1:] / 4 ** (past > 4096)], dim=1)
+
+
+@wrong("rotary", FAR)
+class base_converted_with_the_module(Turn):
+    def __init__(self, dim, base=10_000.0):
+        super().__init__(dim)
+        del self.base
+        self.register_buffer("base", torch.tensor(base), persistent=False)
 
 
 wrong_edits(
@@ -192,6 +219,28 @@ wrong_edits(
     not_cast=(edit(FORWARD, CAST, "self.turn(x, angles.cos(), angles.sin())"), DTYPE),
     angles_in_the_dtype_of_x=(
         edit(FORWARD, "self.angles(x, past)", "self.angles(x, past).to(x.dtype)"),
-        "wrong at large positions in bfloat16",
+        FAR,
     ),
+    angles_in_half_precision=(
+        edit(
+            FORWARD,
+            "self.angles(x, past)",
+            "self.angles(x, past).to(torch.float16 if x.dtype.itemsize < 4 else"
+            " torch.float32)",
+        ),
+        FAR,
+    ),
+    angles_in_float16_where_x_is=(
+        edit(
+            FORWARD,
+            "self.angles(x, past)",
+            "self.angles(x, past).to(torch.float16 if x.dtype == torch.float16 else"
+            " torch.float32)",
+        ),
+        FAR,
+    ),
+    table_of_262144_positions=(
+        edit(ANGLES, "return t[:, None]", "return t[:, None].clamp(max=262_143)"),
+    ),
+    base_of_100_at_least=(edit(ANGLES, "self.base", "max(self.base, 100.0)"),),
 )
