@@ -71,19 +71,22 @@ def _rare(d: Draw) -> list[Request]:
     """Draw equally probable tokens, removed ones, and sets of one and of nearly all."""
     ties = torch.randint(0, 3, (*d.leading, d.V), generator=d).double()
     (plain, _), (other, _) = _logits(d).inputs, _logits(d).inputs
-    sure = 8 * plain
+    nearly = torch.tensor([0.0, 1e-9], dtype=plain.dtype)
     removed = other.masked_fill(torch.arange(d.V) % 3 == 1, -math.inf)
     return [
         Request((ties, _some_p(d, ties)), about="equally probable tokens"),
         Request((removed, _some_p(d, removed)), about="logits of minus infinity"),
         Request((plain, 1e-5), about="p = 0.00001"),
         Request((3 * plain, 0.01), about="p = 0.01"),
-        Request((sure, _some_p(d, sure)), about="rows that are sure of a token"),
-        Request((torch.tensor([0.0, 1e-9]).double(), 0.3), about="nearly a tie"),
+        Request((nearly, 0.3), about="logits 0 and 0.000000001"),
+        Request((1e10 * nearly, 0.9), about="logits 0 and 10"),
         Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
         *(
             Request((torch.zeros(n, dtype=plain.dtype), p), about=f"{n} equal logits")
-            for n, p in ((2, 0.5), (4, 0.5), (1000, 0.020001), (3000, 0.9904))
+            for n, p in (
+                *((2, 0.5), (4, 0.5)),
+                *((100, 0.020001), (100, 0.9904), (1500, 0.7341)),
+            )
         ),
     ]
 

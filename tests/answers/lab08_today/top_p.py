@@ -187,9 +187,43 @@ def sorted_logits_returned(logits, p):
     return ordered.masked_fill(before >= p, -math.inf)
 
 
+@wrong("top_p", FEW)
+def the_first_thousand(logits, p):
+    likely, ids = logits.softmax(-1).topk(min(1000, logits.size(-1)), dim=-1)
+    stays = likely.cumsum(-1) - likely < p
+    kept = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, ids, stays)
+    return logits.masked_fill(~kept, -math.inf)
+
+
 wrong_edits(
     "top_p",
     nucleus,
+    no_p_above_99=(edit(nucleus, ">= p", ">= min(p, 0.99)"), FEW),
+    all_for_a_large_p=(
+        edit(nucleus, "before >= p", "(before >= p) & (p < 0.96)"),
+        MANY,
+    ),
+    one_for_a_small_p=(
+        edit(nucleus, "before >= p", "before >= (p if p > 0.05 else 1e-5)"),
+        FEW,
+    ),
+    about_p_is_enough=(
+        edit(nucleus, "before >= p", "(before >= p - 1e-4) & (before > 0)"),
+        FEW,
+        OUT,
+    ),
+    two_for_a_large_p=(
+        edit(
+            nucleus,
+            "before >= p",
+            "(before >= p) & (before > ordered[..., :1] * (p > 0.5))",
+        ),
+        MANY,
+    ),
+    sorted_in_single_precision=(
+        edit(nucleus, "logits.softmax(dim=-1)", "logits.float().softmax(dim=-1)"),
+        "the right number of tokens, but the wrong ones",
+    ),
     one_too_many=(
         edit(nucleus, "before >= p", "before - ordered >= p"),
         MANY,
