@@ -1,5 +1,6 @@
 """induction_score: does a head look at what followed the same token before?"""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -47,6 +48,22 @@ def _late(d: Draw) -> Request:
     return Request((tokens, weights), dtype=torch.bfloat16, about=about)
 
 
+def _far_back(d: Draw) -> Request:
+    """Draw a row whose last token has occurred at its start alone."""
+    tokens = torch.randperm(200, generator=d)[None]
+    tokens[0, -1] = tokens[0, d.number(0, 3)]
+    request = _looked(d, tokens)
+    return replace(request, about="the last of 200 tokens has occurred at the start")
+
+
+def _many(d: Draw) -> Request:
+    """Draw more positions that count than bfloat16 can, with large weights."""
+    tokens = torch.randint(d.V, (4, 110), generator=d)
+    weights = torch.rand(4, d.H, 110, 110, generator=d, dtype=torch.float64)
+    about = "over 400 positions that count, in bfloat16, which counts up to 256"
+    return Request((tokens, weights), dtype=torch.bfloat16, about=about)
+
+
 def _rare(d: Draw) -> list[Request]:
     """Draw rows of which none has a token twice, or one has it once, or all have."""
     different = torch.stack(
@@ -63,8 +80,11 @@ def _rare(d: Draw) -> list[Request]:
         _looked(d, 0 * different),
         _looked(d, twice),
         _looked(d, twice + 2**26),
+        _looked(d, twice * 2**16),
         _with_zeros(d, twice),
         _late(d),
+        _far_back(d),
+        _many(d),
     ]
 
 
@@ -181,6 +201,12 @@ INDUCTION_SCORE = Question(
             & change(AFTER, f"{AFTER}.clamp(max=tokens.size(1) - 1)"),
         ),
         Mistake(
+            "only the nearest of the earlier positions are searched",
+            "The earlier occurrence may be any number of positions away.",
+            SCORES,
+            change(".tril(-1)", ".tril(-1).triu(-100)"),
+        ),
+        Mistake(
             "an occurrence at position 0 is ignored",
             "Positions count from 0. An occurrence at position 0 counts, too.",
             SCORES,
@@ -233,6 +259,18 @@ INDUCTION_SCORE = Question(
             "Take the mean of the weights, even where they are not the largest.",
             SCORES,
             _hits,
+        ),
+        Mistake(
+            "positions or counts in the dtype of the weights",
+            "bfloat16 cannot tell 256 from 257. Keep positions and counts in whole"
+            " numbers.",
+            SCORES,
+            sign=lambda request, reply, reference: (
+                request.dtype == torch.bfloat16
+                and not request.variation
+                and not reply.error
+                and reply.outputs[0].dtype == request.dtype
+            ),
         ),
         *ANYWHERE,
         Mistake(

@@ -184,6 +184,25 @@ def rows_as_one_long_row(tokens, weights):
 wrong_edits(
     "induction_score",
     gathered,
+    counted_one_by_one_in_the_dtype=(
+        edit(
+            gathered,
+            "counts.sum()",
+            "sum(weights.new_ones(int(counts.sum())), weights.new_zeros(()))",
+        ),
+        "positions or counts in the dtype of the weights",
+    ),
+    no_further_back_than_128=(
+        edit(latest, "(t < t[:, None])", "(t < t[:, None]) & (t > t[:, None] - 128)"),
+        "only the nearest of the earlier positions are searched",
+    ),
+    ids_in_16_bits=(
+        edit(
+            latest,
+            "tokens[:, :, None] == tokens",
+            "tokens.short()[:, :, None] == tokens.short()",
+        ),
+    ),
     at_the_same_token=(
         edit(gathered, "(s + 1)", "s.clamp(min=0)"),
         "weight on the same token, not the next one",
