@@ -139,25 +139,31 @@ def _use(
 
 
 def _lengths(d: Draw) -> list[int]:
-    """Draw the lengths of K blocks, the first of them N, and no other longer."""
-    return [d.N, *(d.number(1, d.N) for _ in range(d.K - 1))]
+    """Draw the lengths of K blocks, one of them N, and no other longer."""
+    lengths = [d.N, *(d.number(1, d.N) for _ in range(d.K - 1))]
+    return [lengths[i] for i in torch.randperm(d.K, generator=d).tolist()]
 
 
 def _asked(
-    d: Draw, blocks: list[int], observed: bool = False, far: bool = False
+    d: Draw, blocks: list[int], observed: bool = False, queries: int = 0
 ) -> Request:
-    keys = sum(blocks)
-    query, key = normal(d, *d.leading, d.T, d.D), normal(d, *d.leading, keys, d.D)
+    keys, queries = sum(blocks), queries or d.T
+    query, key = normal(d, *d.leading, queries, d.D), normal(d, *d.leading, keys, d.D)
     value = normal(d, *d.leading, keys, d.V)
     shown = ", ".join(map(str, blocks[:12])) + ", ..." * (len(blocks) > 12)
-    about = f"queries: {d.T}, keys by block: {shown}"
-    return Request((query, key, value, blocks, observed, far), about=about)
+    about = f"queries: {queries}, keys by block: {shown}"
+    return Request((query, key, value, blocks, observed, False), about=about)
 
 
 def _sizes(d: Draw) -> Iterator[Request]:
-    """Ask for few queries and many small blocks; and for lengths that do not fit."""
+    """Ask for few queries and many small blocks; and for lengths that do not fit.
+
+    An answer that looks at numbers, which are not there for those, is asked for many
+    queries and for blocks of many keys.
+    """
     if d.whole:
         return  # there is nothing to be shown in small
+    yield _asked(d, [d.number(40, 50) for _ in range(2)], observed=True, queries=200)
     yield _asked(d, [d.number(2, 5) for _ in range(MANY_BLOCKS)], observed=True)
     query, key, value = (normal(d, 1, width) for width in (d.D, d.D, d.V))
     about = f"{FAR:,} queries, {FAR:,} keys in blocks of {FAR_BLOCK:,}"
@@ -169,6 +175,12 @@ def _rare(d: Draw) -> Iterator[Request]:
     """Draw scores far below 0, scores that rise by the block, and scores that fall."""
     plain = _asked(d, _lengths(d))
     query, key, *others = plain.inputs
+    yield _asked(d, [1, d.N + 2, d.N + 1])
+    beyond = query.abs() + 1  # of one query, a score is below what float32 can hold
+    beyond[..., :1, :] *= 1e100
+    yield Request(
+        (beyond, -(key.abs() + 1), *others), about=f"{plain.about}; a huge query"
+    )
     for below in (1e3, 1e6):
         far = (query.abs() + 1, -below * (key.abs() + 1), *others)
         yield Request(far, about=f"{plain.about}; all scores far below 0")
@@ -191,6 +203,7 @@ BATTERY = Battery(
         "V": Axis("width of a value"),
     },
     leading=3,
+    large=(0.0, 1e5, 1e200),  # in float64
     leaves_out={
         "zero": "there is a block, and a block has a key",
         "long in bfloat16": "what many sums lose in half precision is not asked about",

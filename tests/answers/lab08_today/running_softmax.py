@@ -251,9 +251,62 @@ def key_by_key(query, blocks):
     return o / n
 
 
+@wrong("running_softmax", LOOPED)
+def key_by_key_if_it_rises(query, blocks):
+    m = None
+    for keys, values in blocks:
+        scores = query @ keys.mT * query.size(-1) ** -0.5
+        for e, value in zip(scores.split(1, -1), values.split(1, -2)):
+            if m is None:
+                m, n, o = e, 0, 0
+            if (e > m).any():
+                new = e.maximum(m)
+                n, o, m = n * (m - new).exp(), o * (m - new).exp(), new
+            p = (e - m).exp()
+            n, o = n + p, o + p * value
+    return o / n
+
+
+@wrong("running_softmax", GROWS)
+def shrunk_by_a_matrix_if_it_rises(query, blocks):
+    m = query.new_full((*query.shape[:-1], 1), -math.inf)
+    n, o = torch.zeros_like(m), None
+    for key, value in blocks:
+        e = query @ key.mT * query.size(-1) ** -0.5
+        o = m.new_zeros(*m.shape[:-1], value.size(-1)) if o is None else o
+        new = m.maximum(e.amax(-1, keepdim=True))
+        if (new > m).any():
+            shrink = torch.diag_embed((m - new).exp()[..., 0])
+            n, o, m = shrink @ n, shrink @ o, new
+        p = (e - m).exp()
+        n, o = n + p.sum(-1, keepdim=True), o + p @ value
+    return o / n
+
+
 wrong_edits(
     "running_softmax",
     running,
+    begins_at_minus_a_billion=(edit(running, "-math.inf", "-1e9"), NAN),
+    begins_at_the_least_of_single_precision=(
+        edit(running, "-math.inf", "torch.finfo(torch.float32).min"),
+        NAN,
+    ),
+    scores_in_single_precision=(
+        edit(
+            running,
+            "query @ key.mT * scale",
+            "(query.float() @ key.float().mT * scale).to(m)",
+        ),
+    ),
+    ones_of_the_first_block=(
+        edit(
+            running,
+            "    e = query",
+            "    ones = ones if o.any() else torch.ones_like(key[..., :1])\n        e = query",
+        )
+        & edit(running, "p.sum(-1, keepdim=True)", "p @ ones"),
+        "shapes do not match",
+    ),
     only_the_sum_is_shrunk=(edit(running, "o * shrink", "o"), SHRUNK),
     shrunk_by_the_last_step=(
         edit(running, "(m - new).exp()", "(new - m).exp().nan_to_num(posinf=0.0)"),
