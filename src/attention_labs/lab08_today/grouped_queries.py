@@ -148,6 +148,11 @@ def _as_many_keys(d: Draw) -> Request:
     return replace(whole, before=(replace(earlier, init=None),), about=about)
 
 
+def _very_long(d: Draw) -> Request:
+    """Ask one narrow head for more tokens than a mask of 1,024 has."""
+    return _asked(BATTERY.sized(d, B=1, G=1, R=1, W=1), [1_025, 1], None)
+
+
 BATTERY = Battery(
     MODULE,
     _ordinary,
@@ -156,10 +161,11 @@ BATTERY = Battery(
         "T": Axis("tokens", long=100),
         "P": Axis("tokens before", least=0, long=100),
         "G": Axis("heads of keys", most=3, fixed=True),
-        "R": Axis("heads in a group", most=2, fixed=True),
+        "R": Axis("heads in a group", most=4, fixed=True),
         "W": Axis("pairs of entries in a head", most=4, fixed=True),
     },
     leaves_out={"in front": "the lab's shapes have the axes that they have"},
+    large=(0.0, 1e5, 1e50),  # in float64
 )
 
 ask = partial(edit, CourseGroupedQueryAttention.ask)
@@ -242,7 +248,9 @@ GROUPED_QUERIES = Question(
             checks=("cache", "returns"),
         ),
         BATTERY.edges(
-            1, checks=("lengths", "positions", "argument"), also=_as_many_keys
+            1,
+            checks=("lengths", "positions", "argument"),
+            also=lambda d: [_as_many_keys(d), *([] if d.whole else [_very_long(d)])],
         ),
         BATTERY.manners(1, checks=("manners", "past")),
     ),

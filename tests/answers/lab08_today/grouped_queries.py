@@ -222,6 +222,33 @@ def turned_again_at_each_step(self, x, past=None):
 wrong_edits(
     "grouped_queries",
     Attention,
+    groups_of_two=(
+        edit(SHARE, REPEATED, "x.repeat_interleave(2, 1)[:, -self.num_heads :]"),
+    ),
+    groups_by_rounding=(
+        edit(
+            SHARE,
+            REPEATED,
+            "x[:, torch.linspace(0, x.size(1) - 1, self.num_heads, device=x.device)"
+            ".round().long()]",
+        ),
+    ),
+    mask_of_1024_tokens=(
+        edit(
+            WEIGH,
+            "causal_mask(s, scores.device)",
+            "causal_mask(1024, scores.device)[:, :s]",
+        )
+        & edit(WEIGH, "[s - t :]", "[s - t : s]"),
+        "wrong for long inputs",
+        "shapes do not match",
+    ),
+    hidden_by_a_large_number=(edit(WEIGH, "-math.inf", "-1e30"), AHEAD),
+    weights_in_single_precision=(
+        edit(WEIGH, "scores.masked_fill(", "scores.float().masked_fill(")
+        & edit(WEIGH, "softmax(dim=-1)", "softmax(dim=-1).to(scores.dtype)"),
+        "NaN in the outputs or gradients",
+    ),
     dealt_out_in_turn=(
         edit(
             SHARE, REPEATED, "x.repeat(1, self.num_heads // self.num_key_heads, 1, 1)"
