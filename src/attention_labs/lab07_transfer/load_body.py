@@ -55,7 +55,7 @@ def load_body(
 
 def _use_load(
     load: Any,
-    sizes: Sequence[int],
+    sizes: Sequence[Any],
     own: Mapping[str, Tensor],
     asks: Sequence[bool],
     file: dict[str, Tensor],
