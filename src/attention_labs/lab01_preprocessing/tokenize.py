@@ -1,6 +1,7 @@
 """tokenize: a text is cut into words and signs."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -30,8 +31,29 @@ from nbjudge import (
 
 SMALL, LARGE = "abcdefghijkmnopqrstuvwxyz", "ÀÉÜÑŒČŽŁÅΑΒΓΔЖШЯ"
 ABROAD = "éèüñößçœčžřłåøαβγδжшя中"
-SIGNS = "-,.!?()'\"&%/:;+=@#$€«»…–—’☃"
-BLANKS = (" ", "   ", "\t", "\n", "\r\n", "\u00a0", "\u2003", " \n\t ")
+SIGNS = "-,.!?()[]{}<>'\"&%*/\\|^~`:;+=@#$€«»“”‘’…–—−×÷°☃😀"
+BLANKS = (
+    *(" ", "   ", "\t", "\n", "\r\n", "\v", "\f", " \n\t "),
+    *("\u00a0", "\u2003", "\u202f", "\u3000"),
+)
+# Of other languages: what is part of a word, and what is not. A sigma depends on what
+# follows it, and some capitals become two characters.
+LETTERS = [
+    c
+    for c in map(chr, range(0x80, 0x3000))
+    if c.isalnum() and c.lower().isalnum() and len(c.lower()) == 1 and c != "Σ"
+]
+SYMBOLS = [
+    c
+    for c in map(chr, range(0x80, 0x3000))
+    if unicodedata.category(c)[0] in "PS" and c == c.lower()
+]
+# What is often kept in one piece, and has several tokens here.
+PIECES = (
+    "... -- -> <= != == // :: :-) -7 +3 $5 #1 @me e.g. U.S.A. 1,000.5 50% 1/2 7:30"
+    " it's don't l'eau o'clock rock'n'roll <pad> <unk> </s> [sep] ##ing"
+    " https://a.bc/d?e=f&g f@gh.ij 'tis dogs' C++ .5 3. (a) \\n &amp;"
+)
 
 
 def tokenize(text: str) -> tuple[str, ...]:
@@ -63,6 +85,10 @@ def _in_signs(d: Draw) -> list[Request]:
         f"{a}{SIGNS}{b}",
         f"{a} {' '.join(SIGNS)} {b}",
         " ".join(f"{a}{sign}{b}" for sign in SIGNS),
+        " ".join(f"{sign}{a} {b}{sign} {sign * 3}" for sign in SIGNS),
+        " ".join(f"{a[0]}{sign}{b[0]}{sign}" for sign in SIGNS),
+        "".join(f"{a}{sign}" for sign in some_of(d, SYMBOLS, 30)),
+        PIECES,
     )
 
 
@@ -76,9 +102,12 @@ def _rare(d: Draw) -> list[Request]:
         f"{small}{a} {b} {small}",
         f"{a} {large} {b}{large}",
         f"{ABROAD} {LARGE}",
+        " ".join([a, *_spelled(d, 9, "".join(LETTERS))]),
+        f"{a * 99} {b}",
+        f"{a}e\u0301{b}",  # by itself, an accent is no letter
         f"ΟΔΟΣ {a} ΣΟΦΟΣ",  # a sigma is another letter at the end of a word
         f"{a} {digits} {b}{digits} {digits}{c}{digits[0]}",
-        " ".join(f"{digits}{sign}{digits}" for sign in SIGNS),
+        " ".join(f"{digits}{sign}{digits} {sign}{digits}{sign}" for sign in SIGNS),
         f"{a}² ½{b} {c}③",  # no decimal digits, but str.isalnum accepts them
         *(f"{a}{blank}{b}" for blank in BLANKS),
         f"  {a}  {b}\t{c}\n",
@@ -97,7 +126,7 @@ def _use_tokenize(cut: Callable[[str], Any], text: str) -> Any:
 BATTERY = Battery(
     PLAIN,
     lambda d: _texts(" ".join(_spelled(d, d.W))),
-    {"W": Axis("words", least=0, long=600)},
+    {"W": Axis("words", least=0, long=1200)},
     leaves_out={"unchanged": "a string cannot be changed"},
 )
 

@@ -140,6 +140,7 @@ SPACE, LOST = (
     "white space or empty strings among the tokens",
     "tokens are missing, repeated or out of order",
 )
+GLUED = "symbols stay attached to words"
 ONCE, STRINGS = "an iterator is returned", "the result is not a tuple of strings"
 wrong_edits(
     "tokenize",
@@ -169,12 +170,29 @@ wrong_edits(
     ),
     stripped=(
         edit(tokenize, FOUND, 'w.strip(",.?!()\'") for w in text.lower().split()'),
-        "symbols stay attached to words",
+        GLUED,
         SIGNS,
     ),
     no_return=(edit(tokenize, "return ", ""), NOTHING),
     as_a_set=(edit(tokenize, "tuple(", "set("), LOST),
     words_of_two_letters=(edit(tokenize, r"\w+", r"\w\w+"), LOST),
+    three_dots=(edit(tokenize, PATTERN, r"\.{3}|" + PATTERN), "symbols run together"),
+    two_dashes=(edit(tokenize, PATTERN, "--+|" + PATTERN), "symbols run together"),
+    special_tokens_kept=(edit(tokenize, PATTERN, r"<\w+>|" + PATTERN), GLUED),
+    below_zero=(edit(tokenize, PATTERN, r"(?<!\w)-\d+|" + PATTERN), GLUED),
+    with_a_price=(edit(tokenize, PATTERN, r"(?<!\w)[$€]\d+|" + PATTERN), GLUED),
+    abbreviated=(edit(tokenize, PATTERN, r"(?:\b[a-z]\.){2,}|" + PATTERN), GLUED),
+    with_its_apostrophe=(edit(tokenize, PATTERN, r"\b[a-z]'|" + PATTERN), GLUED),
+    no_backslash=(edit(tokenize, PATTERN, r"\w+|[^\w\s\\]"), SIGNS),
+    no_emoji=(edit(tokenize, PATTERN, r"\w+|(?!\s)[!-\uffff]"), SIGNS),
+    short_words=(edit(tokenize, r"\w+", r"\w{1,40}"), "symbols run together"),
+    composed=(
+        edit(
+            tokenize,
+            "text.lower()",
+            "__import__('unicodedata').normalize('NFC', text.lower())",
+        ),
+    ),
     a_list=(edit(tokenize, "tuple(", "list("), "a type other than a tuple"),
     mapped=(edit(tokenize, "tuple(", "map(str.lower, "), ONCE),
 )
