@@ -14,8 +14,9 @@ from nbjudge import (
 )
 
 # Of few letters: some words begin with others, and some, put together, make another.
+# The capital comes before all of them, unless upper and lower case are the same.
 WORDS = tuple(
-    "".join(word) for n in range(1, 6) for word in itertools.product("aeln", repeat=n)
+    "".join(word) for n in range(1, 6) for word in itertools.product("alnO", repeat=n)
 )
 
 

@@ -1,6 +1,8 @@
 """vocabulary: a number for every token, and back."""
 
 import operator
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -40,10 +42,15 @@ from nbjudge import (
     with_kind,
 )
 
+# Others would be sorted, spelled or cut out in another way.
+ODD = (
+    *("Été", "été", "e\u0301t", "Zoé", "zoé", "ß", "ss", "Œ", "ﬁ", "²", "2", "10", "9"),
+    *("-", "'", ".", " ", "<s>", "<>", "<sep>", "</s>", "<PAD>", "_", "\u00a0", "中"),
+)
 INFERENCE = "02_encoder_decoder.html#encoder-decoder-inference"
 
 
-def _use_vocabulary(vocabulary: Any, method: str, given: list[Any]) -> Any:
+def _use_vocabulary(vocabulary: Any, method: str, given: Sequence[Any]) -> Any:
     """Ask a vocabulary for ids, for tokens, or for all that it knows."""
     if method == "tokens":
         known = [vocabulary.tokens[i] for i in range(len(vocabulary))]
@@ -54,10 +61,13 @@ def _use_vocabulary(vocabulary: Any, method: str, given: list[Any]) -> Any:
     if method == "decode":
         return with_kind(as_letters(returned), returned)
     ids = [operator.index(i) for i in as_list(returned)]
-    return with_kind(torch.tensor(ids, dtype=torch.long), returned)
+    told = with_kind(torch.tensor(ids, dtype=torch.long), returned)
+    if isinstance(returned, list):
+        returned.clear()  # it is the caller's: what is encoded later must not need it
+    return told
 
 
-def _asked(words: list[str], method: str, given: list[Any]) -> Request:
+def _asked(words: list[str], method: str, given: Sequence[Any]) -> Request:
     said = f"{method}({given})" if given else f"{method}"
     return Request((method, given), (words,), about=f"{said:.100} of {words!r:.100}")
 
@@ -89,7 +99,10 @@ def _encoded_tokens(d: Draw) -> list[Request]:
         [*SPECIALS, words[1], *SPECIALS[::-1]],
         ["", words[0].upper(), f" {words[0]}", "<s>", f"{words[0]}!", "7"],
     )
-    return [_asked(words, "encode", tokens) for tokens in asked]
+    return [
+        *(_asked(words, "encode", tokens) for tokens in asked),
+        _asked([*words, "One", "two"], "encode", ["one", "ONE", "One", "Two", "two"]),
+    ]
 
 
 def _decoded_ids(d: Draw) -> list[Request]:
@@ -118,6 +131,7 @@ def _specials_in_texts(d: Draw) -> list[Request]:
         ["", *words],
         # pieces of the special tokens are words like all others
         [name.strip("<>") for name in SPECIALS] + ["<", "o", *words],
+        some_of(d, ODD, 3 * len(ODD)),
     )
     return [
         _asked(known, *asked)
@@ -127,6 +141,25 @@ def _specials_in_texts(d: Draw) -> list[Request]:
             ("encode", [*SPECIALS, *known[-2:]]),
             ("decode", [len(SPECIALS) + i for i in range(len({*known} - {*SPECIALS}))]),
         )
+    ]
+
+
+def _elsewhere(d: Draw) -> list[Request]:
+    """Ask what another vocabulary has just been asked."""
+    others, _ = _known(d)
+    return [
+        replace(asked, before=(replace(asked, init=(others,)),))
+        for asked in _anything(d)
+    ]
+
+
+def _rare(d: Draw) -> list[Request]:
+    words, unknown = _known(d)
+    tokens = tuple(some_of(d, [*words, *unknown], d.T))
+    return [
+        *_specials_in_texts(d),
+        _asked(words, "encode", tokens),
+        *_elsewhere(d),
     ]
 
 
@@ -209,7 +242,7 @@ VOCABULARY = Question(
             checks=("tokens", "encode", "decode", "ids", "back"),
             claim="edges: specials in the texts; one token, none, many; a list of ids"
             " and a tuple of tokens; repeated calls, two vocabularies",
-            also=_specials_in_texts,
+            also=_rare,
         ),
         BATTERY.manners(1, left_alone, checks=("lists",)),
     ),
@@ -241,10 +274,15 @@ VOCABULARY = Question(
             "the tokens are in the wrong order",
             "A set has no reliable order, and the order of the texts changes with the"
             " texts. Sort the tokens and put them after the specials.",
-            made_by=edit(
-                Vocabulary.__init__,
-                "sorted(set(tokens) - set(SPECIALS))",
-                "(x for x in dict.fromkeys(tokens) if x not in SPECIALS)",
+            made_by=(
+                edit(
+                    Vocabulary.__init__,
+                    "sorted(set(tokens) - set(SPECIALS))",
+                    "(x for x in dict.fromkeys(tokens) if x not in SPECIALS)",
+                ),
+                edit(
+                    Vocabulary.__init__, "set(SPECIALS)", "{*SPECIALS}, key=str.lower"
+                ),
             ),
             sign=sees(
                 lambda given, wanted: (

@@ -6,6 +6,7 @@ from collections import Counter
 from answers.core import right_edits, variations, wide, wrong_edits
 from answers.lab01_preprocessing.shared import draw
 from answers.lab01_preprocessing.tokenize import ONCE
+from answers.signs import ANOTHER, NO_NAME
 
 from attention_course.tasks.core import BOS, EOS, PAD, SPECIALS, UNK
 from nbjudge import Request, edit
@@ -110,6 +111,10 @@ def decode_by_return(self, ids):
     return tokens
 
 
+def decode_once():
+    """Keep what has been decoded, for all objects."""
+
+
 variations(
     "vocabulary",
     SortedSet,
@@ -147,6 +152,7 @@ NO_ORDER, TWO_IDS = "the tokens are in the wrong order", "a token has two ids"
 UNKNOWN = "looking up the id of a token fails"
 AMONG = "special tokens among the decoded tokens"
 CHANGED = "an input list is changed"
+SHARED = "two vocabularies share their ids"
 LOST, TYPE = "decoded tokens are missing", "a type other than the one asked for"
 wrong_edits(
     "vocabulary",
@@ -166,6 +172,38 @@ wrong_edits(
     sorted_with_the_specials=(
         edit(INIT, TOKENS, "sorted({*SPECIALS, *tokens})"),
         NO_ORDER,
+    ),
+    sorted_without_case=(
+        edit(INIT, "set(SPECIALS)", "set(SPECIALS), key=lambda t: (t.lower(), t)"),
+        NO_ORDER,
+    ),
+    lowered=(edit(INIT, "set(tokens)", "{t.lower() for t in tokens}"),),
+    no_brackets=(
+        edit(
+            INIT, "set(tokens)", "{t for t in tokens if (t[:1], t[-1:]) != ('<', '>')}"
+        ),
+    ),
+    brackets_not_decoded=(
+        edit(DECODE, "i not in (PAD, BOS)", "i == UNK or self.tokens[i][-1:] != '>'"),
+        LOST,
+    ),
+    looked_up_in_lower_case=(
+        edit(ENCODE, GET, "self.ids.get(token, self.ids.get(token.capitalize(), UNK))"),
+    ),
+    only_lists=(edit(ENCODE, "in tokens", "in tokens.copy()"), NO_NAME),
+    remembered_by_all=(
+        edit(DECODE, "tokens = []", "rows, tokens = vars(decode_once), []")
+        & edit(
+            DECODE,
+            "return tuple(tokens)",
+            "return rows.setdefault(str(ids), tuple(tokens))",
+        ),
+        SHARED,
+    ),
+    remembered_list=(
+        edit(ENCODE, "return ", "return vars(self).setdefault(str(tokens), ")
+        & edit(ENCODE, "in tokens]", "in tokens])"),
+        ANOTHER,
     ),
     repeated=(edit(INIT, "set(tokens) - set(SPECIALS)", "tokens"),),
     looked_up=(edit(ENCODE, GET, "self.ids[token]"), UNKNOWN),
