@@ -51,6 +51,11 @@ def _rare(d: Draw) -> list[Request]:
         _rows(d, low=PAD, high=PAD + 2, least=0),
         _rows(d, low=PAD, high=PAD + 1),
         _rows(d, low=2**24, high=2**31),
+        _rows(d, high=2**14),
+        Request(([[PAD] * (d.T + 1), *rows],)),
+        Request(([[PAD] * 3, [PAD], [PAD] * 2],)),
+        Request(([row, [7] * 2100],), about="a row of 2100 ids", variation="long"),
+        Request((rows,), before=(Request(([row[::-1] for row in rows],)),)),
         Request(([row, [], *others, row, []],)),
         Request(([row, row],)),
     ]

@@ -157,6 +157,32 @@ wrong_edits(
         edit(core.pad, "PAD", "'<pad>'") & edit(core.pad, ", dtype=torch.long", ""),
         WHOLE,
     ),
+    zeros_taken_for_nothing=(
+        edit(
+            core.pad,
+            "max(len(row) for row in rows)",
+            "max(map(len, filter(any, rows)))",
+        ),
+    ),
+    nothing_if_all_are_zero=(
+        edit(
+            core.pad,
+            "in rows]",
+            "in (rows if any(map(any, rows)) else [[]] * len(rows))]",
+        )
+        & edit(
+            core.pad,
+            "max(len(row) for row in rows)",
+            "max(len(row) * any(map(any, rows)) for row in rows)",
+        ),
+    ),
+    cut=(
+        edit(core.pad, "[*row, *", "[*row[:2048], *")
+        & edit(
+            core.pad, "max(len(row) for row in rows)", "min(2048, max(map(len, rows)))"
+        ),
+        "wrong for long inputs",
+    ),
     misspelt=(edit(core.pad, "longest - ", "longst - "), NO_NAME),
     longest_first=(
         edit(core.pad, "in rows]", "in sorted(rows, key=len, reverse=True)]"),

@@ -202,6 +202,9 @@ wrong_edits(
         edit(REFERENCE, "range(len(row))", "range(1, 1 + len(row))"),
         "positions count from 1",
     ),
+    half_of_the_digits=(
+        edit(REFERENCE, "(places, dtype=torch.long)", "(places).half().long()"),
+    ),
     misspelt=(edit(REFERENCE, "= max(", "= maximum("), NO_NAME),
     not_returned=(edit(REFERENCE, "return ", ""), NOTHING),
 )
