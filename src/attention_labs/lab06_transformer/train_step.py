@@ -54,10 +54,12 @@ class _Little(nn.Module):
         super().__init__()
         self.table = nn.Parameter(table.detach().clone())
         self.reader = nn.Parameter(reader.detach().clone())
+        self.modes: set[bool] = set()  # in which it was called
 
     def forward(
         self, source: Tensor, lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, None]:
+        self.modes.add(self.training)
         heard = (self.reader[source] / lengths[:, None, None]).mean(1, keepdim=True)
         logits = self.table[target] + heard
         return logits.mT.contiguous().mT, None  # a model may make them in any layout
@@ -71,7 +73,7 @@ def _use_train_step(
     lengths: Tensor,
     target_in: Tensor,
     target_out: Tensor,
-    left: Tensor,
+    left: Tensor | None,
     clip_norm: float,
     rate: float,
 ) -> Any:
@@ -81,18 +83,20 @@ def _use_train_step(
     be: losses with a gradient, and modes that were changed.
     """
     model = _Little(table, reader)
-    groups = [{"params": [x]} for x in model.parameters()]
-    optimizer = torch.optim.SGD(groups, lr=rate)
-    model.table.grad, model.reader.grad = left.clone(), left.clone()
+    rates = (model.table, rate), (model.reader, rate / 2)
+    groups = [{"params": [x], "lr": own} for x, own in rates]
+    optimizer = torch.optim.SGD(groups, momentum=0.5, weight_decay=0.02)
+    if left is not None:
+        model.table.grad, model.reader.grad = left.clone(), left.clone()
     losses, odd_modes = [], 0
     batches = map(Batch, source, lengths, target_in, target_out)
     for number, batch in enumerate(batches):
-        model.train(mode := (len(batch.source) + number) % 2 == 0)
+        model.train(mode := (len(batch.source) + number) % 2 == 0).modes.clear()
         with torch.enable_grad():
             loss = train(model, optimizer, batch, clip_norm)
         if loss is None:
             return None
-        odd_modes += model.training != mode
+        odd_modes += {model.training, *model.modes} != {mode}
         losses.append(torch.as_tensor(loss, dtype=table.dtype, device=table.device))
     attached = sum(loss.requires_grad for loss in losses)
     odd = table.new_tensor([attached, odd_modes])
@@ -117,17 +121,49 @@ def _to_train(
     )
     source = torch.randint(1, size, (*rows, d.S), generator=d)
     lengths = torch.randint(1, d.S + 1, rows, generator=d)
-    tables = normal(d, size, size), normal(d, size, size), left * normal(d, size, size)
+    tables = normal(d, size, size), normal(d, size, size)
+    old = normal(d, size, size) if left else None
     most = d.number(1, 9) / 1000 if cut else float(d.number(10, 99))
     batch = source, lengths, target_in, target_out
-    return Request((*tables[:2], *batch, tables[2], most, d.number(1, 20) / 2))
+    return Request((*tables, *batch, old, most, d.number(1, 20) / 2))
+
+
+def _nearly(request: Request, share: float) -> Request:
+    """Let clip_norm be a share of the norm of the first gradient."""
+    table, reader, *batches, left, _, rate = request.inputs
+    model = _Little(table, reader)
+    with torch.enable_grad():
+        still = torch.optim.SGD(model.parameters(), lr=0.0)
+        train_step(model, still, Batch(*(x[0] for x in batches)), torch.inf)
+    norm = float(torch.stack([x.grad.norm() for x in model.parameters()]).norm())
+    return replace(request, inputs=(table, reader, *batches, left, share * norm, rate))
+
+
+def _cut(d: Draw) -> list[Request]:
+    return [
+        _to_train(d, cut=True),
+        _to_train(d, 2, padded=True, cut=True),
+        _nearly(_to_train(d), d.number(6, 9) / 10),
+        _nearly(_to_train(d), d.number(12, 15) / 10),
+    ]
 
 
 def _rare(d: Draw) -> list[Request]:
     nothing = _to_train(d)
     *rest, _, rate = nothing.inputs
     asked = [_to_train(d, batches=3), _to_train(d, left=True)]
-    return [*asked, replace(nothing, inputs=(*rest, 0.0, rate), about="clip_norm: 0")]
+    zero = replace(nothing, inputs=(*rest, 0.0, rate), about="clip_norm: 0")
+    return [*asked, zero, _sure(d)]
+
+
+def _sure(d: Draw) -> Request:
+    """Let all tokens be 1, and the model be sure of it: there is nothing to learn."""
+    request = _to_train(d)
+    table, *others, target_out, left, most, rate = request.inputs
+    table = table + 1e5 * (torch.arange(len(table)) == 1)
+    ones = torch.ones_like(target_out)
+    inputs = (table, *others, ones, left, most, rate)
+    return replace(request, inputs=inputs, about="a gradient of zeros")
 
 
 @comparable
@@ -216,7 +252,7 @@ TRAIN_STEP = Question(
         BATTERY.line(
             "a gradient that is too long is shortened to clip_norm",
             1,
-            lambda d: [_to_train(d, cut=True), _to_train(d, 2, padded=True, cut=True)],
+            _cut,
             of_outputs(0, 3, same_numbers),
             checks=("cut", "clip_norm"),
         ),
@@ -320,9 +356,9 @@ TRAIN_STEP = Question(
             ),
         ),
         Mistake(
-            "the model is put into eval mode",
-            "model.eval() switches dropout off, but training needs dropout. Do not"
-            " change the mode in a training step.",
+            "the model is put into another mode",
+            "Dropout depends on the mode, which the caller has chosen. Do not change it"
+            " in a training step, not even for a while.",
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
         ),
         Mistake(

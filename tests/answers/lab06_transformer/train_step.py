@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from answers.core import draw, right_edits, wide, wrong_edits
 from answers.lab06_transformer.shared import sizes
-from answers.signs import AXES, FITS, NOTHING
+from answers.signs import AXES, FITS, NAN, NONE, NOTHING
 
 from attention_labs.lab06_transformer.train_step import train_step
 from nbjudge import Request, edit
@@ -28,6 +28,7 @@ change = partial(edit, train_step)
 LOSS = "F.cross_entropy(logits, target, ignore_index=PAD)"
 SUM = "F.cross_entropy(logits, target, ignore_index=PAD, reduction='sum')"
 CLEAR, BACK, STEP = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()"
+CALLED = "logits, _ = model(batch.source, batch.lengths, batch.target_in)"
 CUT = "nn.utils.clip_grad_norm_(model.parameters(), clip_norm)"
 LENGTH = "torch.sqrt(sum((p.grad**2).sum() for p in model.parameters()))"
 # Before they are laid side by side: (B, T, V) and (B, T).
@@ -201,6 +202,67 @@ wrong_edits(
     ),
     evaluated=(
         change("logits, _ =", "model.eval(); logits, _ ="),
-        "the model is put into eval mode",
+        "the model is put into another mode",
+    ),
+    evaluated_for_a_while=(
+        change(
+            CALLED, f"was = model.training; model.eval(); {CALLED}; model.train(was)"
+        ),
+        "the model is put into another mode",
+    ),
+    trained_for_a_while=(
+        change(
+            CALLED, f"was = model.training; model.train(); {CALLED}; model.train(was)"
+        ),
+        "the model is put into another mode",
+    ),
+    steps_by_hand=(
+        change(
+            STEP,
+            "[p.data.sub_(group['lr'] * p.grad)"
+            " for group in optimizer.param_groups for p in group['params']]",
+        ),
+        RIGHT,
+    ),
+    another_optimizer=(
+        change(
+            STEP,
+            "torch.optim.SGD(model.parameters(), optimizer.param_groups[0]['lr']).step()",
+        ),
+        RIGHT,
+    ),
+    optimizer_without_a_memory=(change(CLEAR, f"{CLEAR}; optimizer.state.clear()"),),
+    set_to_zero=(
+        change(CLEAR, "[p.grad.zero_() for p in model.parameters()]"),
+        NONE,
+    ),
+    length_not_rooted=(
+        change(
+            CUT,
+            f"length = {LENGTH}\n    for p in model.parameters():"
+            " p.grad.mul_(clip_norm / length if length**2 > clip_norm else 1.0)",
+        ),
+        "the gradient is not shortened",
+        LONG,
+        RIGHT,
+    ),
+    lengths_added=(
+        change(
+            CUT,
+            "length = sum(p.grad.norm() for p in model.parameters())\n"
+            "    for p in model.parameters():"
+            " p.grad.mul_((clip_norm / length).clamp(max=1))",
+        ),
+        LONG,
+        RIGHT,
+    ),
+    divided_by_a_length_of_zero=(
+        change(
+            CUT,
+            f"length = {LENGTH}\n    for p in model.parameters():"
+            " p.grad.div_(length).mul_(length.clamp(max=clip_norm))",
+        ),
+        NAN,
+        RIGHT,
     ),
 )
