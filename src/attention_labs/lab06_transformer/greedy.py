@@ -1,6 +1,7 @@
 """greedy: the most probable token, which is the input of the next step."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -81,17 +82,21 @@ def _use_greedy(
     eos: int,
     max_length: int,
     before: Tensor | None = None,
+    bare: bool = False,
 ) -> Any:
     """Decode, and count: a source that was read, and tokens that were stepped over.
 
-    If another table is given, the model has it first, and writes with it, too.
+    If another table is given, the model has it first, and writes with it, too. A bare
+    model has nothing but the three methods.
     """
     model = _Script(table, mix, ends, eos)
+    own = SimpleNamespace(encode=model.encode, start=model.start, step=model.step)
+    writer = own if bare else model
     if before is not None:
         model.table = before
-        greedy(model, source, lengths, bos, eos, max_length)
+        greedy(writer, source, lengths, bos, eos, max_length)
         model.table, model.encoded, model.stepped = table, 0, 0
-    decoded = greedy(model, source, lengths, bos, eos, max_length)
+    decoded = greedy(writer, source, lengths, bos, eos, max_length)
     if decoded is None:
         return None
     tokens = getattr(decoded, "tokens", decoded)  # the course's returns more
@@ -122,11 +127,20 @@ def _ending(d: Draw) -> list[Request]:
         inputs=(*plain.inputs, normal(d, d.V, d.V)),
         about="a model that wrote before it was trained",
     )
+    bare = replace(
+        plain,
+        inputs=(*_to_write(d, d.N).inputs, None, True),
+        about="a model that is no module, and has only the three methods",
+    )
+    *start, _, longest = plain.inputs
+    endless = replace(
+        plain, inputs=(*start, -1, longest), about="no token has the id of EOS"
+    )
     table, mix, source, *rest = _to_write(d).inputs
     pixels = Request(
         (table, mix, source.double(), *rest), about="a source of numbers, not of ids"
     )
-    return [*asked, *rare, trained, pixels]
+    return [*asked, *rare, trained, bare, endless, pixels]
 
 
 BATTERY = Battery(

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from answers.core import draw, right, right_edits, wide, wrong_edits
 from answers.lab06_transformer.shared import sizes
-from answers.signs import AXES, EXCHANGED, FITS, ONE_AXIS
+from answers.signs import AXES, EXCHANGED, FITS, NO_NAME, ONE_AXIS
 
 from attention_course.tasks.core import PAD
 from nbjudge import Request, edit
@@ -162,5 +162,25 @@ wrong_edits(
     computes_everything_again=(
         FROM_BOS & change("memory, cache)", "memory, model.start(memory))"),
         WORK,
+    ),
+    in_eval_mode_for_a_while=(
+        change("memory = model.encode", "model.eval(); memory = model.encode")
+        & change("return torch", "model.train(); return torch"),
+        NO_NAME,
+    ),
+    on_the_device_of_the_parameters=(
+        change(
+            "device=source.device",
+            "device=next(iter([*model.parameters(), source])).device",
+        ),
+        NO_NAME,
+    ),
+    no_token_is_minus_one=(
+        change("tokens = []", "tokens = token.new_full((len(token), max_length), -1)")
+        & change("for _ in", "for t in")
+        & change("tokens.append(token)", "tokens[:, t : t + 1] = token")
+        & change("ended | (token == eos)", "(tokens == eos).any(1, keepdim=True)")
+        & change(JOINED, "tokens[:, : t + 1]"),
+        NUMBER,
     ),
 )
