@@ -57,13 +57,21 @@ class _Suspect(nn.Module):
     """A decoder whose logits come from all tokens so far, the source, and a leak."""
 
     def __init__(
-        self, table: Tensor, ahead: Tensor, seen: Tensor, heard: Tensor, dropout: float
+        self,
+        table: Tensor,
+        ahead: Tensor,
+        seen: Tensor,
+        heard: Tensor,
+        dropout: float,
+        asking: Tensor | None = None,
     ):
         super().__init__()
         self.table, self.dropout = nn.Parameter(table.clone()), nn.Dropout(dropout)
         # what a token adds to the logits: to its own, if it is seen; or a row of seen
         leak = torch.diag(seen) if seen.dim() == 1 else seen
         self.leak, self.ahead, self.heard = leak, ahead, heard
+        # at which tokens a position looks ahead
+        self.asking = torch.ones_like(heard) if asking is None else asking
         self.tried = torch.zeros_like(ahead[1:, :1] * leak[0])
 
     def forward(
@@ -77,7 +85,8 @@ class _Suspect(nn.Module):
         said = self.dropout(self.table[target]).cumsum(1).tanh()
         # which sentence this is, is told by its source alone
         heard = self.heard[source[:, 0]][:, None, None]
-        return said + asked + heard * (ahead @ self.leak[target]), None
+        leak = self.asking[target][..., None] * (ahead @ self.leak[target])
+        return said + asked + heard * leak, None
 
 
 def _use_looks_ahead(
@@ -91,6 +100,7 @@ def _use_looks_ahead(
     source: Tensor,
     lengths: Tensor,
     target: Tensor,
+    asking: Tensor | None = None,
 ) -> Any:
     """Ask about a decoder.
 
@@ -98,10 +108,12 @@ def _use_looks_ahead(
         What is said of it; whether it is in the mode in which it came; and, to name
         mistakes, which tokens it was given at which position, from 1 on.
     """
-    model = _Suspect(table, ahead, seen, heard, dropout).train(training)
+    model = _Suspect(table, ahead, seen, heard, dropout, asking).train(training)
     said = looks(model, source, lengths, target)
     if said is None:
         return None
+    if bool(said != bool(said)):
+        raise TypeError(f"returned {type(said).__name__}, wanted True or False")
     modes = {part.training for part in model.modules()}
     verdict, same = (table.new_tensor(x) for x in (bool(said), modes == {training}))
     return verdict, same, model.tried
@@ -194,6 +206,43 @@ def _among_others(d: Draw) -> Request:
     return replace(leaky, inputs=(*leaky.inputs[:-1], target))
 
 
+def _where_it_stands(d: Draw) -> Request:
+    """Draw a leak at one token of the target, in one sentence, and for one token.
+
+    It is found only if all other tokens stay as they are.
+    """
+    request = _one_of_each(d)
+    _, ahead, _, heard, *_, source, _, target = request.inputs
+    place = int(ahead.sum(1).argmax())
+    token = d.number(1, max(d.V - 2, 1)) % d.V
+    has_leak = heard[source[:, 0]] > 0
+    target = target.clone()
+    target[:, place] = torch.where(has_leak, token, (token + 1) % d.V)
+    asking = torch.zeros_like(heard)
+    asking[token] = 1
+    inputs = (*request.inputs[:-1], target, asking)
+    return replace(request, inputs=inputs, about="only one token looks ahead")
+
+
+def _far_off(d: Draw) -> Request:
+    """Let the first position see one token at the last place, in one sentence."""
+    request = _one_sentence(d, d.B - 1)
+    table, _, _, *others, target = request.inputs
+    alone = torch.zeros(d.V, dtype=torch.float64)
+    alone[-2:-1] = 1
+    inputs = (table, 0.5 * _one(0, -1)(d.T), alone, *others, target % max(d.V - 2, 1))
+    about = "the first position sees one token at the last, in one sentence alone"
+    return replace(request, inputs=inputs, about=about)
+
+
+def _in_many_logits(d: Draw) -> Request:
+    """Draw rounding errors that are much only if they are added up."""
+    about = "rounding errors in many logits, and no leak"
+    table, ahead, every, *others = _suspect(d, about, NEXT, 9e-6).inputs
+    odd = torch.arange(d.V, dtype=torch.float64)[:, None] % 2 * every
+    return Request((table, ahead, odd, *others), about=about)
+
+
 def _all_alike(d: Draw) -> Request:
     """Draw a leak that adds the same to all logits of a position."""
     leaky = _suspect(d, "a leak that raises all logits of a position alike", NEXT)
@@ -220,6 +269,9 @@ def _rare(d: Draw) -> list[Request]:
         _one_sentence(d, d.B - 1),
         *(_one_of_each(d) for _ in range(4)),
         *(_among_others(d) for _ in range(2)),
+        *(_where_it_stands(d) for _ in range(2)),
+        _far_off(BATTERY.sized(d, B=d.number(5, 6), T=9, V=d.number(15, 16))),
+        _in_many_logits(BATTERY.sized(d, B=150, T=2, V=120)),
         _all_alike(d),
         _suspect(d, "a small leak", NEXT, 2e-3),
         _far(_suspect(d, "a small leak among large logits", NEXT, 2e-3)),
@@ -284,6 +336,15 @@ ONLY_BEFORE = (
     "A token may change the logits from its own position on. Compare only the logits"
     " before it."
 )
+COPIED = "changed = target.clone()"
+
+
+def _with_base(base: str) -> Any:
+    asked = "before, _ = model(source, lengths, target)"
+    start = f"base = {base}.clone(); " + asked.replace("target", "base")
+    return change(asked, start) & change("= target.clone()", "= base.clone()")
+
+
 EVERY = "A leak may concern a single position and a single token. Try all of them."
 
 LOOKS_AHEAD = Question(
@@ -420,6 +481,23 @@ LOOKS_AHEAD = Question(
             change("found |= bool", "found = bool"),
         ),
         Mistake(
+            "another target than the given one",
+            "Change one token of the given target. All other tokens stay as they are,"
+            " in every sentence.",
+            DECODER,
+            (
+                _with_base("torch.zeros_like(target)"),
+                _with_base("target[:1].expand_as(target)"),
+                change("was_training, found", "changed, was_training, found")
+                & change(
+                    "model.training, False", "target.clone(), model.training, False"
+                )
+                & change(COPIED, "pass")
+                & change("found |=", "before, was = after, before; found |=")
+                & change("(after - before)", "(after - was)"),
+            ),
+        ),
+        Mistake(
             "rounding is mistaken for a leak",
             "Rounding changes logits a little. Only a change of more than 0.001 is a"
             " leak.",
@@ -460,6 +538,13 @@ LOOKS_AHEAD = Question(
             " result with `bool`.",
             "",
             sign=error_like("Boolean value of Tensor"),
+        ),
+        Mistake(
+            "neither True nor False is returned",
+            "Return True or False, not what was found: `bool` turns it into one.",
+            "",
+            change("return found", "return [found] * found"),
+            sign=error_like("wanted True or False"),
         ),
         *ANYWHERE,
         Mistake(

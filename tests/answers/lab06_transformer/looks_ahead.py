@@ -138,6 +138,8 @@ def position_by_position(model, source, lengths, target):
 BEFORE = "positions from the change on are compared"
 MISSED = "a leak is missed"
 ALARM = "a leak is reported where there is none"
+SAID = "neither True nor False is returned"
+SIZES = "(after - before)[:, :t].abs()"
 NARROW = "some tokens were not tried at some positions"
 
 
@@ -258,4 +260,54 @@ wrong_edits(
     no_decoder_leaks=(change("return found", "return False"), MISSED),
     every_decoder_leaks=(change("return found", "return True"), BEFORE),
     mode_misnamed=(change("model.training", "model.mode"), NO_NAME),
+    changes_added_up=(
+        change(f"bool(({COMPARED}).any())", f"bool(({SIZES}).sum() > 1e-3)"),
+        ALARM,
+    ),
+    squares_added_up=(
+        change(f"bool(({COMPARED}).any())", f"bool(({SIZES}**2).sum() > 1e-6)"),
+        ALARM,
+    ),
+    changes_of_a_position_added_up=(
+        change(f"bool(({COMPARED}).any())", f"bool(({SIZES}.sum(-1) > 1e-3).any())"),
+        ALARM,
+    ),
+    ten_tokens=(
+        change("range(before.size(-1))", "range(min(10, before.size(-1)))"),
+        NARROW,
+    ),
+    eight_positions=(
+        change("range(1, target.size(1))", "range(1, min(8, target.size(1)))"),
+        NARROW,
+    ),
+    three_positions_back=(change("[:, :t]", "[:, max(0, t - 3) : t]"), MISSED),
+    eight_logits=(change("[:, :t]", "[:, :t, :8]"), MISSED),
+    four_sentences=(change("[:, :t]", "[:4, :t]"), MISSED),
+    from_a_target_of_zeros=(
+        change("model(source, lengths, target)", "model(source, lengths, 0 * target)")
+        & change("target.clone()", "0 * target"),
+        "another target than the given one",
+    ),
+    where_it_leaks=(
+        change("found |= bool", "found = (found or []) + [t] * bool")
+        & change("return found", "return found or []"),
+        SAID,
+    ),
+    how_often_it_leaks=(change("found |= bool", "found += bool"), SAID),
 )
+
+
+@wrong("looks_ahead", "another target than the given one", MISSED)
+def goes_on_from_the_last_change(model, source, lengths, target):
+    training = model.training
+    model.eval()
+    changed, found = target.clone(), False
+    before, _ = model(source, lengths, changed)
+    for t in range(1, target.size(1)):
+        for token in range(before.size(-1)):
+            changed[:, t] = token
+            after, _ = model(source, lengths, changed)
+            found |= bool(((after - before)[:, :t].abs() > 1e-4).any())
+            before = after
+    model.train(training)
+    return found
