@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from attention_course.attention import KeyValue
@@ -15,6 +14,7 @@ from attention_labs.lab06_transformer.shared import (
     ELSEWHERE,
     LENGTHS,
     NORM_PLACE,
+    PACKED,
     SENTENCES,
     SIZES,
     SOURCE,
@@ -22,12 +22,13 @@ from attention_labs.lab06_transformer.shared import (
     TARGET,
     WAY_AROUND,
     DecoderBlock,
-    flattened,
     has_mask,
+    in_parts,
     init,
     is_ordinary,
     other_memory,
     same_but_for_chance,
+    with_an_empty_row,
     with_dropout,
 )
 from attention_labs.pages import MASK
@@ -72,8 +73,8 @@ def _use_decoder(
     given = () if all(x is None or x is False for x in rest) else rest
     out = block(x, KeyValue(source_key, source_value), *given)
     if isinstance(out, tuple) and len(out) == 3 and not need_weights:
-        out = out[0], out[2]
-    return flattened(out)
+        out = out[0], None, out[2]
+    return in_parts(out, 3, 3 + need_weights)
 
 
 def _writing(
@@ -99,6 +100,8 @@ def _masked(d: Draw) -> list[Request]:
         _writing(d, None, padding, need_weights=True),
         _writing(d, causal_mask(d.T), some_allowed(d, d.T, d.S)),
         _writing(d, look, some_allowed(d, d.B, d.T, d.S), need_weights=True),
+        _writing(d, some_allowed(d, d.B, 1, d.T), some_allowed(d, 1, d.S)),
+        _writing(d, some_allowed(d, d.T), some_allowed(d, d.S)),
     ]
     return [replace(x, gradients=True) for x in asked]
 
@@ -112,10 +115,14 @@ def _rare(d: Draw) -> list[Request]:
     post_norm = replace(_writing(d, pre_norm=False), gradients=True)
     as_long = _writing(BATTERY.sized(d, **{**d.sizes, "T": d.P}))
     beginning = replace(as_long, init=None, parameters={})
-    nothing = torch.zeros(d.T, d.S, dtype=torch.bool)
+    one = BATTERY.sized(d, T=1)
+    empty = [
+        _writing(x, *(with_an_empty_row(some_allowed(x, x.T, n)) for n in (x.T, x.S)))
+        for x in (d, one)
+    ]
     return [
         post_norm,
-        _writing(d, causal_mask(d.T), nothing),
+        *empty,
         replace(_later(d), before=(beginning,), about="after another beginning"),
         *with_dropout(d, _writing(d)),
         replace(_later(d), training=False),
@@ -355,6 +362,7 @@ DECODER_BLOCK = Question(
             edit(look_around, "return context, seen", "return context, now"),
             sign=other_memory,
         ),
+        PACKED,
         *ANYWHERE,
         Mistake(
             "wrong weights are returned",

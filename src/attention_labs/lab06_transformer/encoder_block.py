@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from attention_course.masks import causal_mask
@@ -14,18 +13,20 @@ from attention_labs.lab06_transformer.shared import (
     LENGTHS,
     NO_NOTHING,
     NORM_PLACE,
+    PACKED,
     SENTENCES,
     SIZES,
     STATES,
     TARGET,
     WAY_AROUND,
     EncoderBlock,
-    flattened,
     has_mask,
+    in_parts,
     init,
     is_ordinary,
     other_memory,
     same_but_for_chance,
+    with_an_empty_row,
     with_dropout,
 )
 from attention_labs.pages import MASK
@@ -50,7 +51,7 @@ from nbjudge import (
 
 
 def _use_encoder(block: Any, x: Tensor, mask: Tensor | None) -> Any:
-    return flattened(block(x) if mask is None else block(x, mask))
+    return in_parts(block(x) if mask is None else block(x, mask), 2, 3)
 
 
 def _reading(d: Draw, mask: Tensor | None = None, pre_norm: bool = True) -> Request:
@@ -60,7 +61,7 @@ def _reading(d: Draw, mask: Tensor | None = None, pre_norm: bool = True) -> Requ
 
 
 def _masked(d: Draw) -> list[Request]:
-    masks = (d.B, d.T, d.T), (d.B, 1, d.T), (1, d.T)
+    masks = (d.B, d.T, d.T), (d.B, 1, d.T), (1, d.T), (d.T,)
     given = None, causal_mask(d.T), *(some_allowed(d, *shape) for shape in masks)
     return [replace(_reading(d, mask), gradients=True) for mask in given]
 
@@ -68,8 +69,9 @@ def _masked(d: Draw) -> list[Request]:
 def _rare(d: Draw) -> list[Request]:
     """Ask also for positions that may look at nothing: they still think."""
     post_norm = replace(_reading(d, None, pre_norm=False), gradients=True)
-    nothing = _reading(d, torch.zeros(d.T, d.T, dtype=torch.bool))
-    return [post_norm, nothing, *with_dropout(d, _reading(d))]
+    masks = [(x, some_allowed(x, x.T, x.T)) for x in (d, BATTERY.sized(d, T=1))]
+    nothing = [_reading(x, with_an_empty_row(mask)) for x, mask in masks]
+    return [post_norm, *nothing, *with_dropout(d, _reading(d))]
 
 
 BATTERY = Battery(
@@ -280,7 +282,8 @@ ENCODER_BLOCK = Question(
             edit(
                 FORWARD,
                 "query, mask, past",
-                "query, None if mask is None else mask[..., :1, :], past",
+                "query, mask if mask is None or mask.dim() < 2 else mask[..., :1, :],"
+                " past",
             ),
         ),
         Mistake(
@@ -295,6 +298,7 @@ ENCODER_BLOCK = Question(
             ),
             sign=other_memory,
         ),
+        PACKED,
         *ANYWHERE,
         *ELSEWHERE,
         Mistake(

@@ -20,6 +20,7 @@ from nbjudge import (
     Request,
     close,
     comparable,
+    error_like,
     same_gradients,
 )
 
@@ -81,21 +82,49 @@ class DecoderBlock(CourseDecoderBlock):
         )
 
 
+def with_an_empty_row(mask: Tensor) -> Tensor:
+    """Let the first position attend to nothing, whatever a mask says of it."""
+    return mask & (torch.arange(len(mask)) > 0)[:, None]
+
+
 def init(d: Draw, dropout: float = 0.0, pre_norm: bool = True) -> tuple[Any, ...]:
     """Make what a block is constructed with."""
     return d.H * d.DH, d.H, d.HIDDEN, dropout, pre_norm
 
 
 def with_dropout(d: Draw, request: Request) -> Iterator[Request]:
-    """Drop all that sub-layers say, nothing in eval mode, and a share of each alone."""
-    yield replace(request, init=init(d, 1.0))
-    yield replace(request, init=init(d, 0.5, pre_norm=False), training=False)
-    last = ("output_proj.bias", "outer.bias"), ("output_proj.weight", "outer.weight")
+    """Drop all that sub-layers say, nothing in eval mode, and a share of each alone.
+
+    A sub-layer that is alone says 1 everywhere: its norm does, and so does the source,
+    and each of its maps takes the mean. It says something else if anything is dropped
+    on the way.
+    """
+    for pre_norm in (True, False):
+        yield replace(request, init=init(d, 1.0, pre_norm))
+        half = replace(request, init=init(d, 0.5, pre_norm), training=False)
+        yield replace(half, gradients=True)
+    states, *rest = request.inputs
+    inputs = (states, *(torch.ones_like(x) if _is_float(x) else x for x in rest))
     weights = request.parameters
-    silent = {x: weights[x] * (not x.endswith(sum(last, ()))) for x in weights}
-    for name in filter(lambda name: name.endswith(last[0]), weights):
-        loud = {**silent, name: torch.ones_like(weights[name])}
-        yield replace(request, init=init(d, d.number(2, 6) / 8), parameters=loud)
+    said = "output_proj.weight", "output_proj.bias", "outer.weight", "outer.bias"
+    silent = {name: x * (not name.endswith(said)) for name, x in weights.items()}
+    for name in filter(lambda name: name.endswith("norm.bias"), weights):
+        layer = name.removeprefix("around_").split(".")[0]
+        own = {x: _mean(x, weights[x]) for x in weights if layer in x.split(".")[0]}
+        share = d.number(2, 6) / 8
+        alone = replace(request, inputs=inputs, parameters={**silent, **own})
+        yield replace(alone, init=init(d, share))
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.is_floating_point()
+
+
+def _mean(name: str, x: Tensor) -> Tensor:
+    """Make a norm say 1, and a map take the mean."""
+    if "norm" in name:
+        return torch.full_like(x, float(name.endswith("bias")))
+    return torch.full_like(x, name.endswith("weight") / x.size(-1))
 
 
 def same_but_for_chance(
@@ -123,6 +152,22 @@ def tensors_of(tree: Any) -> Iterator[Tensor]:
 def flattened(tree: Any) -> Any:
     """List the tensors of nested tuples; None stays None."""
     return None if tree is None else tuple(tensors_of(tree))
+
+
+def in_parts(out: Any, things: int, tensors: int) -> Any:
+    """List the tensors of so many things, of which the last is a `KeyValue`.
+
+    Raises:
+        TypeError: there are as many tensors as there should be, but in other things.
+    """
+    found = flattened(out)
+    is_one = isinstance(out, Tensor) or not isinstance(out, tuple | list)
+    given = [out] if is_one else out
+    packed = len(given) == things and hasattr(given[-1], "key")
+    if not packed and found is not None and len(found) == tensors:
+        kinds = ", ".join(type(x).__name__ for x in given)
+        raise TypeError(f"returned {kinds}: wanted {things} things, last a KeyValue")
+    return found
 
 
 def has_mask(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -156,6 +201,13 @@ NORM_PLACE = (
 )
 DROPPED = (
     "`after` applies dropout to its second argument. Pass the sub-layer's output there."
+)
+PACKED = Mistake(
+    "the results are packed in another way",
+    "Look at Returns in the docstring. Return exactly these things, and as the last of"
+    " them the `KeyValue` itself, not its key and its value.",
+    CACHE,
+    sign=error_like("wanted . things, last a KeyValue"),
 )
 # Signs for the end of a list: the replies differ in blocks of one kind alone.
 ELSEWHERE = (

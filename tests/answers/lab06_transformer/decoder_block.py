@@ -57,6 +57,7 @@ right_edits(
     ),
 )
 
+PACKED = "the results are packed in another way"
 PAST = "wrong when a past is given"
 
 wrong_edits(
@@ -127,5 +128,50 @@ wrong_edits(
             " KeyValue(past.key.detach(), past.value.detach()).extend(now)"
         ),
         CUT,
+    ),
+    key_and_value_apart=(
+        change(RETURNED, f"{THOUGHT}, weights, seen.key, seen.value"),
+        PACKED,
+    ),
+    a_pair_instead=(change(RETURNED, f"{THOUGHT}, weights, tuple([*seen])"), PACKED),
+    no_place_for_no_weights=(
+        change(
+            f"return {RETURNED}",
+            f"x = {THOUGHT}; return (x, weights, seen) if need_weights else (x, seen)",
+        ),
+        PACKED,
+    ),
+    no_dropout_in_post_norm=(
+        change(
+            "self.around_cross.after(x, context)",
+            "self.around_cross.after(x, context) if self.around_cross.pre_norm"
+            " else self.around_cross.norm(x + context)",
+        ),
+    ),
+    dropout_before_the_network=(
+        change(
+            "self.around_feed_forward.before(x)",
+            "self.around_feed_forward.dropout(self.around_feed_forward.before(x))",
+        ),
+    ),
+    dropout_of_weights=(
+        change(
+            LOOK_UP,
+            "self.cross_attention.dropout.p = self.around_cross.dropout.p\n    "
+            + LOOK_UP,
+        ),
+    ),
+    source_mask_has_rows=(
+        change(
+            ASKED_SOURCE,
+            "query, source, source_mask if source_mask is None"
+            " else source_mask[..., :, :], need_weights",
+        ),
+    ),
+    empty_rows_are_full=(
+        change(
+            ASKED,
+            "query, None if mask is None else mask | ~mask.any(-1, keepdim=True), past",
+        ),
     ),
 )

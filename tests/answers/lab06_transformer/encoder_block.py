@@ -42,6 +42,7 @@ right_edits("encoder_block", **PARTS)
 
 REMEMBERED = "a wrong `KeyValue` is returned"
 DROPOUT = "dropout in the wrong place"
+PACKED = "the results are packed in another way"
 
 wrong_edits(
     "encoder_block",
@@ -142,5 +143,59 @@ wrong_edits(
         change(LOOK, "context, seen = self.self_attention.ask(query, query, mask)"),
         "`ask` is called on the sequence, not on a `KeyValue`",
         FITS,
+    ),
+    key_and_value_apart=(
+        change(f"{ADDED_2}, seen", f"{ADDED_2}, seen.key, seen.value"),
+        PACKED,
+    ),
+    a_pair_instead=(
+        change(f"{ADDED_2}, seen", f"{ADDED_2}, (seen.key, seen.value)"),
+        PACKED,
+    ),
+    no_dropout_in_post_norm=(
+        change(
+            ADDED,
+            f"{ADDED} if self.around_self.pre_norm"
+            " else self.around_self.norm(x + context)",
+        ),
+        DROPOUT,
+        NORM,
+    ),
+    dropout_in_eval_mode=(
+        change(
+            ADDED,
+            "x + nn.functional.dropout(context, self.around_self.dropout.p)"
+            f" if self.around_self.pre_norm else {ADDED}",
+        ),
+    ),
+    dropout_before_the_network=(
+        change(READ_2, f"self.around_feed_forward.dropout({READ_2})"),
+        DROPOUT,
+    ),
+    dropout_of_weights=(
+        change(
+            LOOK,
+            f"self.self_attention.dropout.p = self.around_self.dropout.p\n    {LOOK}",
+        ),
+        DROPOUT,
+    ),
+    mask_of_two_axes_at_least=(
+        change(ASKED, "query, mask if mask is None else mask[..., :, :], past"),
+    ),
+    one_position_attends_to_itself=(
+        change(ASKED, "query, None if x.size(1) == 1 else mask, past"),
+    ),
+    empty_rows_are_full=(
+        change(
+            ASKED,
+            "query, None if mask is None else mask | ~mask.any(-1, keepdim=True), past",
+        ),
+        "a wrong mask",
+    ),
+    no_gradient_in_eval_mode=(
+        change(
+            f"return {ADDED_2}, seen",
+            f"y = {ADDED_2}\n    return (y if self.training else y.detach()), seen",
+        ),
     ),
 )
