@@ -1,6 +1,6 @@
 """cached_step: what came before is kept, and not computed again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,6 +57,7 @@ from nbjudge import (
     some_allowed,
 )
 
+Undone = Callable[[Request, Reply, Reply], Reply]
 # A step: so many tokens after so many steps, in a tree that begins with nothing.
 Steps = Sequence[tuple[int, int]]
 
@@ -96,27 +97,36 @@ def _use_steps(
 ) -> Any:
     """Step over a target; each step goes on from an earlier one, its rows reordered.
 
-    Count what goes through the blocks, and caches that are no tuples.
+    Every second target has another source. Count what goes through the blocks, caches
+    that are no tuples, and results that are something else than the lab says.
     """
     memory = TransformerMemory(tuple(map(KeyValue, key, value)), mask)
+    layers = tuple(map(KeyValue, key.flip(1), value.flip(1)))
+    another = TransformerMemory(layers, mask.flip(0))
     counted = [0]
     for block in decoder.blocks:
         block.register_forward_hook(
             lambda module, inputs, output: counted.append(output[0].size(1))
         )
-    caches, logits, others = [decoder.start(memory)], [], 0
+    caches, logits, others, odd = [decoder.start(memory)], [], 0, 0
+    memories, begun = [memory], 0
     pieces = target.split([tokens for tokens, _ in steps], dim=1)
     for tokens, (_, after) in zip(pieces, steps):
         cache = caches[after]
         if after and rows:
             cache = tuple(KeyValue(*(x[rows] for x in layer)) for layer in cache)
+        begun += not after
+        memory = memories[after] if after or begun % 2 else another
+        memories.append(memory)
         out = decoder.step(tokens, memory, cache)
         if not isinstance(out, tuple) or len(out) != 3:
             return flattened(out)
         logits.append(out[0])
         caches.append(out[2])
         others += not isinstance(out[2], tuple)
-    work = logits[0].new_tensor([sum(counted), others])
+        odd += out[1] is not None
+        odd += any(x is not None and not hasattr(x, "key") for x in out[2])
+    work = logits[0].new_tensor([sum(counted), others, odd])
     return torch.cat(logits, dim=1), *tensors_of(caches[-1]), work
 
 
@@ -152,6 +162,12 @@ def _like_beams(d: Draw) -> list[Request]:
     return [_stepwise(d, turns), _stepwise(d, turns, order), _stepwise(d, back)]
 
 
+def _rare(d: Draw) -> list[Request]:
+    deep = replace(_at_once(BATTERY.sized(d, L=3)), training=False)
+    asked = [replace(x, gradients=True) for x in (_in_pieces(d), deep)]
+    return [*asked, *_like_beams(d)]
+
+
 BATTERY = Battery(
     MODULE,
     _in_pieces,
@@ -168,21 +184,29 @@ BATTERY = Battery(
 
 
 def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    if reply.error or reply.outputs[-1].shape != (2,):
+    if reply.error or reply.outputs[-1].shape != (3,):
         return Finding(reply.error or "no counts of calls", "no error")
-    counted, others = reply.outputs[-1].tolist()
+    counted, others, odd = reply.outputs[-1].tolist()
     few = reference.outputs[-1][0].item()
     if counted > few:
         return Finding(f"{counted:.0f} positions through the blocks", f"{few:.0f}")
-    return Finding("a cache that is no tuple", "a tuple") if others else None
+    if others:
+        return Finding("a cache that is no tuple", "a tuple")
+    wanted = "logits, None, and a tuple of `KeyValue`"
+    return Finding("other results", wanted) if odd else None
 
 
-def _with_tuples(request: Request, reply: Reply, reference: Reply) -> Reply:
-    if reply.outputs[-1].shape != (2,):
-        return reply
-    counted, _ = reply.outputs[-1]
-    work = torch.stack([counted, torch.zeros_like(counted)])
-    return reply._replace(outputs=(*reply.outputs[:-1], work))
+def _without(place: int) -> Undone:
+    """Undo what one of the counts of odd things says."""
+
+    def undone(request: Request, reply: Reply, reference: Reply) -> Reply:
+        if reply.outputs[-1].shape != (3,):
+            return reply
+        work = reply.outputs[-1].clone()
+        work[place] = 0
+        return reply._replace(outputs=(*reply.outputs[:-1], work))
+
+    return undone
 
 
 def _other_cache(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -297,7 +321,7 @@ CACHED_STEP = Question(
             of_outputs(0, -1, same_gradients),
             claim="pieces of several tokens; sentences in turns; reordered rows of the"
             " cache; edge cases",
-            also=lambda d: [replace(_in_pieces(d), gradients=True), *_like_beams(d)],
+            also=_rare,
             checks=("lengths", "one and many", "past", "rows", "returns"),
         ),
         BATTERY.manners(1, of_outputs(0, -1, good_manners)),
@@ -395,7 +419,16 @@ CACHED_STEP = Question(
             " turns a list into a tuple.",
             CACHE,
             sign=comparable(lambda *asked: bool(asked[1].outputs[-1][1] > 0)),
-            undone=_with_tuples,
+            undone=_without(1),
+        ),
+        Mistake(
+            "other results than logits, None, and a tuple of `KeyValue`",
+            "Return the logits, None in the place of the weights, and a tuple of what"
+            " the blocks returned: a `KeyValue` per block.",
+            CACHE,
+            edit(STEP, "weights, tuple(all_seen)", "x, tuple(all_seen)"),
+            sign=comparable(lambda *asked: bool(asked[1].outputs[-1][2] > 0)),
+            undone=_without(2),
         ),
         Mistake(
             "wrong when a step continues an earlier cache",

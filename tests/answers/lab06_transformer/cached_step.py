@@ -83,6 +83,8 @@ SECOND = "wrong when tokens come in several pieces"
 PUT_TOGETHER = "the decoder is put together in a wrong way"
 LAST = "right only at the last token"
 CACHE = "a wrong cache is returned"
+TURNS = "wrong when a step continues an earlier cache"
+OTHERS = "other results than logits, None, and a tuple of `KeyValue`"
 
 wrong_edits(
     "cached_step",
@@ -169,5 +171,43 @@ wrong_edits(
     a_list_of_what_was_seen=(
         change("tuple(all_seen)", "all_seen"),
         "the cache is not a tuple",
+    ),
+    first_memory_kept=(
+        allow(
+            "self.__dict__['memory'] = memory = self.__dict__['memory'] if past"
+            f" else memory\n    {MASK}"
+        ),
+        TURNS,
+    ),
+    first_mask_kept=(
+        allow(
+            "self.__dict__['mask'] = padding = self.__dict__['mask'] if past"
+            f" else memory.mask\n    {MASK}"
+        )
+        & change("memory.mask, layer", "padding, layer"),
+        TURNS,
+    ),
+    two_blocks=(
+        change("memory.layers, cache)", "memory.layers, cache[:2])"),
+        TOO_MUCH,
+    ),
+    last_source_from_the_second_on=(
+        change(
+            "x, source, mask",
+            "x, source if block is self.blocks[0] else memory.layers[-1], mask",
+        ),
+    ),
+    entries_are_pairs=(
+        change("cache[0].key.size", "cache[0][0].size")
+        & change("layer_past, need", "layer_past and KeyValue(*layer_past), need")
+        & change("tuple(all_seen)", "tuple((x.key, x.value) for x in all_seen)"),
+        OTHERS,
+    ),
+    states_in_the_place_of_none=(
+        change("weights, tuple(all_seen)", "x, tuple(all_seen)"),
+        OTHERS,
+    ),
+    no_gradient_in_eval_mode=(
+        say("self.head(self.norm(x if self.training else x.detach()))"),
     ),
 )
