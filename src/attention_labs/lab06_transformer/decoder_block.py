@@ -117,7 +117,11 @@ def _rare(d: Draw) -> list[Request]:
     beginning = replace(as_long, init=None, parameters={})
     one = BATTERY.sized(d, T=1)
     empty = [
-        _writing(x, *(with_an_empty_row(some_allowed(x, x.T, n)) for n in (x.T, x.S)))
+        _writing(
+            x,
+            with_an_empty_row(some_allowed(x, x.T, x.T)),
+            with_an_empty_row(some_allowed(x, x.T, x.S)),
+        )
         for x in (d, one)
     ]
     return [

@@ -135,7 +135,8 @@ def _nearly(request: Request, share: float) -> Request:
     with torch.enable_grad():
         still = torch.optim.SGD(model.parameters(), lr=0.0)
         train_step(model, still, Batch(*(x[0] for x in batches)), torch.inf)
-    norm = float(torch.stack([x.grad.norm() for x in model.parameters()]).norm())
+    gradients = [x.grad for x in model.parameters() if x.grad is not None]
+    norm = float(nn.utils.get_total_norm(gradients))
     return replace(request, inputs=(table, reader, *batches, left, share * norm, rate))
 
 
