@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nbjudge.anywhere import KEPT, VARIED
+from nbjudge.battery import STATE
 from nbjudge.comparisons import is_exact, is_nobodys_fault
 from nbjudge.in_process import all_close, in_process
 from nbjudge.inputs import Draw
@@ -75,6 +76,8 @@ class _Requests:
     def __init__(self, question: Question, checked: Property, seed: int, whole: bool):
         self.question = question
         self.reference = in_process(question, question.reference)
+        battery = question.battery
+        self.has_state = battery is not None and battery.kind == STATE
         self.rest = iter(checked.requests(Draw(seed, whole=whole)))
         self.made: list[tuple[Request, Reply]] = []
         self.replies: dict[Any, tuple[Request, Reply]] = {}
@@ -84,10 +87,9 @@ class _Requests:
             while number == len(self.made):
                 if (request := next(self.rest, None)) is None:
                     return
-                # what is right does not depend on earlier calls
-                alone = replace(
-                    request, device="cpu", elsewhere=False, before=(), refilled=False
-                )
+                alone = replace(request, device="cpu", elsewhere=False)
+                if not self.has_state:  # then earlier calls change nothing
+                    alone = replace(alone, before=(), refilled=False)
                 reference = self.reference(replace(alone, dtype=torch.float64))
                 if all(x.is_meta or x.isfinite().all() for x in reference.outputs):
                     self.made.append((request, self._as_exact(alone, reference)))
