@@ -81,7 +81,8 @@ AT_END = Question(
         " the result.",
         "devices": "The lengths are on the CPU, but the vectors may be on a GPU.",
         "x": "x: (B, S, D), a padded batch of vectors.",
-        "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
+        "lengths": "lengths: (B,), of `torch.long`, tokens in each sentence, at least"
+        " one; on the CPU.",
         "returns": "(B, D): x[b, lengths[b] - 1].",
     },
     properties=(

@@ -183,7 +183,7 @@ OF_AN_ENCODER = {
     "ids": "Only the lengths tell you where the padding is. Any id of the vocabulary"
     " may be a token, and any id may be padding.",
     "source": "source: (B, S), ids.",
-    "lengths": "lengths: (B,), tokens in each source; on the CPU.",
+    "lengths": "lengths: (B,), of `torch.long`, tokens in each source; on the CPU.",
 }
 RARE = (
     "all gradients; one sentence, one token, long sentences, equal lengths, a batch"

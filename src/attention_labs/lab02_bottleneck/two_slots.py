@@ -125,7 +125,8 @@ TWO_SLOTS = Question(
         " the result.",
         "devices": "The lengths are on the CPU, but the states may be on a GPU.",
         "states": "states: (B, S, E), a padded batch of states.",
-        "lengths": "lengths: (B,), tokens in each sentence, at least one; on the CPU.",
+        "lengths": "lengths: (B,), of `torch.long`, tokens in each sentence, at least"
+        " one; on the CPU.",
         "returns": "(B, 2, E): the state in the middle first, then the state at the"
         " end.",
     },

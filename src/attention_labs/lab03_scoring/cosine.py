@@ -177,7 +177,7 @@ COSINE = score_question(
         " by its length in `forward`.",
         "zeros": "A vector of zeros has no direction. Leave it as it is. All its"
         " scores must be 0. You may assume that all other vectors are longer than"
-        " 1e-6.",
+        " 1e-6. The gradients of a vector of zeros do not matter.",
     },
     projects=True,
     large=(0.0, 3e-4, 1e5),

@@ -51,7 +51,7 @@ def _scores(d: Draw, earlier: int, slope: float | None = None) -> Request:
 
 def _rare(d: Draw) -> list[Request]:
     """Draw rare slopes, and scores of two axes and of heads, with gradients."""
-    asked = [_scores(d, d.P, slope) for slope in (0.0, 3, 2.0**-8, 20.5)]
+    asked = [_scores(d, d.P, slope) for slope in (0.0, 3.0, 2.0**-8, 20.5)]
     for leading in ((), (2, 3)):
         d.leading = leading
         asked.append(replace(_scores(d, d.P), gradients=True))

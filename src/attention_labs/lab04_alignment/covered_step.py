@@ -82,7 +82,7 @@ def _rare(d: Draw) -> list[Request]:
         _a_step(d, covered=0.0),
         replace(_a_step(d, penalty=0.0), gradients=True),
         _a_step(d, covered=10.0),
-        _a_step(d, penalty=20),
+        _a_step(d, penalty=20.0),
         Request((scores, value, *unpadded), about="nothing is padded"),
         Request(
             (low, value, mask, coverage, penalty),

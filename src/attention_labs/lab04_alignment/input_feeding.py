@@ -139,7 +139,7 @@ INPUT_FEEDING = Question(
         " two things that the next step needs.",
         "twice": "A search may continue from the same cache with several different"
         " tokens. So `step` must not change the cache that it gets, and must not store"
-        " anything on `self`.",
+        " anything on `self` or on its parts.",
         "token": "token: (B, 1), ids.",
         "handed": "cache: from `start`, then from the step before.",
         "returns": "Logits (B, 1, V), weights (B, 1, S), and the next cache.",

@@ -143,7 +143,7 @@ TOP_P = Question(
         "removed": "Some logits of a row, but never all of them, may already be"
         " $-\\infty$. Do not keep their tokens.",
         "argument": "logits: (..., V).",
-        "p": "p: at least 0.00001, and below 1.",
+        "p": "p: from 0.00001 to 0.99999.",
         "returns": "The logits (..., V).",
     },
     properties=(
