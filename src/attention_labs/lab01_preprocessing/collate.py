@@ -56,7 +56,8 @@ def _use_collate(
     kinds = ("source_vocabulary", "target_vocabulary")
     task = SimpleNamespace(**dict(zip(kinds, map(Vocabulary, words))))
     examples = [Example(s, t, ()) for s, t in zip(sources, targets)]
-    batch = collate(task, examples, *device)
+    # As in the lab, where it is that of a model's parameters; the default is a string.
+    batch = collate(task, examples, *map(torch.device, device))
     # A list that has been changed is changed for the caller, too.
     sources[:], targets[:] = ([x[i] for x in examples] for i in (0, 1))
     if batch is None:
@@ -94,6 +95,7 @@ def _rare(d: Draw) -> list[Request]:
         Request((words, [*sources, *sources], [*targets, *targets])),
         Request((words, [*sources, sources[0]], [*targets, (a, b, a, b)])),
         Request((words, [(a, "<pad>"), (a,), (b, b, a)], [("<eos>", a), (b,), (a,)])),
+        Request((words, [(a,), (b,)], [("<bos>", a), ("<bos>", b, "<eos>")])),
         Request((words, [("?",), (a,)], [(b, "?"), ("<pad>", "<unk>", "<bos>")])),
         Request((words, [tokens[:n] or (a,) for n in sizes[0]], targets)),
     ]
@@ -129,9 +131,9 @@ BATTERY = Battery(
     _examples,
     {
         "B": Axis("examples", long=200),
-        "S": Axis("tokens in the longest source", long=300),
-        "T": Axis("tokens in the longest target", long=300),
-        "V": Axis("words in a vocabulary", least=2),
+        "S": Axis("tokens in the longest source", long=1100),
+        "T": Axis("tokens in the longest target", long=1100),
+        "V": Axis("words in a vocabulary", least=2, long=300),
     },
     leaves_out={
         "zero": "there is an example, and no source is empty",

@@ -29,7 +29,12 @@ def _rare(d: Draw) -> list[Request]:
     empty = lengths.index_fill(0, torch.tensor(d.number(0, d.B - 1)), 0)
     wide = size + d.number(1, 4)
     asked = ((lengths, wide), (empty, wide), (empty, size), (lengths[:1], wide))
-    return [Request(x) for x in (*asked, (0 * lengths, size), (lengths[:1], 2 * wide))]
+    every, mixed = d.number(200, 400), lengths.flip(0)
+    return [
+        *(Request(x) for x in (*asked, (0 * lengths, size), (lengths[:1], 2 * wide))),
+        Request((torch.arange(every + 1), every)),
+        Request((lengths, size), before=(Request((mixed, size)),)),
+    ]
 
 
 def _any(d: Draw) -> list[Request]:

@@ -104,7 +104,8 @@ def _rare(d: Draw) -> list[Request]:
         f"{ABROAD} {LARGE}",
         " ".join([a, *_spelled(d, 9, "".join(LETTERS))]),
         f"{a * 99} {b}",
-        f"{a}e\u0301{b}",  # by itself, an accent is no letter
+        # by itself, an accent is no letter; nor is what joins or colours others
+        f"{a}e\u0301{b} {a}\u00ad{b} ❤\ufe0f 👍\U0001f3fd 🇫🇷",
         f"ΟΔΟΣ {a} ΣΟΦΟΣ",  # a sigma is another letter at the end of a word
         f"{a} {digits} {b}{digits} {digits}{c}{digits[0]}",
         " ".join(f"{digits}{sign}{digits} {sign}{digits}{sign}" for sign in SIGNS),
@@ -141,7 +142,8 @@ TOKENIZE = Question(
         " Python's `str.isalnum` accepts. Letters may have accents.",
         "signs": "Every other character is a token of its own, unless it is white"
         ' space. So "ninety-nine" has three tokens. (No text contains an underscore.)',
-        "case": "Turn all letters into lower case, as `str.lower` does.",
+        "case": "Turn the text into lower case before you split it, as `str.lower`"
+        " does.",
         "space": "White space separates tokens and is not a token itself. A text may"
         " contain no tokens.",
         "returns": "Split a text into words and symbols, in lower case: a tuple of"

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from answers.core import right, right_edits, wide, wrong_edits
 from answers.lab01_preprocessing.pad import padded_by_loop
 from answers.lab01_preprocessing.shared import draw
+from answers.signs import NO_NAME
 from torch.nn.utils.rnn import pad_sequence
 
 from attention_course.tasks.core import BOS, EOS, PAD
@@ -162,7 +163,7 @@ right_edits(
     ),
 )
 
-AWAY = "tensors of the batch on the wrong device"
+LONG, AWAY = "wrong for long inputs", "tensors of the batch on the wrong device"
 wrong_edits(
     "collate",
     by_the_book,
@@ -221,6 +222,23 @@ wrong_edits(
     not_encoded=(
         edit(by_the_book, "pad(sources)", "pad([[*x.source] for x in examples])"),
         "tokens instead of ids",
+    ),
+    cut=(edit(both, "(example.source)", "(example.source[:512])"), LONG),
+    in_lower_case=(
+        edit(
+            both, "encode(example.target)", "encode(t.lower() for t in example.target)"
+        ),
+        "unexpected UNK among the ids",
+    ),
+    begun_already=(
+        edit(by_the_book, "[BOS, *row]", "[BOS, *row[row[:1] == [BOS] :]]"),
+    ),
+    ended_already=(
+        edit(by_the_book, "[*row, EOS]", "[*row, *[EOS][row[-1:] == [EOS] :]]"),
+    ),
+    a_device_by_name=(
+        edit(by_the_book, "return", "device = device.split(':')[0]; return"),
+        NO_NAME,
     ),
     plain_tuple=(
         edit(by_the_book, "Batch(", "fields_of("),

@@ -146,5 +146,12 @@ wrong_edits(
         edit(equal_tuples, "sum(right) / len(right)", "float(all(right))"),
         ALL,
     ),
+    four_digits=(
+        edit(
+            equal_tuples, "sum(right) / len(right)", "round(sum(right) / len(right), 4)"
+        ),
+        "the share is rounded",
+    ),
+    begun_alike=(compared("len(p) == len(r) and all(map(str.startswith, r, p))"),),
     floor_divided=(edit(equal_tuples, "/", "//"),),
 )

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from answers.core import right, wide, wrong_edits
 from answers.lab01_preprocessing.pad import padded_by_loop
 from answers.lab01_preprocessing.shared import draw
-from answers.signs import CUT, FITS, NO_NAME, TOO_MUCH
+from answers.signs import CUT, FITS, IN_PLACE, NO_NAME, TOO_MUCH
 from torch import nn
 
 from attention_course.tasks.core import BOS, EOS, PAD
@@ -102,9 +102,9 @@ def mean_times_count(logits, said):
 def sentence_by_sentence_loss(logits, said):
     total, count = logits.new_zeros(()), 0
     for row, ids in zip(logits, said):
-        size = int((ids != PAD).sum())
-        total = total + F.cross_entropy(row[:size], ids[:size], reduction="sum")
-        count += size
+        row, ids = row[ids != PAD], ids[ids != PAD]
+        total = total + F.cross_entropy(row, ids, reduction="sum")
+        count += len(ids)
     return total, count
 
 
@@ -128,6 +128,7 @@ def weighted(logits, said):
 
 LOSS = SequenceTask.loss
 FLAT, RIGHT = "logits.flatten(0, 1)", "batch.target_out.flatten()"
+COUNTED = "the sum is right, the token count is wrong"
 COUNT = "(batch.target_out != PAD).sum()"
 wrong_edits(
     "loss",
@@ -148,7 +149,31 @@ wrong_edits(
     ),
     end_not_counted=(
         edit(LOSS, "!= PAD", "> EOS"),
-        "the sum is right, the token count is wrong",
+        COUNTED,
+    ),
+    counted_in_half=(
+        edit(LOSS, COUNT, "(batch.target_out != PAD).half().sum()"),
+        "a wrong or mismatched dtype",
+    ),
+    one_count_in_a_row=(edit(LOSS, COUNT, f"{COUNT}[None]"), COUNTED),
+    model_left_in_train_mode=(
+        edit(LOSS, "logits, _ = model(", "logits, _ = model.train()("),
+        IN_PLACE,
+    ),
+    trained_alone=(
+        edit(
+            LOSS,
+            "return total",
+            "total = total if model.training else total.detach(); return total",
+        ),
+        CUT,
+    ),
+    first_ids_counted=(
+        edit(
+            LOSS,
+            RIGHT,
+            "(batch.target_out * (batch.target_out != PAD).long().cumprod(1)).flatten()",
+        ),
     ),
     not_flattened=(
         edit(LOSS, FLAT, "logits") & edit(LOSS, RIGHT, "batch.target_out"),

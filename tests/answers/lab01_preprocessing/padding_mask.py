@@ -127,6 +127,13 @@ wrong_edits(
         edit(padding_mask, COMPARED, "positions[:, None] < lengths"),
         EXCHANGED,
     ),
+    by_shares=(
+        edit(
+            padding_mask,
+            COMPARED,
+            "positions * (1 / size) < lengths[:, None] / size",
+        ),
+    ),
     forgot_to_return=(edit(padding_mask, "return ", ""), NOTHING),
     lengths_counted_down=(
         edit(padding_mask, COMPARED, "positions <= lengths.sub_(1)[:, None]"),
