@@ -235,11 +235,13 @@ GREEDY = Question(
         "over": "Stop when all sentences have ended, or after `max_length` steps.",
         "takes": "Take the most probable token at every step, for a batch of sources"
         " at once.",
-        "model": "model: has `encode`, `start` and `step`.",
+        "model": "model: has `encode`, `start` and `step`, and need not have anything"
+        " else.",
         "source": "source: what `encode` reads; its first axis is B.",
         "of source": "lengths: the number of tokens in each source.",
         "bos": "bos: id of the token that starts a target.",
-        "eos": "eos: id of the token that ends a target.",
+        "eos": "eos: id of the token that ends a target; it may be an id that no token"
+        " has.",
         "max_length": "max_length: the largest number of steps, at least 1.",
         "returns": "Token ids (B, T), of dtype long, T <= `max_length`; after its"
         " first EOS, a sentence holds only EOS.",

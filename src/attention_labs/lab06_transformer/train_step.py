@@ -229,7 +229,8 @@ TRAIN_STEP = Question(
         " target. It should predict `target_out`, which is the target followed by EOS.",
         "called": "Call the model as `model(source, lengths, target_in)`. It returns"
         " logits (B, T, V) and weights.",
-        "model": "model: updated in place; keep its mode (train or eval).",
+        "model": "model: updated in place; do not change its mode (train or eval), not"
+        " even for one call.",
         "optimizer": "optimizer: an optimizer of the model's parameters.",
         "clip_norm": "clip_norm: the largest allowed Euclidean norm of the gradient.",
         "returns": "The loss before the update, in nats per token: a number or a"
