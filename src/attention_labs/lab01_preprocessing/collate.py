@@ -160,7 +160,7 @@ COLLATE = Question(
         "examples": "examples: a list; each has `source` and `target`, tuples of"
         " tokens.",
         "unchanged": "Do not change the inputs.",
-        "device": "device: where the ids go.",
+        "device": "device: where the ids go, a string or a `torch.device`.",
         "returns": "A `Batch` of source (B, S), lengths (B,), target_in (B, T) and"
         " target_out (B, T).",
     },

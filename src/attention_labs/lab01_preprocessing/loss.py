@@ -187,11 +187,12 @@ LOSS = Question(
         " and the number of these positions.",
         "end": "`EOS` counts as a token, because the model must learn where to stop.",
         "padding": "A position at which `target_out` is `PAD` is padding and does not"
-        " count.",
+        " count, wherever in its row it stands.",
         "call": "Call the model as `model(source, lengths, target_in)`. It returns the"
         " logits and a second result, which you do not need.",
-        "any": "The logits are finite, but they may be large. They may have any"
-        " floating-point dtype, and the sum must have the same dtype.",
+        "any": "The logits are finite, but they may be large, and they need not be"
+        " contiguous. They may have any floating-point dtype, and the sum must have the"
+        " same dtype.",
         "unchanged": "Do not change the inputs.",
         "returns": "The sum of the losses of all tokens in nats, a tensor without axes,"
         " and the number of tokens, an int or a tensor without axes.",
