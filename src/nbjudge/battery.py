@@ -301,7 +301,7 @@ def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
 
 def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
     d = battery.sized(g)
-    others = battery._made(battery.sized(g)) + battery._made(
+    others = battery._made(battery.sized(g, d)) + battery._made(
         battery.sized(g, **d.sizes)
     )
     for request in battery._made(d):

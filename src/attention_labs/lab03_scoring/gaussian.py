@@ -18,12 +18,17 @@ def _made_of_the_score(step: str) -> Edit:
     return edit(GaussianScore.forward, ".to(query.dtype)", f"{step}.to(query.dtype)")
 
 
-def _at_a_key(request: Request) -> list[Request]:
-    """Let the first query be the last key: their distance is zero."""
+def _rare(request: Request) -> list[Request]:
+    """Let the first query be the last key; and let all be a hundred thousandth."""
     query, key = request.inputs
-    query = torch.cat([key[..., -1:, :], query[..., 1:, :]], dim=-2)
+    at_a_key = torch.cat([key[..., -1:, :], query[..., 1:, :]], dim=-2)
     about = "the first query is the same vector as the last key"
-    return [replace(request, inputs=(query, key), about=about)]
+    (bandwidth,) = request.init or ()
+    tiny, small = (1e-5 * query, 1e-5 * key), (1e-5 * bandwidth,)
+    return [
+        replace(request, inputs=(at_a_key, key), about=about),
+        replace(request, inputs=tiny, init=small, about="distances around 0.00001"),
+    ]
 
 
 FORWARD, SCORED = GaussianScore.forward, "q @ k.mT + cost.mT - _half_square(q)"
@@ -102,5 +107,5 @@ GAUSSIAN = score_question(
     ),
     {"scores": COMPARES},
     {"b": Axis("b, where the bandwidth is b * b / 40", fixed=True)},
-    also=_at_a_key,
+    also=_rare,
 )

@@ -147,6 +147,11 @@ wrong_edits(
         edit(LOSS, COUNT, "batch.target_out.numel()"),
         "the token count includes padding",
     ),
+    padding_is_a_token=(
+        edit(LOSS, "ignore_index=PAD", "ignore_index=-100")
+        & edit(LOSS, COUNT, "batch.target_out.numel()"),
+        "padding is included in the loss",
+    ),
     end_not_counted=(
         edit(LOSS, "!= PAD", "> EOS"),
         COUNTED,
