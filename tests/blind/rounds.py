@@ -49,6 +49,12 @@ SETTLED = {
         (8, "attend", "in-place dropout changes the returned weights"),
         (10, "attend", "an in-place dropout changes the returned weights"),
     ),
+    "The gradients of a vector of zeros do not matter.": (
+        (12, "cosine", "nan gradients at a vector of zeros"),
+    ),
+    "In bfloat16, they need not be exact here.": (
+        (12, "local_p", "positions in bfloat16"),
+    ),
     "lengths: (B,), of `torch.long`": (
         (8, "padding_mask", "positions overflow in a small dtype"),
     ),

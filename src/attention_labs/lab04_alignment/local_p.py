@@ -142,8 +142,8 @@ LOCAL_P = Question(
         "Gaussian": "Multiply the weights by the Gaussian *after* the softmax. The"
         " products are the weights that you return and compute the context from, and"
         " they need not sum to one. Only the Gaussian gives $p_t$ a gradient.",
-        "names": "Positions count from 0. $W$ is `hidden_proj`, and the learned vector"
-        " $u$ is `position_proj`.",
+        "names": "Positions count from 0. In bfloat16, they need not be exact here. $W$"
+        " is `hidden_proj`, and the learned vector $u$ is `position_proj`.",
         "all": "Write `forward`, which gets the scores of all T queries.",
         "scores": "scores: (B, T, S), how well each key matches each query.",
         "query": "query: (B, T, D).",

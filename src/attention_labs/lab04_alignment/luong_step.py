@@ -14,6 +14,7 @@ from attention_labs.lab04_alignment.shared import (
     MEMORY,
     STATE,
     WEIGHTS,
+    a_step,
     rare_steps,
     steps,
     use_step,
@@ -22,8 +23,10 @@ from attention_labs.lab04_alignment.shared import (
 from nbjudge import (
     ANYWHERE,
     Axis,
+    Draw,
     Mistake,
     Question,
+    Request,
     edit,
     of_output,
     same_gradients,
@@ -46,6 +49,25 @@ class _Luong(LuongDecoder):
 
 
 BATTERY = steps(_Luong, {"T": Axis("tokens", long=200)})
+
+
+def _rare(d: Draw) -> list[Request]:
+    """Draw rare steps, and one of a single token after a step from another state."""
+    one = BATTERY.sized(d, T=1)
+    request, earlier = (
+        a_step(one, _Luong),
+        a_step(BATTERY.sized(d, **one.sizes), _Luong),
+    )
+    return [
+        *rare_steps(d, _Luong),
+        replace(
+            request,
+            before=(replace(earlier, init=None, parameters={}),),
+            about="a single token, after a step from another state",
+        ),
+    ]
+
+
 STEP, ASKED = LuongDecoder.step, "(query, memory.key), memory.value, memory.mask"
 
 LUONG_STEP = Question(
@@ -82,7 +104,7 @@ LUONG_STEP = Question(
             1,
             same_gradients,
             checks=("lengths", "memory", "cache", "returns"),
-            also=lambda d: rare_steps(d, _Luong),
+            also=_rare,
         ),
         BATTERY.manners(1, checks=("manners",)),
     ),
