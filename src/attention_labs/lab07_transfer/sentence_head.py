@@ -95,8 +95,28 @@ def _without_tokens(d: Draw) -> list[Request]:
     ] + [
         replace(request, inputs=(states * some[..., None], mask)),
         replace(request, inputs=(states, one), dtype=torch.float16),
+        _many_tokens(d),
         replace(request, gradients=True, training=False, about="in eval mode"),
     ]
+
+
+def _many_tokens(d: Draw) -> Request:
+    """Count 700 tokens in bfloat16, where 256 + 1 is 256; any sum of these is exact."""
+    states, mask = torch.zeros(1, 700, d.D), torch.ones(1, 700, dtype=torch.bool)
+    states[:, :200] = 1
+    weights = {
+        "inner.weight": torch.eye(d.D),
+        "inner.bias": torch.zeros(d.D),
+        "outer.weight": torch.full((d.K, d.D), 1 / d.D),
+        "outer.bias": torch.zeros(d.K),
+    }
+    return Request(
+        (states, mask),
+        (d.D, d.K, 0.0),
+        weights,
+        dtype=torch.bfloat16,
+        about="700 tokens in bfloat16",
+    )
 
 
 def _dropped(d: Draw) -> list[Request]:
