@@ -115,6 +115,7 @@ def _many_tokens(d: Draw) -> Request:
         (d.D, d.K, 0.0),
         weights,
         dtype=torch.bfloat16,
+        variation="long",
         about="700 tokens in bfloat16",
     )
 
