@@ -44,7 +44,8 @@ from nbjudge import (
 
 # Others would be sorted, spelled or cut out in another way.
 ODD = (
-    *("Été", "été", "e\u0301t", "Zoé", "zoé", "ß", "ss", "Œ", "ﬁ", "²", "2", "10", "9"),
+    *("Été", "été", "e\u0301t", "Zoé", "zoé", "ß", "ss"),
+    *("Œ", "ﬁ", "²", "2", "10", "9"),
     *("-", "'", ".", " ", "<s>", "<>", "<sep>", "</s>", "<PAD>", "_", "\u00a0", "中"),
 )
 INFERENCE = "02_encoder_decoder.html#encoder-decoder-inference"

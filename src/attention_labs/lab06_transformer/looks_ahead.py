@@ -238,9 +238,10 @@ def _far_off(d: Draw) -> Request:
 def _in_many_logits(d: Draw) -> Request:
     """Draw rounding errors that are much only if they are added up."""
     about = "rounding errors in many logits, and no leak"
-    table, ahead, every, *others = _suspect(d, about, NEXT, 9e-6).inputs
+    table, ahead, every, *others, target = _suspect(d, about, NEXT, 9e-6).inputs
     odd = torch.arange(d.V, dtype=torch.float64)[:, None] % 2 * every
-    return Request((table, ahead, odd, *others), about=about)
+    even = target - target % 2  # so that an odd token changes every sentence
+    return Request((table, ahead, odd, *others, even), about=about)
 
 
 def _all_alike(d: Draw) -> Request:
@@ -459,6 +460,15 @@ LOOKS_AHEAD = Question(
                 change(
                     COMPARED, "(after.log_softmax(-1) - before.log_softmax(-1))[:, :t]"
                 ),
+            ),
+        ),
+        Mistake(
+            "the changes are averaged",
+            "A leak may concern few logits. A single change of more than 0.001 is a"
+            " leak, however small the mean of all changes is.",
+            DECODER,
+            change(
+                COMPARED + ".abs() > 1e-4).any()", COMPARED + ".abs().mean() > 1e-3)"
             ),
         ),
         Mistake(

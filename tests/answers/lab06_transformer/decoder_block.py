@@ -147,12 +147,14 @@ wrong_edits(
             "self.around_cross.after(x, context) if self.around_cross.pre_norm"
             " else self.around_cross.norm(x + context)",
         ),
+        "dropout in the wrong place",
     ),
     dropout_before_the_network=(
         change(
             "self.around_feed_forward.before(x)",
             "self.around_feed_forward.dropout(self.around_feed_forward.before(x))",
         ),
+        "dropout in the wrong place",
     ),
     dropout_of_weights=(
         change(
@@ -160,6 +162,7 @@ wrong_edits(
             "self.cross_attention.dropout.p = self.around_cross.dropout.p\n    "
             + LOOK_UP,
         ),
+        "dropout in the wrong place",
     ),
     source_mask_has_rows=(
         change(
@@ -173,5 +176,6 @@ wrong_edits(
             ASKED,
             "query, None if mask is None else mask | ~mask.any(-1, keepdim=True), past",
         ),
+        "wrong when a mask is given",
     ),
 )

@@ -219,7 +219,7 @@ wrong_edits(
     ),
     mean_change=(
         change("[:, :t].abs() > 1e-4).any()", "[:, :t].abs().mean() > 1e-3)"),
-        "the threshold for a leak is too high",
+        "the changes are averaged",
     ),
     last_sentence_alone=(change("[:, :t]", "[-1:, :t]"), MISSED),
     last_logit_alone=(change("[:, :t]", "[:, :t, -1]"),),
