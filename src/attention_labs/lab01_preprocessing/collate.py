@@ -41,7 +41,9 @@ from nbjudge import (
 )
 
 
-def collate(task: Any, examples: Sequence[Example], device: str = "cpu") -> Batch:
+def collate(
+    task: Any, examples: Sequence[Example], device: str | torch.device = "cpu"
+) -> Batch:
     """Pad examples to a batch, as the course's tasks do, but for where lengths are."""
     whole = SequenceTask("", (), (), (), task.source_vocabulary, task.target_vocabulary)
     source, lengths, *target = whole.collate(examples)

@@ -201,7 +201,7 @@ LOSS = Question(
         BATTERY.line(
             "the sum of the losses, and its gradient",
             1,
-            lambda d: replace(_taught(d, least=d.T, share=0), gradients=True),
+            lambda d: replace(_taught(d, least=d.T, share=0.0), gradients=True),
             of_output(TOTAL, same_gradients),
             checks=("each", "sum", "call", "returns"),
         ),
