@@ -298,7 +298,7 @@ class ConstantScore(Score):
 
 def _direction(x: Tensor) -> Tensor:
     # The default eps of 1e-12 is 0 in float16, and 0 / 0 is NaN.
-    return F.normalize(x, dim=-1, eps=torch.finfo(x.dtype).eps)
+    return F.normalize(x, dim=-1, eps=min(torch.finfo(x.dtype).eps, 1e-6))
 
 
 def _half_square(x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from nbjudge import Mistake, Request, edit
 from nbjudge.edits import Edit
 
 SECTION = SCORING + "cosine"
-DIRECTION = "F.normalize(x, dim=-1, eps=torch.finfo(x.dtype).eps)"
+DIRECTION = "F.normalize(x, dim=-1, eps=min(torch.finfo(x.dtype).eps, 1e-6))"
 PROJECT, FORWARD = CosineScore.project_keys, CosineScore.forward
 COMPARED = "super().forward(_direction(query), projected)"
 
@@ -37,11 +37,10 @@ def _zeros_and_short_ones(request: Request) -> list[Request]:
     about = "the first query and the last key are vectors of zeros"
     # what the gradient of a vector of zeros is, the text does not say
     plain = replace(request, gradients=False)
+    small = replace(plain, inputs=short, about="vectors of length 3e-6")
     return [
         replace(plain, inputs=(query, key), about=about),
-        replace(
-            plain, inputs=short, about="vectors of length 3e-6", dtype=torch.float32
-        ),
+        *(replace(small, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)),
     ]
 
 
