@@ -1,6 +1,7 @@
 """The battery: no variation of a kind is forgotten, each notices what it is for, and the
 requirements of the labs' texts are those that the questions check."""
 
+import dataclasses
 import re
 
 import pytest
@@ -9,7 +10,17 @@ from answers import notebooks
 from torch import nn
 
 from attention_labs import QUESTIONS
-from nbjudge import FUNCTION, MODULE, Axis, Battery, Draw, Question, Request, normal
+from nbjudge import (
+    ANYWHERE,
+    FUNCTION,
+    MODULE,
+    Axis,
+    Battery,
+    Draw,
+    Question,
+    Request,
+    normal,
+)
 from nbjudge.battery import EDGES, MANNERS
 from nbjudge.evaluation import evaluate
 from nbjudge.in_process import in_process
@@ -128,6 +139,15 @@ def test_a_variation_notices_what_it_is_for(name, seed):
     )
     assert numbers.finding is None or name in ("float32", "second call")
     assert (edges if name in EDGES else manners).finding is not None
+
+
+def test_digits_that_are_lost_cost_the_line_of_good_manners():
+    question = _row_sums()
+    question = dataclasses.replace(question, mistakes=ANYWHERE)
+    short = in_process(question, lambda x: 2 * x.float().sum(-1).to(x.dtype))
+    numbers, edges, manners = evaluate(question, short)
+    assert numbers.finding is None
+    assert manners.mistake.name == "digits are lost on the way" and manners.exact
 
 
 def test_a_loop_that_depends_on_values_costs_nothing():

@@ -16,6 +16,7 @@ from nbjudge.check import checker
 from nbjudge.comparisons import (
     each_of,
     good_manners,
+    good_manners_from_float32,
     in_words,
     left_alone,
     of_output,

@@ -99,7 +99,7 @@ class Battery:
     def edges(
         self,
         points: int,
-        judge: Judge = same_numbers,
+        judge: Judge = same_gradients,
         checks: tuple[str, ...] = (),
         claim: str = "",
         also: Drawn | None = None,
@@ -260,7 +260,7 @@ def _large(battery: Battery, g: Draw) -> Iterator[Request]:
 
 def _eval_mode(battery: Battery, g: Draw) -> Iterator[Request]:
     for request in battery._made(battery.sized(g)):
-        yield _noted(request, "in eval mode", training=False)
+        yield _noted(request, "in eval mode", training=False, gradients=True)
 
 
 def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:

@@ -16,6 +16,8 @@ from nbjudge.question import Finding, Judge, Reply, Request
 TOLERANCE = 1e-4
 # How much more is rounding in another dtype than float64.
 COARSER = {torch.float32: 10, torch.float16: 100, torch.bfloat16: 1000}
+# The same where manners are looked at: what went through float32 is told in float64.
+IN_FLOAT64 = 1e-7
 # What torch says where a tensor without numbers is asked for one.
 VALUES_WANTED = re.compile(
     r"(?i)meta tensors?\b|nonzero|data-dependent|aten::_local_scalar"
@@ -145,6 +147,19 @@ def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | 
 
     They are finite, and have the reference's entries but for the dtype's rounding.
     """
+    if finding := good_manners_from_float32(request, reply, reference):
+        return finding
+    if request.dtype == torch.float64 and request.device != "meta":
+        for output, wanted in zip(reply.outputs, reference.outputs):
+            if finding := _compare(output, wanted, "entries", IN_FLOAT64):
+                return finding
+    return None
+
+
+def good_manners_from_float32(
+    request: Request, reply: Reply, reference: Reply
+) -> Finding | None:
+    """Let numbers be those of float32, whatever the inputs' dtype: see good_manners."""
     if reply.error:
         on = "another device" if request.elsewhere else f"device {request.device}"
         return Finding(reply.error, f"no error in {request.dtype} on {on}")
@@ -181,12 +196,14 @@ def is_exact(own: Tensor, wanted: Tensor) -> bool:
     return bool((error <= 0.3 * tolerance * size).all())
 
 
-def _compare(given: Tensor, wanted: Tensor, what: str) -> Finding | None:
+def _compare(
+    given: Tensor, wanted: Tensor, what: str, tolerance: float | None = None
+) -> Finding | None:
     if given.shape != wanted.shape:
         return Finding(f"shape {tuple(given.shape)}", f"shape {tuple(wanted.shape)}")
     if given.is_meta:
         return Finding(f"{what} on device meta, which has no numbers", "numbers")
-    tolerance = TOLERANCE * COARSER.get(given.dtype, 1)
+    tolerance = tolerance or TOLERANCE * COARSER.get(given.dtype, 1)
     given, wanted = given.to(torch.float64), wanted.to(torch.float64)
     if not given.isfinite().all():
         return Finding(

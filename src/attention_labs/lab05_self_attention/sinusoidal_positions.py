@@ -20,6 +20,7 @@ from nbjudge import (
     close,
     comparable,
     edit,
+    good_manners_from_float32,
     normal,
     same_numbers,
     wrong_output,
@@ -133,7 +134,7 @@ POSITIONS = Question(
             " lengths, long inputs, eval mode, repeated calls, two instances",
             lambda d: [*_far(d), _very_far(d), _after_half(d), _one_by_one(d)],
         ),
-        BATTERY.manners(1, checks=("manners", "returns")),
+        BATTERY.manners(1, good_manners_from_float32, checks=("manners", "returns")),
     ),
     mistakes=(
         Mistake(

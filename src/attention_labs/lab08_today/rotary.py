@@ -22,6 +22,7 @@ from nbjudge import (
     close,
     comparable,
     edit,
+    good_manners_from_float32,
     normal,
     same_numbers,
     wrong_output,
@@ -98,7 +99,7 @@ BATTERY = Battery(
     large=(0.0, 1e5, 1e200),  # in float64
 )
 
-_manners = BATTERY.manners(1, checks=("manners", "returns"))
+_manners = BATTERY.manners(1, good_manners_from_float32, checks=("manners", "returns"))
 _moved_once = BATTERY.line("", 0, _moved, times=1)
 MANNERS = replace(
     _manners, requests=lambda g: (*_manners.requests(g), *_moved_once.requests(g))
