@@ -142,8 +142,8 @@ TOKENIZE = Question(
         " Python's `str.isalnum` accepts. Letters may have accents.",
         "signs": "Every other character is a token of its own, unless it is white"
         ' space. So "ninety-nine" has three tokens. (No text contains an underscore.)',
-        "case": "Turn the text into lower case before you split it, as `str.lower`"
-        " does.",
+        "case": "Turn all letters into lower case, as `str.lower` does. It makes one"
+        " letter of every capital here.",
         "space": "White space separates tokens and is not a token itself. A text may"
         " contain no tokens.",
         "returns": "Split a text into words and symbols, in lower case: a tuple of"

@@ -124,9 +124,14 @@ def _rare(d: Draw) -> list[Request]:
         )
         for x in (d, one)
     ]
+    masked = replace(_later(d), init=None, parameters={})
+    bare = replace(
+        _writing(d), before=(masked,), about="no mask, after a call with one"
+    )
     return [
         post_norm,
         *empty,
+        bare,
         replace(_later(d), before=(beginning,), about="after another beginning"),
         *with_dropout(d, _writing(d)),
         replace(_later(d), training=False),

@@ -64,7 +64,8 @@ class _Script(nn.Module):
             state = torch.tanh(state @ self.mix + self.table[one])
             said = 3 * state @ self.mix.mT + memory
             far = said.abs().amax(1) + 1
-            said[:, self.eos] = torch.where(self.ends == steps, far, -far)
+            if self.eos < said.size(1):
+                said[:, self.eos] = torch.where(self.ends == steps, far, -far)
             logits.append(said)
             steps += 1
         came = ((token, token.clone()),)
@@ -133,14 +134,15 @@ def _ending(d: Draw) -> list[Request]:
         about="a model that is no module, and has only the three methods",
     )
     *start, _, longest = plain.inputs
-    endless = replace(
-        plain, inputs=(*start, -1, longest), about="no token has the id of EOS"
-    )
+    endless = [
+        replace(plain, inputs=(*start, eos, longest), about=f"EOS is {eos}, no token")
+        for eos in (-1, d.V)
+    ]
     table, mix, source, *rest = _to_write(d).inputs
     pixels = Request(
         (table, mix, source.double(), *rest), about="a source of numbers, not of ids"
     )
-    return [*asked, *rare, trained, bare, endless, pixels]
+    return [*asked, *rare, trained, bare, *endless, pixels]
 
 
 BATTERY = Battery(

@@ -83,7 +83,9 @@ MODES = {
 }
 AWAKE = {
     "body.train(), train()": lambda model: (model.body.train(), model.train())[1],
+    "head.eval(), train()": lambda model: (model.head.eval(), model.train())[1],
     "body.train(), eval()": lambda model: (model.body.train(), model.eval())[1],
+    "head.train(), eval()": lambda model: (model.head.train(), model.eval())[1],
 }
 FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
 CALLS = (

@@ -173,7 +173,8 @@ SENTENCE_HEAD = Question(
         "empty": "For a sentence without any real token, $c_b$ must be 0, and all"
         " gradients must be finite.",
         "dtype": "The logits must have the dtype of the states, so convert the mask to"
-        " numbers with `mask.to(states.dtype)`.",
+        " numbers with `mask.to(states.dtype)`. Count the tokens before you convert: in"
+        " bfloat16, a sum of ones stops at 256.",
         "dim": "dim: D, width of the states.",
         "labels": "num_labels: the number of possible answers.",
         "dropout": "dropout: the share of the numbers between the maps that is dropped"

@@ -148,6 +148,11 @@ def _as_many_keys(d: Draw) -> Request:
     return replace(whole, before=(replace(earlier, init=None),), about=about)
 
 
+def _rare(d: Draw) -> list[Request]:
+    by_step = [replace(x, gradients=True) for x in _steps(d)]
+    return [_as_many_keys(d), *by_step, *([] if d.whole else [_very_long(d)])]
+
+
 def _very_long(d: Draw) -> Request:
     """Ask one narrow head for more tokens than a mask of 1,024 has."""
     return _asked(BATTERY.sized(d, B=1, G=1, R=1, W=1), [1_025, 1], None)
@@ -250,7 +255,7 @@ GROUPED_QUERIES = Question(
         BATTERY.edges(
             1,
             checks=("lengths", "positions", "argument"),
-            also=lambda d: [_as_many_keys(d), *([] if d.whole else [_very_long(d)])],
+            also=_rare,
         ),
         BATTERY.manners(1, checks=("manners", "past")),
     ),

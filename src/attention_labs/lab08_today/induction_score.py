@@ -39,11 +39,16 @@ def _with_zeros(d: Draw, tokens: Tensor) -> Request:
     return Request((tokens, weights * (torch.rand(weights.shape, generator=d) < 0.5)))
 
 
-def _late(d: Draw) -> Request:
-    """Draw a row whose last token has occurred at an odd position, in bfloat16."""
-    tokens, place = torch.randperm(300, generator=d)[None], 257 + 2 * d.number(0, 15)
+def _late(d: Draw, parity: int) -> Request:
+    """Draw a row whose last token has occurred once, beyond what bfloat16 can count.
+
+    What followed has the only weights with those of every other key.
+    """
+    tokens = torch.randperm(300, generator=d)[None]
+    place = 256 + 2 * d.number(0, 15) + parity
     tokens[0, -1] = tokens[0, place]
-    weights = torch.rand(1, d.H, 300, 300, generator=d, dtype=torch.float64)
+    weights = 1 - torch.rand(1, d.H, 300, 300, generator=d, dtype=torch.float64) / 2
+    weights[..., parity::2] = 0.0
     about = f"one token occurs twice, at {place} and at 299; in bfloat16"
     return Request((tokens, weights), dtype=torch.bfloat16, about=about)
 
@@ -82,7 +87,8 @@ def _rare(d: Draw) -> list[Request]:
         _looked(d, twice + 2**26),
         _looked(d, twice * 2**16),
         _with_zeros(d, twice),
-        _late(d),
+        _late(d, 0),
+        _late(d, 1),
         _far_back(d),
         _many(d),
     ]
@@ -135,7 +141,8 @@ INDUCTION_SCORE = Question(
         "mean": "The score of a head is the mean of the weights that the queries t"
         " give to the keys s + 1. Take one mean over all positions that count, in all"
         " rows together.",
-        "none": "If no position counts, return a score of 0 for each head.",
+        "none": "If no position counts, return a score of 0 for each head. You need no"
+        " gradients here: the score only measures.",
         "tokens": "tokens: token ids (B, T).",
         "weights": "weights: (B, H, T, T), queries by keys, of one layer.",
         "returns": "The scores (H,), of the dtype of the weights.",

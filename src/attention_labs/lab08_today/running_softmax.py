@@ -38,6 +38,7 @@ Blocks = Iterable[tuple[Tensor, Tensor]]
 FAR, FAR_BLOCK = 65_536, 2_048
 MOST_CALLS = 100  # of torch's operators, for a block
 MANY_BLOCKS, MOST_HELD = 300, 100  # tensors at a time, for so many blocks
+UNCOUNTED = 1_000  # numbers that any tensor may have
 LOOP = f"more than {MOST_CALLS} operator calls for a block"
 OBSERVED = 4  # where the inputs say whether the sizes of tensors are looked at
 
@@ -133,6 +134,7 @@ def _use(
         contexts = running(query, iter(stream))
     if observed and isinstance(contexts, Tensor):
         allowed = 2 * max(queries * max(width, *blocks), keys * width)
+        allowed = max(allowed, UNCOUNTED)
         counts = largest.numbers, allowed, largest.held
         return tuple(torch.tensor(float(count)) for count in counts)
     return Changed(contexts) if stream.changed else contexts
@@ -288,10 +290,11 @@ RUNNING_SOFTMAX = Question(
         " There is at least one pair. N is at least 1 and may differ from block to"
         " block.",
         "once": "You get each block only once. When you take the next block, its"
-        " numbers overwrite those of the last block.",
+        " numbers overwrite those of the last block. So you need no gradients here.",
         "small": "Do not make a tensor with more than twice as many numbers as the"
         " largest of these: the queries, the contexts, the keys of a block, its"
-        " values, and the scores of all queries for one block.",
+        " values, and the scores of all queries for one block. Tensors of up to 1,000"
+        " numbers do not count.",
         "held": "What you keep from one block to the next must not grow with the"
         " number of blocks.",
         "no loop": "Compute all queries and a whole block at once. A loop over single"

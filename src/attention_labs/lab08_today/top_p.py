@@ -137,7 +137,8 @@ TOP_P = Question(
         " probable one on, until their probabilities sum to at least p.",
         "logits": "Do not change the logits of these tokens. Set all other logits to"
         " $-\\infty$.",
-        "one": "Always keep at least one token, the most probable one.",
+        "one": "Always keep at least one token, the most probable one. You need no"
+        " gradients here: a model that writes learns nothing.",
         "ties": "If several tokens are equally probable, keep only as many of them as"
         " you need to reach p. It does not matter which of them you keep.",
         "removed": "Some logits of a row, but never all of them, may already be"
