@@ -17,8 +17,8 @@ HERE = Path(__file__).parent
 # Sentences that the labs have got since, and the wrong answers which they allow: the
 # round, the question, the name that the stranger gave.
 SETTLED = {
-    "If you compute in the dtype of the inputs or in a more precise one, rounding"
-    " errors cost no points.": (
+    "Compute in the dtype of the inputs or in a more precise one: then rounding errors"
+    " cost no points.": (
         (7, "gaussian", "expanded square cancels for large numbers"),
         (8, "dot", "product from squared lengths, useless for unequal lengths"),
         (8, "gaussian", "expanded square loses near keys far from zero"),
@@ -54,6 +54,26 @@ SETTLED = {
     ),
     "In bfloat16, they need not be exact here.": (
         (12, "local_p", "positions in bfloat16"),
+    ),
+    "When you take the next block, its numbers overwrite those of the last block. So"
+    " you need no gradients here.": (
+        (12, "running_softmax", "the maximum is detached in one of two places"),
+        (13, "running_softmax", "state cut off from the gradients"),
+    ),
+    "Always keep at least one token, the most probable one. You need no gradients"
+    " here: a model that writes learns nothing.": ((13, "top_p", "no gradient"),),
+    "If no position counts, return a score of 0 for each head. You need no gradients"
+    " here: the score only measures.": (
+        (13, "induction_score", "NaN behind torch.where"),
+    ),
+    "It makes one letter of every capital here.": (
+        (13, "tokenize", "lower case after the split"),
+    ),
+    "Tensors of up to 1,000 numbers do not count.": (
+        (13, "running_softmax", "state tensor too large for vectors of width one"),
+    ),
+    "An operation that PyTorch lacks in bfloat16 costs no points.": (
+        (13, "gaussian", "cdist knows no bfloat16"),
     ),
     "lengths: (B,), of `torch.long`": (
         (8, "padding_mask", "positions overflow in a small dtype"),
