@@ -297,8 +297,9 @@ class ConstantScore(Score):
 
 
 def _direction(x: Tensor) -> Tensor:
-    # The default eps of 1e-12 is 0 in float16, and 0 / 0 is NaN.
-    return F.normalize(x, dim=-1, eps=min(torch.finfo(x.dtype).eps, 1e-6))
+    # In float16 the default of 1e-12 is 0, and 1 / 1e-6, the factor in the gradient of a
+    # vector of zeros, is infinite.
+    return F.normalize(x, dim=-1, eps=1e-3 if x.dtype == torch.float16 else 1e-6)
 
 
 def _half_square(x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from nbjudge import Mistake, Request, edit
 from nbjudge.edits import Edit
 
 SECTION = SCORING + "cosine"
-DIRECTION = "F.normalize(x, dim=-1, eps=min(torch.finfo(x.dtype).eps, 1e-6))"
+DIRECTION = "F.normalize(x, dim=-1, eps=1e-3 if x.dtype == torch.float16 else 1e-6)"
 PROJECT, FORWARD = CosineScore.project_keys, CosineScore.forward
 COMPARED = "super().forward(_direction(query), projected)"
 
