@@ -156,6 +156,23 @@ def test_a_loop_that_depends_on_values_costs_nothing():
     assert all(r.finding is None for r in results), results
 
 
+def test_a_map_over_the_first_axis_costs_nothing():
+    def mapped(x):
+        return torch.func.vmap(lambda row: 2 * row.sum(-1))(x) if len(x) else x.sum(-1)
+
+    results = evaluate(_row_sums(), in_process(_row_sums(), mapped))
+    assert all(r.finding is None for r in results), results
+
+
+def test_what_is_nearly_zero_is_no_rounded_zero():
+    question = dataclasses.replace(
+        _row_sums(), reference=lambda x: 0 * x.sum(-1), mistakes=ANYWHERE
+    )
+    nearly = in_process(question, lambda x: 1e-6 * x.sum(-1).sigmoid())
+    *_, manners = evaluate(question, nearly)
+    assert manners.finding is not None and not manners.exact
+
+
 def test_nothing_is_the_right_number_of_sums():
     question = _row_sums()
     door = in_process(question, lambda x: 2 * x.sum(-1) if len(x) else x.sum())

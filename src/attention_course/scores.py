@@ -297,8 +297,8 @@ class ConstantScore(Score):
 
 
 def _direction(x: Tensor) -> Tensor:
-    # In float16 the default of 1e-12 is 0, and 1 / 1e-6, the factor in the gradient of a
-    # vector of zeros, is infinite.
+    # In float16 the default of 1e-12 is 0. 1 / 1e-6, the factor in the gradient of a
+    # vector of zeros, is infinite there.
     return F.normalize(x, dim=-1, eps=1e-3 if x.dtype == torch.float16 else 1e-6)
 
 

@@ -289,6 +289,13 @@ def _watch(request: Request) -> Iterator[tuple[list[str], "_FactoriesElsewhere"]
         yield operators.names, elsewhere
 
 
+def _address(x: Tensor) -> int:
+    """Say where the numbers of a tensor are; 0 within `torch.func.vmap`."""
+    with contextlib.suppress(NotImplementedError):
+        return x.untyped_storage().data_ptr()
+    return 0
+
+
 class _FactoriesElsewhere(TorchFunctionMode):
     """Make tensors that are made without a device on another than the inputs'.
 
@@ -304,7 +311,7 @@ class _FactoriesElsewhere(TorchFunctionMode):
     def has_fetched(self, x: Any) -> bool:
         """Whether something is a tensor that was fetched, or one that shares it."""
         numbers = isinstance(x, Tensor) and not x.is_meta and x.numel()
-        return bool(numbers) and x.untyped_storage().data_ptr() in self.fetched
+        return bool(numbers) and _address(x) in self.fetched
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -317,7 +324,8 @@ class _FactoriesElsewhere(TorchFunctionMode):
         from_fetched = func is not Tensor.to and any(map(self.has_fetched, args))
         if isinstance(made, Tensor) and (fetched or from_fetched):
             made = made.clone() if fetched else made
-            self.fetched[made.untyped_storage().data_ptr()] = made
+            if address := _address(made):
+                self.fetched[address] = made
         named = (kwargs or {}).get("device")
         # An answer that asks the inputs where they are has no string.
         if func in FACTORIES and named in (None, "cpu") and made.dim():

@@ -25,6 +25,7 @@ from nbjudge import (
     Question,
     Request,
     edit,
+    good_manners_from_float32,
     normal,
     same_gradients,
 )
@@ -116,7 +117,7 @@ DISTANCE_BIAS = Question(
             checks=("in front", "lengths", "positions", "scores", "slope"),
             also=_rare,
         ),
-        BATTERY.manners(1, checks=("manners",)),
+        BATTERY.manners(1, good_manners_from_float32, checks=("manners",)),
     ),
     mistakes=(
         Mistake(

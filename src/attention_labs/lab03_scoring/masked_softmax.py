@@ -57,12 +57,15 @@ def _large_scores(d: Draw) -> list[Request]:
     mask = some_allowed(d, *shape)
     low = torch.rand(shape, generator=d, dtype=torch.float64)
     shifted = [x + normal(d, *shape) for x in (1e3, -1e3, -1e5)]
+    huge = 1e10 * normal(d, *shape)
     return [
         Request((1000 * normal(d, *shape), None), gradients=True),
         *(Request((scores, mask), gradients=True) for scores in shifted),
         Request((1000 * ~mask + normal(d, *shape), mask), gradients=True),
         Request((-1e29 * (1 + 3 * low), mask)),
         Request((-1e29 * (1 + 3 * low), mask), dtype=torch.float32),
+        # the one that is allowed is the lowest, and a hundred less is the same number
+        Request((huge, huge == huge.amin(-1, keepdim=True)), dtype=torch.float32),
     ]
 
 

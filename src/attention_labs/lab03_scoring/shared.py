@@ -80,6 +80,14 @@ def weight_where_forbidden(mask: int, more_than: float = 1e-6) -> Sign:
     )
 
 
+def _nearly_orthogonal(request: Request) -> Request:
+    """Let the halves of each product cancel but for 1 in 100,000, lost in float32."""
+    (half, _), (large, small) = (x.chunk(2, dim=-1) for x in request.inputs)
+    query = torch.cat([half, half], dim=-1)
+    key = torch.cat([1e5 * large + small, -1e5 * large], dim=-1)
+    return replace(request, inputs=(query, key), about="products that nearly cancel")
+
+
 def keys_as_they_came(request: Request, reply: Reply, reference: Reply) -> bool:
     """Whether the scores are right, but `project_keys` returns the keys as they are."""
     return (
@@ -147,6 +155,11 @@ def score_question(
             inputs = (*as_they_are.inputs, True)
             about = "forward gets the keys themselves"
             asked.append(replace(as_they_are, inputs=inputs, about=about))
+            half = replace(request(d), dtype=torch.bfloat16)
+            inputs = tuple(300 * x for x in half.inputs)  # float16 knows no product
+            about = "numbers around 300, in bfloat16"
+            asked.append(replace(half, inputs=inputs, about=about))
+            asked.append(_nearly_orthogonal(request(battery.sized(d, D=4))))
         return asked
 
     def use(score: Any, query: Tensor, key: Tensor, direct: bool = False) -> Any:

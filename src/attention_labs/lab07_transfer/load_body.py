@@ -166,7 +166,7 @@ def _body(d: Draw, tied: bool = False) -> dict[str, Tensor]:
     body = {
         name: normal(d, *x.shape).to(d.one_of((torch.float32, torch.float64)))
         if x.is_floating_point()
-        else torch.randint(9, x.shape, generator=d)
+        else torch.randint(d.one_of((9, 1 << 40)), x.shape, generator=d)
         for name, x in state.items()
     }
     return _tied(body) if tied else body
@@ -281,7 +281,13 @@ def _what_became(request: Request, reply: Reply, reference: Reply) -> Finding:
     )
 
 
-_numbers = of_output(0, same_numbers)
+def _exact_copies(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """A copy has all digits."""
+    wrong = int((reply.outputs[0] != reference.outputs[0]).sum())
+    return Finding(f"{wrong} numbers are not copies", "0") if wrong else None
+
+
+_numbers = of_output(0, each_of(same_numbers, _exact_copies))
 _kept = in_words(of_output(4, same_numbers), _what_became)
 
 
