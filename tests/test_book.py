@@ -127,6 +127,13 @@ def test_every_table_became_one(site):
         ], path.name
 
 
+def test_every_directive_became_something(site):
+    """One whose title holds a backtick is no fence of backticks: it stays text."""
+    for path, page in site.items():
+        text = [p.get_text() for p in page.select("article p")]
+        assert not [t for t in text if re.match(r"(`{3,}|~{3,}|:{3,})\{", t)], path.name
+
+
 def test_every_page_with_cells_was_executed(site):
     (cache_path,) = (ROOT / "_build" / ".jupyter_cache").iterdir()
     cache = get_cache(cache_path)
