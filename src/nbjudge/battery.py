@@ -338,6 +338,16 @@ def _as(note: str, **changes: Any) -> Variation:
     return variation
 
 
+def _strided(battery: Battery, g: Draw) -> Iterator[Request]:
+    yield from _as("not contiguous", layout="strided")(battery, g)
+    if battery.leading >= 2:
+        d = battery.sized(g)
+        d.leading = (2, 3)
+        for request in battery._made(d):
+            note = "heads that were split off by a transpose"
+            yield _noted(request, note, layout="transposed")
+
+
 def _long_in_half(battery: Battery, g: Draw) -> Iterator[Request]:
     """Ask in bfloat16, which knows no odd number beyond 256, for long inputs."""
     for request in _long(battery, g):
@@ -362,7 +372,7 @@ def _expanded(battery: Battery, g: Draw) -> Iterator[Request]:
 
 MANNERS: dict[str, tuple[str, Variation]] = {
     "unchanged": ("inputs unchanged", _as("in float64")),
-    "strided": ("inputs unchanged", _as("not contiguous", layout="strided")),
+    "strided": ("inputs unchanged", _strided),
     "expanded": ("inputs unchanged", _expanded),
     "float32": ("dtype kept", _as("in float32", dtype=torch.float32)),
     "bfloat16": ("dtype kept", _as("in bfloat16", dtype=torch.bfloat16)),

@@ -224,6 +224,10 @@ def _placed(x: Any, request: Request) -> Any:
     x = x.to(device=request.device, dtype=dtype, copy=True)
     if request.layout == "strided":
         return torch.stack([x, x], dim=-1)[..., 0]
+    if request.layout == "transposed":
+        last = x.dim() - 2
+        order = [*reversed(range(last)), *range(max(last, 0), x.dim())]
+        return x.permute(order).contiguous().permute(order)
     if request.layout == "expanded":
         for axis in range(x.dim()):
             row = x.narrow(axis, 0, min(1, x.size(axis)))

@@ -32,8 +32,9 @@ class Request:
         traced: whether to note which of torch's operators are called.
         training: the mode that a module is in.
         layout: how tensors lie in memory: "contiguous"; "strided", with gaps between
-            the numbers; "expanded", where equal rows are one row that is looked at
-            several times.
+            the numbers; "transposed", where the axes in front are in another order, as
+            of heads; "expanded", where equal rows are one row that is looked at several
+            times.
         elsewhere: whether tensors that are made without `device=` land on another
             device than the inputs.
         before: what is asked first, of the same object or, if `init` is given, of
