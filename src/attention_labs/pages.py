@@ -32,7 +32,9 @@ TITLES = {
     "07_luong.html#luong-feeding": "Input feeding: remember where you have looked",
     "07_luong.html#luong-local": "Must it look everywhere?",
     "07_luong.html#luong-step": "One step: update, ask, mix",
-    "11_self_attention.html#self-attention-order": "It does not know the order",
+    "11_self_attention.html#self-attention-order": (
+        "No order without positional encodings"
+    ),
     "12_many_heads.html#many-heads-equation": "The equation",
     "12_many_heads.html#many-heads-split": "The mistake that keeps every shape right",
     "13_transformer.html#transformer-decoder": "The decoder: do not look ahead",

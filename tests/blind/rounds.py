@@ -75,6 +75,14 @@ SETTLED = {
     "An operation that PyTorch lacks in bfloat16 costs no points.": (
         (13, "gaussian", "cdist knows no bfloat16"),
     ),
+    "Numbers that do not depend on the vectors or scores, such as a root, a bandwidth or a"
+    " slope times a distance, may be rounded to float32.": (
+        (14, "gaussian", "bandwidth rounded to float32"),
+        (14, "scaled_dot", "square root only in float32"),
+        (15, "gaussian", "float32 bandwidth for float64 vectors"),
+        (15, "scaled_dot", "float32 root for float64 vectors"),
+        (15, "distance_bias", "a float32 bias for float64 scores"),
+    ),
     "lengths: (B,), of `torch.long`": (
         (8, "padding_mask", "positions overflow in a small dtype"),
     ),

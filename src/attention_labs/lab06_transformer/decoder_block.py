@@ -133,6 +133,15 @@ def _rare(d: Draw) -> list[Request]:
         *empty,
         bare,
         replace(_later(d), before=(beginning,), about="after another beginning"),
+        *(
+            replace(
+                as_long,
+                before=(beginning,),
+                about="no past, after another beginning",
+                training=training,
+            )
+            for training in (True, False)
+        ),
         *with_dropout(d, _writing(d)),
         replace(_later(d), training=False),
     ]

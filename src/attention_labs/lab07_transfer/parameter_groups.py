@@ -66,6 +66,8 @@ def _use_groups(
     made = _described(model)
     group(model, rate, decay)  # before anything is frozen
     same = _described(model) == made
+    if not all(asks):  # what was frozen once may since be trained again
+        model.freeze()
     for p, ask in zip(model.parameters(), asks):
         p.requires_grad_(ask)
     was = _described(model)

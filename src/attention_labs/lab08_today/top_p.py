@@ -81,6 +81,7 @@ def _rare(d: Draw) -> list[Request]:
         Request((nearly, 0.3), about="logits 0 and 0.000000001"),
         Request((1e10 * nearly, 0.9), about="logits 0 and 10"),
         Request((removed - 3e4, _some_p(d, removed)), about="logits below -20,000"),
+        Request((torch.full_like(plain[..., :4], 3e4), 0.6), about="logits of 30,000"),
         *(
             Request((torch.zeros(n, dtype=plain.dtype), p), about=f"{n} equal logits")
             for n, p in (
