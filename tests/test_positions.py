@@ -87,7 +87,7 @@ def test_embeddings_may_be_left_as_they_are():
 
 
 def test_embeddings_of_two_texts_by_hand():
-    """(1, 2) + (2, 2) + (1, 8) is (4, 12), and normalised (-1, 1); in the first text it
+    """(1, 2) + (2, 2) + (1, 8) is (4, 12), and normalized (-1, 1); in the first text it
     is (1, 2) + (0, -8) + (1, 8), and (0, 0) of variance 0."""
     embedding = SegmentEmbedding(
         1, 2, 2, LearnedPositions(1, 2), nn.LayerNorm(2)

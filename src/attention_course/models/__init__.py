@@ -21,7 +21,7 @@ arguments are given by name, and a name means the same everywhere:
     positions       adds positions of width D; None: sines, or, in `attention_only`,
                     rotary ones
     base            of rotary positions
-    pre_norm        normalise what a sub-layer reads, instead of the sum
+    pre_norm        normalize what a sub-layer reads, instead of the sum
     eps             keeps norms from dividing by 0
     tied            use the target's table as embedding and as output map
     look_up         see `GroupedQueryAttention`

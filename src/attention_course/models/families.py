@@ -148,7 +148,7 @@ def bert(
     """Build an encoder as Devlin et al. (2019), Section 3: BERT without its heads.
 
     Unlike `encoder_only`, it learns positions, embeds in which of two texts a token is,
-    does not multiply embeddings but normalises them, and has GELU for ReLU; its norms
+    does not multiply embeddings but normalizes them, and has GELU for ReLU; its norms
     stand after the sums.
     """
 

@@ -1,7 +1,7 @@
 """Blocks: one layer of a Transformer, of sub-layers, residuals and norms.
 
-In pre-norm blocks a sub-layer reads the normalised sequence, y = x + f(LN(x)); in
-post-norm blocks the sum is normalised, y = LN(x + f(x)). Dropout stands where Vaswani
+In pre-norm blocks a sub-layer reads the normalized sequence, y = x + f(LN(x)); in
+post-norm blocks the sum is normalized, y = LN(x + f(x)). Dropout stands where Vaswani
 et al. (2017), Section 5.4, put it: on what a sub-layer adds, and on embeddings with
 positions; not on attention weights and inside feed-forward networks, as
 `nn.Transformer` has it too.
@@ -105,9 +105,9 @@ class Residual(nn.Module):
     Table 1 (right).
 
     Args:
-        norm: normalises vectors of width D.
+        norm: normalizes vectors of width D.
         dropout: share of what the sub-layer adds that training drops.
-        pre_norm: normalise what the sub-layer reads, instead of the sum.
+        pre_norm: normalize what the sub-layer reads, instead of the sum.
     """
 
     def __init__(

@@ -183,7 +183,7 @@ class SegmentEmbedding(nn.Module):
         num_segments: texts that a token may be in, 2 as a rule.
         dim: D, width of an embedding.
         positions: adds positions of width D.
-        norm: normalises the sum.
+        norm: normalizes the sum.
         dropout: share of what comes out that training drops.
     """
 

@@ -26,7 +26,7 @@ class TransformerEncoder(nn.Module):
     Args:
         embedding: of the source's tokens or patches, of width D.
         blocks: L `EncoderBlock`s.
-        norm: normalises, once, the sum that pre-norm blocks leave; `nn.Identity()`
+        norm: normalizes, once, the sum that pre-norm blocks leave; `nn.Identity()`
             after post-norm blocks.
 
     Raises:

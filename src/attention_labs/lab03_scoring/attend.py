@@ -229,7 +229,7 @@ ATTEND = Question(
             & edit(attend, KEPT, "weights"),
         ),
         Mistake(
-            "the weights are renormalised after dropout",
+            "the weights are renormalized after dropout",
             "What dropout leaves need not sum to one: the context is computed from it"
             " as it is.",
             SCORING + "context",

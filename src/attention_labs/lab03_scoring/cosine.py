@@ -53,28 +53,28 @@ COSINE = score_question(
         replace(NOT_TRANSPOSED, section=SECTION),
         replace(KEYS_ASK, section=SECTION),
         Mistake(
-            "neither queries nor keys are normalised",
+            "neither queries nor keys are normalized",
             "This is the dot product. Divide the queries and the keys by their"
             " lengths.",
             SECTION,
             DotScore,
         ),
         Mistake(
-            "the queries are not normalised",
+            "the queries are not normalized",
             "The keys are divided by their lengths. Divide the queries, too: otherwise"
             " a query that is twice as long gets scores twice as large.",
             SECTION,
             edit(FORWARD, "_direction(query)", "query"),
         ),
         Mistake(
-            "the keys are not normalised",
+            "the keys are not normalized",
             "The queries are divided by their lengths. Divide the keys, too: otherwise"
             " a long key wins over a short one that points in the same direction.",
             SECTION,
             edit(PROJECT, "_direction(key)", "key"),
         ),
         Mistake(
-            "keys normalised in forward, not in project_keys",
+            "keys normalized in forward, not in project_keys",
             "The length of a key depends on the source alone: `project_keys` divides by"
             " it once per sentence, and `forward` gets keys of length one.",
             SECTION,
@@ -87,7 +87,7 @@ COSINE = score_question(
             keys_as_they_came,
         ),
         Mistake(
-            "normalised along the wrong axis",
+            "normalized along the wrong axis",
             "The length of a vector is the square root of the sum over its own"
             " entries, the last axis. The axis before it counts the queries or the"
             " keys.",

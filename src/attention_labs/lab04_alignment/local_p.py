@@ -193,7 +193,7 @@ LOCAL_P = Question(
         ),
         Mistake(
             "the Gaussian is missing",
-            "Within the window the weight falls off with the distance from its centre."
+            "Within the window the weight falls off with the distance from its center."
             " Without that the predicted position gets no gradient.",
             LOCAL,
             FLAT,
@@ -225,7 +225,7 @@ LOCAL_P = Question(
             FLAT & edit(FORWARD, "x(scores,", f"x(scores * torch.exp({EXPONENT}),"),
         ),
         Mistake(
-            "the weights are renormalised after the Gaussian",
+            "the weights are renormalized after the Gaussian",
             "The Gaussian multiplies the weights after the softmax, and nothing is"
             " done to them afterwards.",
             LOCAL,

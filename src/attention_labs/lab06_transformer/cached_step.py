@@ -401,7 +401,7 @@ CACHED_STEP = Question(
         ),
         Mistake(
             "the final norm is missing",
-            "The output of the last pre-norm block is a sum that is not normalised."
+            "The output of the last pre-norm block is a sum that is not normalized."
             " Apply `self.norm` once, before the head.",
             BLOCK,
             edit(STEP, "self.norm(x)", "x"),

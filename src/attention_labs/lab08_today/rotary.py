@@ -164,8 +164,8 @@ ROTARY = Question(
     ),
     mistakes=(
         Mistake(
-            "neighbouring entries form the pairs",
-            PAIRS + " The paper pairs neighbouring entries, but this lab pairs the"
+            "neighboring entries form the pairs",
+            PAIRS + " The paper pairs neighboring entries, but this lab pairs the"
             " halves, as the library transformers does.",
             TURN,
             (

@@ -185,7 +185,7 @@ def _questions(graded: Sequence[Record], held: Sequence[Held], shown: Shown) -> 
         "Each row is a question, each column a property that is checked. A cell says"
         " for how many answers the property holds"
         + (", in percent" if not shown.hides else "")
-        + ". The stronger its colour, the more answers fail."
+        + ". The stronger its color, the more answers fail."
     )
     ends = ("full points", "some", "none")
     map_of = (("question", *map(str, range(1, most + 1))), heat)

@@ -94,7 +94,7 @@ def similarity(self, query, projected):
     return F.cosine_similarity(query.unsqueeze(-2), projected.unsqueeze(-3), dim=-1)
 
 
-LATER = "keys normalised in forward, not in project_keys"
+LATER = "keys normalized in forward, not in project_keys"
 
 
 @wrong("cosine", LATER)
@@ -118,7 +118,7 @@ class ProductOfLengths(Cosine):
         return query @ projected.mT / lengths.clamp(min=1e-9)
 
 
-@wrong("cosine", "the keys are not normalised")
+@wrong("cosine", "the keys are not normalized")
 class OnlyTheQuery(Cosine):
     def project_keys(self, key):
         return key
@@ -128,11 +128,11 @@ PROJECT, FORWARD = Cosine.project_keys, Cosine.forward
 KEY = "key / key.norm(dim=-1, keepdim=True).clamp(min=1e-9)"
 QUERY = "query / query.norm(dim=-1, keepdim=True).clamp(min=1e-9)"
 ZEROS = "zero vectors are divided by zero"
-AXIS = "normalised along the wrong axis"
+AXIS = "normalized along the wrong axis"
 wrong_edits(
     "cosine",
     Cosine,
-    QueryAsItIs=(edit(FORWARD, QUERY, "query"), "the queries are not normalised"),
+    QueryAsItIs=(edit(FORWARD, QUERY, "query"), "the queries are not normalized"),
     KeysUnguarded=(edit(PROJECT, ".clamp(min=1e-9)", ""), ZEROS, NAN),
     QueriesUnguarded=(edit(FORWARD, ".clamp(min=1e-9)", ""), ZEROS, NAN),
     AlongTheSource=(edit(PROJECT, "dim=-1", "dim=-2"), AXIS),
@@ -160,7 +160,7 @@ wrong_edits(
     KeysTwice=(
         edit(FORWARD, QUERY, "query / projected.norm(dim=-1, keepdim=True)"),
         FITS,
-        "the queries are not normalised",
+        "the queries are not normalized",
     ),
     LengthDetached=(
         edit(PROJECT, "keepdim=True)", "keepdim=True).detach()"),

@@ -135,7 +135,7 @@ def same_start(scores, slope):
 
 
 @wrong("distance_bias", "weights instead of scores")
-def normalised(scores, slope):
+def normalized(scores, slope):
     return in_one_table(scores, slope).softmax(dim=-1)
 
 

@@ -131,7 +131,7 @@ wrong_edits(
     city_blocks=(edit(FORWARD, "square()", "abs()"),),
     square_of_the_sum=(edit(FORWARD, "square().sum(-1)", "sum(-1).square()"),),
     without_axes=(edit(FORWARD, X, "query - projected"), FITS),
-    normalised=(
+    normalized=(
         edit(FORWARD, SCORES, f"({SCORES}).softmax(-1)"),
         "weights instead of scores",
     ),

@@ -149,7 +149,7 @@ wrong_edits(
         & edit(SOFTMAX, MASKED, "torch.where(mask, scores, -1e9).softmax(dim=1)"),
         "softmax over the query axis",
     ),
-    renormalised_afterwards=(
+    renormalized_afterwards=(
         edit(SOFTMAX, MASKED, "F.normalize(scores.softmax(-1) * mask, p=1, dim=-1)"),
         "mask applied after the softmax",
         SUMS,

@@ -199,7 +199,7 @@ wrong_edits(
         edit(three_lines, SUM, "torch.maximum(coverage, weights.squeeze(1))"),
         OTHER,
     ),
-    normalised=(
+    normalized=(
         edit(three_lines, "coverage.unsqueeze(1)", "coverage.softmax(-1).unsqueeze(1)"),
     ),
     in_single_precision=(edit(three_lines, SUM, f"({SUM}).float()"), DTYPE),

@@ -142,9 +142,9 @@ wrong_edits(
         "the wrong window",
     ),
     everywhere=(edit(FORWARD, NEAR, "memory.mask"), "the window is missing"),
-    normalised_again=(
+    normalized_again=(
         edit(FORWARD, f"{SOFTMAX} * gauss", f"F.normalize({SOFTMAX} * gauss, 1, -1)"),
-        "the weights are renormalised after the Gaussian",
+        "the weights are renormalized after the Gaussian",
     ),
     rounded=(edit(FORWARD, SHARE, f"{SHARE}.detach()"), CUT),
     share_as_position=(

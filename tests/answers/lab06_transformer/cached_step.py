@@ -138,7 +138,7 @@ wrong_edits(
         & change("norm(x)", "norm(states)"),
         PUT_TOGETHER,
     ),
-    not_normalised=(say("self.head(x)"), "the final norm is missing", PUT_TOGETHER),
+    not_normalized=(say("self.head(x)"), "the final norm is missing", PUT_TOGETHER),
     last_token_said=(
         say("self.head(self.norm(x[:, -1:])).expand(-1, x.size(1), -1)"),
         EXCHANGED,

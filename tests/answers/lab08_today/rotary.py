@@ -121,7 +121,7 @@ right_edits(
     ),
 )
 
-PAIRS = "neighbouring entries form the pairs"
+PAIRS = "neighboring entries form the pairs"
 FIRST = "right only at the first position"
 FAR = "wrong at large positions in half precision"
 LENGTHS = "the lengths of the vectors change"

@@ -248,7 +248,7 @@ wrong_edits(
         NONE,
     ),
     made_very_small=(edit(nucleus, "-math.inf", "-1e4"), REMOVED, MANY),
-    renormalised=(
+    renormalized=(
         edit(
             nucleus,
             "torch.where(out, -math.inf, logits)",
