@@ -157,8 +157,8 @@ COLLATE = Question(
         " never is.",
         "batch": "Return `Batch(source, lengths, target_in, target_out)`, with the"
         " fields in this order.",
-        "rows": "Make each row from one `Example`, and append `PAD` to the shorter"
-        " rows.",
+        "rows": "Make each row from one `Example`, in the given order, and append `PAD`"
+        " to the shorter rows.",
         "examples": "examples: a list; each has `source` and `target`, tuples of"
         " tokens.",
         "unchanged": "Do not change the inputs.",

@@ -230,9 +230,9 @@ DECODER_BLOCK = Question(
         "x": "x: (B, T, D), the states of the layer below.",
         "of source": "source: `KeyValue` of the source, S positions.",
         "mask": "mask: which target positions may be attended to, broadcastable to (B,"
-        " T, P + T).",
+        " T, P + T); None allows all.",
         "source_mask": "source_mask: which source positions may be attended to,"
-        " broadcastable to (B, T, S).",
+        " broadcastable to (B, T, S); None allows all.",
         "of past": "past: `KeyValue` of the P positions before x; None if there are"
         " none.",
         "need_weights": "need_weights: whether to return the weights of the"
