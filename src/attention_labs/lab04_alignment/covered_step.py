@@ -122,7 +122,8 @@ COVERED_STEP = Question(
         "before": "Lower the scores before the softmax. The softmax runs over the"
         " positions that the memory's mask allows.",
         "later": "Lower the scores by the coverage of the earlier steps only. The"
-        " coverage that you return also contains the weights of this step.",
+        " coverage that you return also contains the weights of this step, and"
+        " gradients pass through it.",
         "axes": "Scores and weights have an axis for the target position. The coverage"
         " has no such axis: its shape is (B, S).",
         "search": "A search may continue from the same coverage with several different"

@@ -165,8 +165,8 @@ MULTI_HEAD_ATTENTION = Question(
         "query": "query: (B, T, D).",
         "key": "key: (B, S, D).",
         "value": "value: (B, S, D).",
-        "mask": "mask: True = may attend, (T, S) or broadcastable to (B, T, S); None"
-        " allows everything.",
+        "mask": "mask: True = may attend, with two or three axes, broadcastable to"
+        " (B, T, S); None allows everything.",
         "returns": "Contexts (B, T, D), and the weights of every head (B, H, T, S).",
     },
     properties=(

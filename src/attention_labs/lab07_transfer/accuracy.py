@@ -249,7 +249,7 @@ ACCURACY = Question(
         " eval).",
         "batches": "batches: at least one batch, each with `source`, `lengths` and"
         " `labels` (B, 1).",
-        "returns": "The share, between 0 and 1.",
+        "returns": "The share, between 0 and 1: a number, or a tensor that holds one.",
     },
     properties=(
         BATTERY.numbers(

@@ -226,7 +226,7 @@ FREEZE = Question(
         "no gradient": "Set `requires_grad` of all the body's parameters to False."
         " Then they are not trained, and no gradients are computed for them.",
         "eval": "Put the body into eval mode, and keep it there.",
-        "both": "`freeze()` does both steps at once.",
+        "both": "`freeze()` does both steps at once and leaves the head as it is.",
         "train": "`train(mode)` first does what it does in every module, and then puts"
         " a frozen body back into eval mode. A body that is not frozen follows `mode`.",
         "alone": "Only `freeze()` freezes the body: if the body's parameters do not"

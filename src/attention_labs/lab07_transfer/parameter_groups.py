@@ -177,7 +177,8 @@ PARAMETER_GROUPS = Question(
         ' dict with the keys `"params"` (a list of parameters) and `"lr"` (their'
         " learning rate).",
         "frozen": "Leave parameters that do not require a gradient out of all groups."
-        " A frozen part still counts as a step, so the parts below it keep their"
+        " If nothing is left of a part, it needs no group, and an empty one does no"
+        " harm. A frozen part still counts as a step, so the parts below it keep their"
         " rates.",
         "parts": "`model.head` is the head, `model.body.encoder.layer` is the list of"
         " the body's layers, from the first (lowest) to the last, and"
