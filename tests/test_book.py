@@ -2,6 +2,7 @@
 fetched, no link broken."""
 
 import ast
+import json
 import re
 import runpy
 import shutil
@@ -141,6 +142,16 @@ def test_every_page_with_cells_was_executed(site):
     cache.db.dispose()
     assert EXECUTED
     assert {path.name for path in EXECUTED} <= executed
+
+
+def test_every_number_that_is_glued_is_shown(site):
+    glued = sorted((ROOT / "_build" / "jupyter_execute").rglob("*.glue.json"))
+    assert len(glued) >= len(CHAPTERS)
+    for path in glued:
+        page = ROOT / path.relative_to(ROOT / "_build" / "jupyter_execute")
+        text = page.with_suffix("").with_suffix(".md").read_text()
+        shown = set(re.findall(r"\{glue:?[a-z]*\}\s*`?([^`:\n]+)", text))
+        assert not json.loads(path.read_text()).keys() - shown, page.name
 
 
 def test_every_chapter_keeps_to_its_budget(site):
