@@ -13,14 +13,26 @@ needs_chromium = pytest.mark.skipif(
 )
 
 
+_open = []  # Playwright runs once in a process: who comes meanwhile shares the browser
+
+
 @contextmanager
 def pages(**options) -> Iterator:
     """Open a browser; its pages have these options (`viewport`, `color_scheme`)."""
     from playwright.sync_api import sync_playwright
 
+    if _open:
+        context = _open[0].new_context(**options)
+        yield context
+        context.close()
+        return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]
         )
-        yield browser.new_context(**options)
+        _open.append(browser)
+        try:
+            yield browser.new_context(**options)
+        finally:
+            _open.clear()
         browser.close()
