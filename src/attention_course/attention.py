@@ -1,6 +1,7 @@
-"""Attention: softmax with a mask, `attend`, many heads, and keys that a cache keeps.
+"""Attention: masked softmax, `attend`, multi-head attention and its keys and values.
 
-Every model in the course calls `attend`.
+Every model in the course calls `attend`. The score functions are in `scores`, the masks
+in `masks`, and heads that share keys in `transformer.rotary`.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -33,13 +34,13 @@ def masked_softmax(
             is its gradient.
 
     Raises:
-        ValueError: the mask is not of dtype bool, or does not broadcast to the scores.
+        ValueError: the mask is not of dtype bool or does not broadcast to the scores.
     """
     if mask is None:
         return scores.softmax(dim=-1)
     check_mask(mask, scores.shape)
-    # The lowest finite number, not -inf: a row of -inf has no softmax, and its NaN
-    # would go through the backward pass.
+    # The lowest finite number, not -inf: the softmax of a row of -inf is NaN, and the
+    # NaN would spread in the backward pass.
     lowest = torch.finfo(scores.dtype).min
     return torch.where(mask, scores, lowest).softmax(dim=-1) * mask
 
@@ -50,15 +51,15 @@ def attend(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: nn.Dropout | None = None,
 ) -> tuple[Float[Tensor, "*B T Dv"], Float[Tensor, "*B T S"]]:
-    r"""Look up values by scores: the step that every attention shares.
+    r"""Average the values by the softmax of the scores, as every attention does.
 
     .. math:: c_t = \sum_s \alpha_{ts} v_s
 
     Bahdanau et al. (2015), Eq. 5, where v_s is the annotation h_j.
 
     Args:
-        scores: how alike each query is to each key.
-        value: what is looked up, one vector per source position.
+        scores: how well each query matches each key.
+        value: the vectors to average, one per source position.
         mask: True = may attend, broadcastable to `scores`; None allows everything.
         dropout: applied to the weights that form the context.
 
@@ -85,14 +86,14 @@ def attend(
 
 
 class KeyValue(NamedTuple):
-    """What multi-head attention looks things up in: a source, or the tokens so far.
+    """The projected keys and values that multi-head attention works on.
 
-    Both are projected already.
+    They come from a source, or from the tokens so far.
 
     Attributes:
-        key: (B, H, S, Dh), what queries are compared with; where heads share keys, as
-            in `GroupedQueryAttention`, (B, G, S, Dh).
-        value: of the same shape, what is looked up.
+        key: (B, H, S, Dh), compared with the queries; (B, G, S, Dh) where heads share
+            keys, as in `GroupedQueryAttention`.
+        value: of the same shape; the weights average these vectors.
     """
 
     key: Tensor
@@ -100,11 +101,11 @@ class KeyValue(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Return how much memory it takes, in bytes."""
+        """Return the size of the keys and values, in bytes."""
         return self.key.nbytes + self.value.nbytes
 
     def extend(self, new: "KeyValue") -> "KeyValue":
-        """Append positions: a cache is a memory that grows."""
+        """Append the keys and values of new positions, as a key-value cache does."""
         return KeyValue(
             torch.cat([self.key, new.key], dim=2),
             torch.cat([self.value, new.value], dim=2),
@@ -113,13 +114,13 @@ class KeyValue(NamedTuple):
 
 @runtime_checkable
 class Attention(Protocol):
-    """What a block asks of an attention; `MultiHeadAttention` is one.
+    """What a block needs from its attention; `MultiHeadAttention` is one.
 
-    See there what its two verbs do.
+    Its methods are described there.
     """
 
     def remember(self, key: Tensor, value: Tensor) -> KeyValue:
-        """Do once per source what does not depend on the query."""
+        """Compute, once per source, what does not depend on the query."""
 
     def ask(
         self,
@@ -128,13 +129,13 @@ class Attention(Protocol):
         mask: Tensor | None = None,
         need_weights: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
-        """Look up each query in what was remembered."""
+        """Compute each query's context from the remembered keys and values."""
 
 
 class MultiHeadAttention(nn.Module):
-    r"""H attentions side by side, so that a query can look for H things at once.
+    r"""H attentions in parallel, so that a query can look for H things at once.
 
-    Each works in a narrow space of its own.
+    Each head works in a narrow space of its own.
 
     .. math::
 
@@ -143,13 +144,13 @@ class MultiHeadAttention(nn.Module):
         W^O
 
     Vaswani et al. (2017), Section 3.2.2, where H is h, Dh is d_k = d_v, D is d_model;
-    all four maps have a bias. The maps of all heads are kept in one matrix of width D =
-    H Dh. Heads exist only in here.
+    all four maps have a bias. The maps of all heads are stored in one matrix of width D
+    = H Dh. Callers pass queries and get contexts of width D, not split into heads.
 
     Args:
         dim: D, width of queries, keys, values and contexts.
-        num_heads: H; it divides D.
-        dropout: share of the weights that training drops.
+        num_heads: H; it must divide D.
+        dropout: share of the weights that is dropped in training.
 
     Raises:
         ValueError: `num_heads` does not divide `dim`.
@@ -175,23 +176,23 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
-        """Remember keys and values, then ask: see `remember` and `ask`."""
+        """Call `remember` on the keys and values, then `ask`."""
         return self.ask(query, self.remember(key, value), mask, need_weights)
 
     def remember(
         self, key: Float[Tensor, "B S D"], value: Float[Tensor, "B S D"]
     ) -> KeyValue:
-        """Do once per source what does not depend on the query.
+        """Compute, once per source, what does not depend on the query.
 
         Args:
             key: one vector per source position.
             value: one vector per source position.
 
         Returns:
-            Projected keys and values, by heads.
+            Projected keys and values, split into heads.
 
         Raises:
-            ValueError: not one value per key, or not of width D.
+            ValueError: the numbers of keys and values differ, or their width is not D.
         """
         if key.size(1) != value.size(1):
             raise ValueError(
@@ -204,8 +205,8 @@ class MultiHeadAttention(nn.Module):
             )
         check_width(key, self.key_proj.in_features)
         check_width(value, self.value_proj.in_features)
-        # Laid out head by head once, so that not every question has to gather each
-        # head's numbers anew.
+        # Make each head's numbers contiguous once, so that later queries need not
+        # gather them again.
         return KeyValue(
             self._split(self.key_proj(key)).contiguous(),
             self._split(self.value_proj(value)).contiguous(),
@@ -218,22 +219,22 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
-        """Look up each query in what was remembered.
+        """Compute each query's context from the remembered keys and values.
 
         Args:
-            query: what is looked for.
+            query: one vector per target position.
             memory: from `remember`.
             mask: True = may attend, broadcastable to (B, T, S); None allows everything.
-            need_weights: if not, a fused kernel computes the same contexts and keeps no
-                weights.
+            need_weights: if False, a fused kernel computes the same contexts without
+                storing the weights.
 
         Returns:
             The context of each query, and the weights of each head before dropout, or
             None.
 
         Raises:
-            ValueError: queries are not of width D, the memory is of another batch or
-                other heads, or the mask is wrong (see `masked_softmax`).
+            ValueError: the queries are not of width D, the memory is of another batch
+                or has other heads, or the mask is wrong (see `masked_softmax`).
         """
         check_width(query, self.query_proj.in_features)
         q, (k, v) = self._split(self.query_proj(query)), memory
@@ -252,7 +253,7 @@ class MultiHeadAttention(nn.Module):
             if mask.dim() == 3:
                 mask = mask[:, None]  # (B, 1, T, S)
             mask = torch.atleast_2d(mask)
-        # a single row of weights is small, and quicker without the kernel
+        # a single row of weights is small, and faster without the kernel
         if need_weights or q.size(2) == 1:
             context, weights = attend(self.score(q, k), v, mask, self.dropout)
         else:

@@ -1,4 +1,7 @@
-"""Attention block by block: the same contexts, and never T x S numbers at once."""
+"""Blockwise attention: exact, but never with T x S scores in memory (online softmax).
+
+It is for scaled dot products; `attention.attend` takes the scores of any kind.
+"""
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,11 +18,11 @@ def blockwise_attend(
     mask: Bool[Tensor, "..."] | None = None,
     block_size: int = 128,
 ) -> Float[Tensor, "*B T Dv"]:
-    r"""Look up values by scaled dot products, a block of the source at a time.
+    r"""Compute scaled dot-product attention, one block of the source at a time.
 
-    What is kept of the blocks so far is, for each query, the largest score m, the sum l
-    of all exponentials, and the sum o of the values that they weight. A block with a
-    larger score shrinks the two sums:
+    For each query, three quantities summarize the blocks so far: the largest score m,
+    the sum l of all exponentials, and the sum o of the values weighted by them. A block
+    with a larger score shrinks the two sums:
 
     .. math::
 
@@ -27,25 +30,25 @@ def blockwise_attend(
         l' = l\, e^{m - m'} + \sum_s e^{e_{ts} - m'}, \quad
         o' = o\, e^{m - m'} + \sum_s e^{e_{ts} - m'} v_s
 
-    and after the last block the context is o / l. The running m and l are Milakov and
-    Gimelshein (2018), Algorithm 3, where m is m_j and l is d_j; the running o is Rabe
-    and Staats (2021), Section 2, where l is s* and o is v*; Dao et al. (2022),
-    Algorithm 1, make a kernel of it. For the backward pass, torch keeps what each block
-    has computed; only such a kernel computes it anew.
+    After the last block, the context is o / l. The running m and l are from Milakov and
+    Gimelshein (2018), Algorithm 3, where m is m_j and l is d_j; the running o is from
+    Rabe and Staats (2021), Section 2, where l is s* and o is v*; Dao et al. (2022),
+    Algorithm 1, turn this into a kernel. For the backward pass, torch stores what each
+    block has computed; only such a kernel recomputes it.
 
     Args:
-        query: what is looked for.
-        key: what queries are compared with.
-        value: what is looked up.
+        query: one vector per target position.
+        key: the vectors that queries are compared with.
+        value: the vectors to average.
         mask: True = may attend, broadcastable to (..., T, S); None allows everything.
-        block_size: source positions that are looked at together.
+        block_size: source positions per block.
 
     Returns:
-        The contexts, as `attend(ScaledDotScore()(query, key), value, mask)` has them.
+        The same contexts as `attend(ScaledDotScore()(query, key), value, mask)`.
 
     Raises:
-        ValueError: blocks are of 0 positions or fewer, not one value per key, or what
-            `ScaledDotScore` and `masked_softmax` raise.
+        ValueError: `block_size` is below 1, keys and values are not of one source, or
+            what `ScaledDotScore` and `masked_softmax` raise.
     """
     if block_size < 1:
         raise ValueError(f"a block has at least 1 position, got {block_size}")
@@ -59,7 +62,7 @@ def blockwise_attend(
         check_mask(mask, shape)
         mask = mask.expand(shape)
     score = ScaledDotScore()
-    # Sums over many blocks are at least of single precision.
+    # Sums over many blocks need at least single precision.
     wide = torch.promote_types(query.dtype, torch.float32)
     lowest = torch.finfo(wide).min
     largest = query.new_full((*query.shape[:-1], 1), lowest, dtype=wide)
@@ -70,7 +73,7 @@ def blockwise_attend(
         scores = score(query, key[..., block, :]).to(wide)  # (..., T, block)
         if mask is not None:
             scores = torch.where(mask[..., block], scores, lowest)
-        # No context depends on m, so that no gradient goes through it.
+        # No context depends on m, so it needs no gradient.
         top = scores.detach().amax(dim=-1, keepdim=True).maximum(largest)
         shares = (scores - top).exp()
         if mask is not None:
@@ -79,5 +82,5 @@ def blockwise_attend(
         total = total * shrink + shares.sum(dim=-1, keepdim=True)
         context = context * shrink + shares @ value[..., block, :].to(wide)
         largest = top
-    # a query that may attend to nothing: 0 / 1
+    # 0 / 1 for a query that may attend to nothing
     return (context / total.where(total > 0, 1)).to(value.dtype)

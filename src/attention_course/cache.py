@@ -1,9 +1,10 @@
-"""A cache that is written in place, into buffers with room for what is to come.
+"""A key-value cache that is written in place, into buffers with room for later tokens.
 
-`KeyValue.extend` copies all keys and values for every new token. After the first step
-of decoding they move into buffers; from then on a step writes its own and copies
-nothing. A model does not notice, because what it gets is a `KeyValue`, which is also
-the readable form; tests/test_cache.py holds both equal.
+`KeyValue.extend` copies all keys and values for every new token. Here, the first step
+of decoding moves them into buffers; from then on, a step writes only its own keys and
+values and copies nothing. The model does not notice, because it still gets a
+`KeyValue`, which is also the version to read; tests/test_cache.py checks that both give
+the same results.
 """
 
 from typing import Any
@@ -15,39 +16,40 @@ from torch import Tensor
 from attention_course.attention import KeyValue
 from attention_course.seq2seq import select
 
-# Room that is made at a time on a CPU. A slice of far larger buffers is read so slowly
-# there (its rows lie apart) that room for all steps costs more than it saves.
+# Positions added at a time on a CPU. A slice of much larger buffers is so slow to read
+# there (its rows lie far apart) that room for all steps costs more than it saves.
 AHEAD = 8
 
 
 class Growing(KeyValue):
     """Keys and values that fill the beginning of buffers with room for more.
 
-    Only the last of a row of these may be extended: all share their buffers.
+    Each `extend` returns a new object that shares the buffers, so only the newest may
+    be extended.
 
     Attributes:
-        room: the whole buffers, (B, H, M, Dh) each.
+        room: the whole buffers, each (B, H, M, Dh).
     """
 
     room: KeyValue
 
     @classmethod
     def filled(cls, room: KeyValue, size: int) -> "Growing":
-        """View the first positions of buffers.
+        """View the first positions of the buffers.
 
         Args:
             room: the buffers.
             size: how many of their positions are filled.
 
         Returns:
-            Keys and values (B, H, `size`, Dh), nothing of it copied.
+            Keys and values (B, H, `size`, Dh), as views without a copy.
         """
         made = cls(*(buffer.narrow(2, 0, size) for buffer in room))
         made.room = room
         return made
 
     def extend(self, new: KeyValue) -> KeyValue:
-        """Append positions in place; where the room ends, make more of it first."""
+        """Append positions in place; if there is no room left, make more first."""
         begin, count = self.key.size(2), new.key.size(2)
         if begin + count > self.room.key.size(2):
             return make_room(KeyValue(*self), max(count, AHEAD)).extend(new)
@@ -60,9 +62,10 @@ def make_room(cache: Any, steps: int) -> Any:
     """Move the keys and values of a cache into buffers.
 
     Args:
-        cache: what a model's step returned; all but a `KeyValue` stays as it is.
-        steps: how many positions there are to come. On a CPU there is room for the next
-            few of them, elsewhere for all.
+        cache: what a model's step returned; everything except `KeyValue` stays as it
+            is.
+        steps: how many positions are still to come. On a CPU, there is room for the
+            next few of them, elsewhere for all.
 
     Returns:
         The cache, with a `Growing` in place of each `KeyValue`.
@@ -79,28 +82,28 @@ def make_room(cache: Any, steps: int) -> Any:
 
 
 class Lineage:
-    """Remembers which row wrote each position, to find what a new order changes.
+    """Remember which row wrote each position, to find what a new order changes.
 
-    Beams of one sentence share their beginnings: a row that goes on from another one
-    has the same keys and values as that one, apart from the last few.
+    Beams of one sentence share their prefixes: a row that continues another row has the
+    same keys and values as that row, except for the last few positions.
 
     Args:
-        rows: N, in the batch.
-        device: where the cache is. On a CPU the search looks what has changed; another
-            device would have to be waited for, so there all that was written since the
-            first step counts as changed.
+        rows: N, rows in the batch.
+        device: where the cache is. On a CPU, the search checks which positions have
+            changed. On another device it would have to wait for the answer, so
+            everything written since the first step counts as changed.
     """
 
     def __init__(self, rows: int, device: torch.device):
         self._all = torch.arange(rows, device=device)
         self._looks = device.type == "cpu"
         self._steps = 0
-        # Column t: which row wrote the position of step t, counted after the first
-        # step, in which all rows of a sentence are the same.
+        # Column t: which row wrote the position of step t. Counting starts after the
+        # first step, in which all rows of a sentence are the same.
         self._writers = self._all.new_empty(rows, 0)
 
     def changed(self, parent: Int[Tensor, " N"]) -> int:
-        """Note, after a step, that row r goes on from row `parent[r]`.
+        """Record, after a step, that row r continues row `parent[r]`.
 
         Returns:
             How many of the last positions of a row may differ from those of its parent.
@@ -116,12 +119,12 @@ class Lineage:
 
 
 def reorder(cache: Any, parent: Int[Tensor, " N"], changed: int) -> Any:
-    """Put the rows of a cache into a new order, those of a `Growing` in place.
+    """Put the rows of a cache into a new order; in a `Growing`, do it in place.
 
     Args:
-        cache: a tensor with the batch on axis 0, None, or a tuple of such.
-        parent: for each row the old one that takes its place.
-        changed: how many of the last positions may differ between them.
+        cache: a tensor with the batch on axis 0, None, or a tuple of these.
+        parent: for each row, the old row that replaces it.
+        changed: how many of the last positions may differ between a row and its parent.
 
     Returns:
         The cache whose row r is the old row `parent[r]`.

@@ -1,4 +1,4 @@
-"""Checks of widths, lengths and masks: a ValueError names both numbers."""
+"""Checks of widths and masks that raise a ValueError with both sizes."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from torch import Tensor
 
 
 def check_width(x: Tensor, width: int, hint: str = "") -> None:
-    """Refuse vectors that are not as wide as expected.
+    """Check that vectors have the expected width.
 
     Args:
         x: vectors, on the last axis.
-        width: how wide they have to be.
-        hint: what may have gone wrong, the end of the message.
+        width: the width that they must have.
+        hint: what may have gone wrong, for the end of the message.
 
     Raises:
         ValueError: they are wider or narrower.
@@ -24,14 +24,14 @@ def check_width(x: Tensor, width: int, hint: str = "") -> None:
 
 
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
-    """Refuse a mask that says nothing about scores of a shape.
+    """Check that a mask is boolean and fits scores of a given shape.
 
     Args:
         mask: True = may attend.
-        shape: of the scores.
+        shape: shape of the scores.
 
     Raises:
-        ValueError: the mask is not of dtype bool, or does not broadcast to that shape.
+        ValueError: the mask is not of dtype bool or does not broadcast to that shape.
     """
     if mask.dtype != torch.bool:
         raise ValueError(

@@ -1,8 +1,10 @@
-"""A step of decoding that is compiled: it reads whole buffers, so that shapes repeat.
+"""Compiled decoding steps (`torch.compile`) for Transformers.
 
-The readable form is the `step` of `TransformerDecoder` and of `TransformerLM`, whose
-cache is a position longer at every step, which would be a graph for every step.
-tests/test_compiled.py holds both equal, token by token, and counts the graphs.
+A compiled step reads whole buffers, so that its shapes repeat. The version to read is
+the `step` of `TransformerDecoder` and `TransformerLM`; their cache grows by one
+position at every step, so compiling it would need a new graph for every step.
+tests/test_compiled.py checks, token by token, that both give the same results, and
+counts the graphs.
 """
 
 from collections.abc import Iterator
@@ -18,26 +20,27 @@ from attention_course.cache import Growing
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.transformer import TransformerDecoder, TransformerLM
 
-# Positions of the shortest window that is worth a graph of its own.
+# Positions in the shortest window that is worth a graph of its own.
 SHORTEST = 32
-# More graphs than windows, since batches may be of several sizes.
+# More graphs than windows, because batches may have several sizes.
 GRAPHS = 64
 
 
 class Compiled(nn.Module):
     """A Transformer, or a language model, whose steps after the first are compiled.
 
-    It takes the model's place: `greedy(Compiled(model), ...)`. Its buffers are made
-    once per shape and used again, so one search at a time. On CUDA a step is one CUDA
-    graph. Teacher forcing is the model's own.
+    It takes the model's place: `greedy(Compiled(model), ...)`. Its buffers are
+    allocated once per shape and then reused, so it can serve only one search at a time.
+    On CUDA, a step is one CUDA graph. Teacher forcing is not compiled.
 
     Args:
         model: switch it to `eval()` first.
-        backend: of `torch.compile`. "inductor" needs a compiler; "aot_eager", which
-            traces and no more, is for tests.
+        backend: backend of `torch.compile`. "inductor" needs a compiler; "aot_eager",
+            which only traces, is for tests.
 
     Raises:
-        ValueError: the model has no step that can be compiled, as recurrent ones.
+        ValueError: the model has no step that can be compiled; recurrent models have
+            none.
     """
 
     def __init__(self, model: nn.Module, backend: str = "inductor"):
@@ -58,11 +61,11 @@ class Compiled(nn.Module):
         )
 
     def forward(self, *given: Any, **asked: Any) -> Any:
-        """Do what the model does, without compiling."""
+        """Call the model itself, without compiling."""
         return self._model(*given, **asked)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
-        """Read the source once. See `EncoderDecoder.encode`."""
+        """Encode the source once. See `EncoderDecoder.encode`."""
         return self._model.encode(source, lengths)
 
     def start(self, memory: Any) -> Any:
@@ -76,10 +79,10 @@ class Compiled(nn.Module):
 
         Args:
             cache: from `step`.
-            steps: how many positions there are to come.
+            steps: how many positions are still to come.
 
         Returns:
-            The cache, with room for exactly these.
+            The cache, with room for exactly these positions.
         """
         batch, heads, size, width = cache[0].key.shape
         shape = (batch, heads, size + steps, width)
@@ -87,14 +90,14 @@ class Compiled(nn.Module):
         like: dict[str, Any] = {"dtype": dtype, "device": device}
         kind = (shape, dtype, device)
         if kind not in self._rooms:
-            with torch.inference_mode(False):  # for searches of every mode
+            with torch.inference_mode(False):  # so that any search can use them
                 self._rooms[kind] = tuple(
                     KeyValue(torch.empty(shape, **like), torch.empty(shape, **like))
                     for _ in cache
                 )
         for buffer in (part for room in self._rooms[kind] for part in room):
-            # What is not written yet is read, too: with weights of zero, but zero times
-            # what an earlier search left there is not always zero.
+            # Positions not yet written are read, too. Their weights are zero, but zero
+            # times what an earlier search left there is not always zero.
             buffer.zero_()
         return tuple(
             cast(KeyValue, Growing.filled(room, 0).extend(layer))
@@ -104,7 +107,7 @@ class Compiled(nn.Module):
     def step(
         self, token: Int[Tensor, "B 1"], memory: Any, cache: tuple
     ) -> tuple[Float[Tensor, "B 1 V"], None, tuple]:
-        """Predict one token. See `EncoderDecoder.step`; it gives no weights.
+        """Predict one token. See `EncoderDecoder.step`; this step returns no weights.
 
         Raises:
             ValueError: there is no room for another token.
@@ -122,7 +125,7 @@ class Compiled(nn.Module):
         ]
         for part in (part for layer in looked_at for part in layer):
             torch._dynamo.mark_static(part, 2)
-            # CUDA graphs write only to what says that it stays where it is.
+            # CUDA graphs write only to tensors that are marked as staying in place.
             torch._dynamo.mark_static_address(part)
         place = torch.full((1,), filled, device=token.device)
         with torch._dynamo.config.patch(recompile_limit=GRAPHS):
@@ -133,7 +136,7 @@ class Compiled(nn.Module):
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Say in a line what keeps a machine from compiling.
+    """Report in one line why a machine cannot compile.
 
     Raises:
         ValueError: something could not be compiled.
@@ -151,14 +154,14 @@ def compiling() -> Iterator[None]:
 
 
 def windows(room: int) -> list[int]:
-    """List how much of the buffers a step may read: all, a half, a quarter and so on.
+    """List the parts of the buffers that a step may read: all, a half, a quarter, ...
 
     Args:
         room: T, positions in the buffers.
 
     Returns:
-        At most 1 + log2(T / 32) lengths if T is 32 or more, the shortest first; one
-        otherwise.
+        At most 1 + log2(T / 32) lengths if T is at least 32, otherwise one; the
+        shortest first.
     """
     sizes = [room]
     while sizes[-1] // 2 >= SHORTEST:
@@ -167,12 +170,12 @@ def windows(room: int) -> list[int]:
 
 
 class _Window(KeyValue):
-    """The past as a block sees it: what is new is written to its place, and all read.
+    """The part of the buffers that a block reads; new positions are written into it.
 
     Attributes:
         place: (1,), where the new position belongs.
-        order: in which order to read, so that the new position comes last; None: as it
-            stands.
+        order: the order in which to read, so that the new position comes last; None:
+            the order in which they are stored.
     """
 
     place: Tensor
@@ -193,11 +196,11 @@ def _logits(
     looked_at: list[KeyValue],
     place: Int[Tensor, "1"],
 ) -> Float[Tensor, "B 1 V"]:
-    """Write a token's keys and values to its place and predict the next one."""
+    """Write a token's keys and values to their place and predict the next token."""
     slot = torch.arange(looked_at[0].key.size(2), device=token.device)
     order = None
     if any(getattr(b.self_attention, "positions", None) for b in stack.blocks):
-        # Rotary positions count from the first slot, and a query stands on the last.
+        # Rotary positions count from the first slot, and the query must be in the last.
         slot = order = (slot + place + 1) % len(slot)
     past, mask = place.expand(token.size(0)), (slot <= place)[None]  # (B), (1, slots)
     if isinstance(stack, TransformerLM) and memory is not None:

@@ -1,6 +1,6 @@
-"""Decoding: greedy, sampled and beam search, over `encode`, `start` and `step`.
+"""Decoding: greedy search, sampling (temperature, top-k) and beam search.
 
-Any model that has them will do.
+They work with any model that has `encode`, `start` and `step`.
 """
 
 import functools
@@ -15,24 +15,24 @@ from torch import Tensor
 from attention_course.cache import Lineage, make_room, reorder
 from attention_course.seq2seq import select
 
-# Steps from one look at a device to the next, whether all sentences have ended there; a
-# CPU is asked at every step.
+# Steps between two checks of whether all sentences have ended, because each check waits
+# for the device. On a CPU, there is a check at every step.
 LOOK_EVERY = 16
 
 
 @runtime_checkable
 class Model(Protocol):
-    """What decoding asks of a model: an `EncoderDecoder`, or a language model.
+    """What decoding needs from a model: an `EncoderDecoder`, or a language model.
 
     The source of a language model is its prompt.
 
-    Decoding calls it in `torch.inference_mode()`. What is returned is not of that mode;
-    but what a model keeps for itself of such a call, or a hook keeps of it, has to be
-    cloned before gradients can flow through it.
+    Decoding calls the model in `torch.inference_mode()`. The tensors that decoding
+    returns are ordinary ones; but if the model itself, or a hook, keeps a tensor from
+    such a call, it has to be cloned before gradients can flow through it.
     """
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
-        """Read the source once."""
+        """Encode the source once."""
 
     def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
@@ -47,9 +47,9 @@ class Decoded(NamedTuple):
     """What decoding returns.
 
     Attributes:
-        tokens: (B, T), token ids; after a sentence's EOS come EOS.
-        weights: (B, T, S), what each step attended to; None from a model that gives
-            weights on request only.
+        tokens: (B, T), token ids; after a sentence's EOS, EOS is repeated.
+        weights: (B, T, S), the attention weights of each step; None from a model that
+            returns weights on request only.
         scores: (B,), the log-probability of each sentence, in nats; `beam_search`
             divides it by its length penalty.
     """
@@ -60,9 +60,9 @@ class Decoded(NamedTuple):
 
 
 def _without_gradients(search: Callable[..., Decoded]) -> Callable[..., Decoded]:
-    """Search in inference mode, which is quicker than `no_grad`.
+    """Search in inference mode, which is faster than `no_grad`.
 
-    What is handed out are tensors that can be trained on.
+    The returned tensors can be used in training.
     """
 
     @functools.wraps(search)
@@ -84,18 +84,18 @@ def greedy(
     eos: int,
     max_length: int,
 ) -> Decoded:
-    """Take the likeliest token at every step, for a batch of sources at once.
+    """Take the most probable token at every step, for a batch of sources at once.
 
     Args:
         model: switch it to `eval()` first.
-        source: what the model reads; see `EncoderDecoder.encode`.
+        source: the model's input; see `EncoderDecoder.encode`.
         lengths: tokens in each source.
         bos: id of the token that starts a target.
-        eos: id of the token that ends it.
-        max_length: steps after which decoding stops also without EOS.
+        eos: id of the token that ends a target.
+        max_length: steps after which decoding stops even without EOS.
 
     Returns:
-        Tokens, weights and scores, T <= `max_length` steps of them.
+        Tokens, weights and scores of T <= `max_length` steps.
 
     Raises:
         ValueError: `max_length` is below 1.
@@ -122,26 +122,26 @@ def sample(
     top_k: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Decoded:
-    r"""Draw every token at random, a likely one more often.
+    r"""Draw every token at random, with the probabilities that the model gives.
 
     .. math:: P(y_t = v) = \mathrm{softmax}_v(z_{tv} / \tau)
 
     Args:
         model: switch it to `eval()` first.
-        source: what the model reads; see `EncoderDecoder.encode`.
+        source: the model's input; see `EncoderDecoder.encode`.
         lengths: tokens in each source.
         bos: id of the token that starts a target.
-        eos: id of the token that ends it.
-        max_length: steps after which decoding stops also without EOS.
-        temperature: tau; towards 0 it becomes `greedy`, above 1 unlikely tokens come
-            more often.
-        top_k: draw among that many likeliest tokens only (Fan et al., 2018, Section
+        eos: id of the token that ends a target.
+        max_length: steps after which decoding stops even without EOS.
+        temperature: tau; as it approaches 0, sampling becomes `greedy`; above 1,
+            improbable tokens are drawn more often.
+        top_k: draw only among this many most probable tokens (Fan et al., 2018, Section
             5.2); None = among all.
-        generator: where the chance comes from, on the model's device.
+        generator: the random number generator, on the model's device.
 
     Returns:
-        Tokens, weights and scores (of the model as it is, at temperature 1), T <=
-        `max_length` steps of them.
+        Tokens, weights and scores of T <= `max_length` steps. The scores are those of
+        the model itself, at temperature 1.
 
     Raises:
         ValueError: `max_length` is below 1, `temperature` is not above 0, or `top_k` is
@@ -161,8 +161,8 @@ def sample(
             logits = torch.full_like(logits, -math.inf).scatter(
                 -1, best.indices, best.values
             )
-        # Softmax knows no constant; without the largest logit, no other one overflows
-        # at a low temperature.
+        # A constant does not change the softmax; subtracting the largest logit prevents
+        # an overflow at a low temperature.
         odds = ((logits - logits.amax(dim=-1, keepdim=True)) / temperature).softmax(
             dim=-1
         )
@@ -174,20 +174,20 @@ def sample(
 def gnmt_length_penalty(
     length: Int[Tensor, "..."], alpha: float
 ) -> Float[Tensor, "..."]:
-    r"""Make up for what every further token costs.
+    r"""Compensate for the probability that every further token costs.
 
-    Without it the shortest sentence would be the likeliest.
+    Without it, the shortest sentence would be the most probable.
 
     .. math:: lp(Y) = (5 + |Y|)^\alpha / (5 + 1)^\alpha
 
-    Wu et al. (2016), Section 7, where Y is the sentence, log P(Y) / lp(Y) its score.
+    Wu et al. (2016), Section 7, where Y is the sentence and log P(Y) / lp(Y) its score.
 
     Args:
-        length: |Y|, in tokens, EOS counted.
+        length: |Y|, in tokens, including EOS.
         alpha: 0 = no penalty; the paper found 0.2 best.
 
     Returns:
-        What to divide a log-probability by; 1 for a sentence of one token.
+        The number to divide a log-probability by; 1 for a sentence of one token.
     """
     return ((5 + length) / 6) ** alpha
 
@@ -203,29 +203,29 @@ def beam_search(
     beam_size: int,
     length_penalty: float = 0.0,
 ) -> Decoded:
-    """Keep the `beam_size` best beginnings of each sentence of a batch.
+    """Keep the `beam_size` best hypotheses for each sentence of a batch.
 
-    A sentence that has ended keeps its place in the beam as long as no other beginning
-    has a better score, so that a beam of one is `greedy`. Graves (2012), Section 2.5;
-    Sutskever et al. (2014), Section 3.2.
+    A hypothesis that has ended stays in the beam as long as its score is among the
+    best, so a beam of one is `greedy`. Graves (2012), Section 2.5; Sutskever et al.
+    (2014), Section 3.2.
 
     Args:
         model: switch it to `eval()` first.
-        source: what the model reads; see `EncoderDecoder.encode`.
+        source: the model's input; see `EncoderDecoder.encode`.
         lengths: tokens in each source.
         bos: id of the token that starts a target.
-        eos: id of the token that ends it.
-        max_length: steps after which decoding stops also without EOS.
-        beam_size: K, beginnings per sentence.
+        eos: id of the token that ends a target.
+        max_length: steps after which decoding stops even without EOS.
+        beam_size: K, hypotheses per sentence.
         length_penalty: alpha, see `gnmt_length_penalty`.
 
     Returns:
-        The tokens, weights and score of each source's best sentence, T <= `max_length`
-        steps of them.
+        The tokens, weights and score of each source's best hypothesis, over T <=
+        `max_length` steps.
 
     Raises:
-        ValueError: `max_length` or `beam_size` is below 1, or the length penalty is no
-            number.
+        ValueError: `max_length` or `beam_size` is below 1, or the length penalty is not
+            a finite number.
     """
     _check_steps(max_length)
     if beam_size < 1:
@@ -239,7 +239,7 @@ def beam_search(
     lineage = Lineage(len(batch) * beam_size, source.device)
     token = source.new_full((len(batch) * beam_size, 1), bos, dtype=torch.long)
     log_probs = torch.zeros(len(batch), beam_size, device=source.device)
-    log_probs[:, 1:] = -math.inf  # all beams begin alike: one of them is enough
+    log_probs[:, 1:] = -math.inf  # all beams start out the same: keep one
     length = torch.zeros(log_probs.shape, dtype=torch.long, device=source.device)
     ended = torch.zeros(log_probs.shape, dtype=torch.bool, device=source.device)
 
@@ -250,7 +250,7 @@ def beam_search(
         logits, weights, cache = model.step(token, memory, cache)
         gains = _log_probabilities(logits).unflatten(0, (-1, beam_size))  # (B, K, V)
         gains = gains.masked_fill(ended[..., None], -math.inf)
-        # what has ended goes on with EOS, at no cost
+        # a hypothesis that has ended continues with EOS, at no cost
         gains[..., eos].masked_fill_(ended, 0.0)
         length = length + ~ended
         candidates = log_probs[..., None] + gains
@@ -298,7 +298,7 @@ def _one_by_one(
     max_length: int,
     choose: Callable[[Tensor], Tensor],
 ) -> Decoded:
-    """Let `choose` make tokens (B, 1) of logits (B, 1, V) until all have ended."""
+    """Let `choose` turn logits (B, 1, V) into tokens (B, 1) until all have ended."""
     _check_steps(max_length)
     memory = model.encode(source, lengths)
     cache = model.start(memory)
@@ -327,9 +327,9 @@ def _one_by_one(
 
 
 class _End:
-    """Knows when all sentences have ended, and seldom waits for a device to say so.
+    """Find out when all sentences have ended, while rarely waiting for a device.
 
-    Steps that were taken meanwhile are cut off again.
+    Steps taken in the meantime are cut off again.
     """
 
     def __init__(self, device: torch.device):
@@ -337,12 +337,12 @@ class _End:
         self._flags: list[Tensor] = []  # after each step, whether all had ended
 
     def reached(self, ended: Tensor) -> bool:
-        """Note who has ended after a step, and say whether to stop."""
+        """Record which sentences have ended after a step, and say whether to stop."""
         self._flags.append(ended.all())
         return len(self._flags) % self._every == 0 and bool(_read(self._flags[-1]))
 
     def steps(self) -> int:
-        """Return how many steps it took until all had ended, or all that there were."""
+        """Return the steps until all had ended, or all steps if some have not."""
         taken = len(self._flags)
         if self._every == 1:
             return taken
@@ -351,17 +351,17 @@ class _End:
 
 
 def _read(value: Tensor) -> int:
-    """Fetch a number: the one place where decoding waits for a device."""
+    """Fetch a number; nowhere else does decoding wait for a device."""
     return int(value)
 
 
 def _room(model: Model) -> Callable[[Any, int], Any]:
-    # A model that reads whole buffers makes them itself: see `Compiled`.
+    # A model that reads whole buffers allocates them itself: see `Compiled`.
     return getattr(model, "make_room", make_room)
 
 
 def _log_probabilities(logits: Tensor) -> Tensor:
-    # In half precision many tokens would be equally likely that are not.
+    # In half precision, many different probabilities would become equal.
     dtype = torch.promote_types(logits.dtype, torch.float32)
     return logits[:, 0].log_softmax(dim=-1, dtype=dtype)  # (B, V)
 

@@ -1,4 +1,8 @@
-"""Heads of a trained model: where they look, and what is missing without them."""
+"""Attention heads of a trained model: where they look, and ablation (`run_heads`).
+
+Previous-token and induction scores measure where the heads look. The attention modules
+are in `attention` and `transformer.rotary`.
+"""
 
 from collections.abc import Collection, Mapping
 
@@ -20,14 +24,14 @@ READ_AS = ("query", "key", "value")
 
 
 def previous_token_score(weights: Float[Tensor, "B H T T"]) -> Float[Tensor, " H"]:
-    """Measure how much of its weight a head gives to the token just before.
+    """Measure how much weight each head gives to the previous token.
 
     Args:
-        weights: of one layer, over its own positions.
+        weights: of one layer's self-attention.
 
     Returns:
-        For each head the mean weight of key t - 1 for query t, over the batch and all t
-        that have a position before them; 0 if none has.
+        For each head, the mean weight of key t - 1 for query t, over the batch and all
+        t that have a previous position; 0 if there are none.
     """
     found = weights.diagonal(-1, dim1=-2, dim2=-1)  # (B, H, T - 1)
     return found.sum(dim=(0, 2)) / max(found.size(0) * found.size(2), 1)
@@ -36,19 +40,19 @@ def previous_token_score(weights: Float[Tensor, "B H T T"]) -> Float[Tensor, " H
 def induction_score(
     tokens: Int[Tensor, "B T"], weights: Float[Tensor, "B H T T"]
 ) -> Float[Tensor, " H"]:
-    """Measure how much of its weight a head gives to what came next the last time.
+    """Measure how much weight each head gives to what followed the same token before.
 
-    Where the token of query t occurred before, let s < t be its latest occurrence; what
-    counts is the weight of key s + 1. After the prefix matching of Olsson et al.
+    If the token of query t occurred before, let s < t be its latest occurrence; the
+    score counts the weight of key s + 1. After the prefix matching of Olsson et al.
     (2022), Section "Key Concepts".
 
     Args:
-        tokens: what stands at the positions.
-        weights: of one layer, over its own positions.
+        tokens: token ids at the positions.
+        weights: of one layer's self-attention.
 
     Returns:
-        For each head the mean weight of key s + 1, over all queries whose token
-        occurred before; 0 if none did.
+        For each head, the mean weight of key s + 1, over all queries whose token
+        occurred before; 0 if there are none.
     """
     place = torch.arange(1, tokens.size(1) + 1, device=tokens.device)
     same = (tokens[:, :, None] == tokens[:, None, :]).tril(-1)  # (B, T, T)
@@ -65,26 +69,26 @@ def run_heads(
     removed: Collection[Head] = (),
     cut: Mapping[str, Collection[Head]] | None = None,
 ) -> tuple[Float[Tensor, "B T V"], list[Float[Tensor, "B H T T"]]]:
-    """Run a model of attention alone, return its maps, and take away what heads write.
+    """Run an attention-only model, return its attention maps, and ablate heads.
 
-    What a layer adds to the residual stream is the sum of what its heads write, each by
-    its own part of the output map. A removed head writes nothing. A head that is cut
-    writes as ever, but the layers above do not read it where they make queries, keys or
-    values.
+    What a layer adds to the residual stream is the sum of its heads' outputs; each head
+    has its own part of the output map. A removed head adds nothing. A head that is cut
+    still adds its output, but the layers above do not read it when they compute
+    queries, keys or values.
 
     Args:
-        model: of pre-norm `AttentionBlock`s with `GroupedQueryAttention`, such as
+        model: made of pre-norm `AttentionBlock`s with `GroupedQueryAttention`, such as
             `models.attention_only`.
-        token: what the model reads, as in `TransformerLM.forward`.
-        removed: heads that write nothing.
+        token: the model's input, as in `TransformerLM.forward`.
+        removed: heads that add nothing.
         cut: "query", "key" or "value" -> the heads that are not read for these.
 
     Returns:
-        Logits, and for each layer the weights of its heads.
+        The logits and, for each layer, the weights of its heads.
 
     Raises:
-        ValueError: the model has other blocks; there is no such head, or nothing of
-            that name to cut it from.
+        ValueError: the model has other blocks, a head does not exist, or `cut` has
+            another name than these three.
     """
     cut = {} if cut is None else cut
     layers = [_taken_apart(block) for block in model.blocks]
@@ -114,7 +118,7 @@ def run_heads(
 
 
 def _taken_apart(block: nn.Module) -> tuple[GroupedQueryAttention, Residual]:
-    """Return a block's parts, if its heads write sums into the residual stream."""
+    """Return a block's attention and residual, if its output is a sum over heads."""
     if not (
         isinstance(block, AttentionBlock)
         and block.around_self.pre_norm
@@ -132,7 +136,7 @@ def _parts(
     weights: Float[Tensor, "B H T S"],
     read: Float[Tensor, "B S D"],
 ) -> Float[Tensor, "B H T D"]:
-    """Compute what each head writes: its context, by its columns of the output map."""
+    """Compute each head's output: its context times its columns of the output map."""
     v = attention.remember(read, read).value  # (B, G, S, Dh)
     v = v.repeat_interleave(attention.num_heads // attention.num_key_heads, dim=1)
     columns = attention.output_proj.weight.unflatten(1, (attention.num_heads, -1))

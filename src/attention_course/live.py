@@ -1,6 +1,7 @@
-"""Figures that respond: a trained model, its weights in eight bits; numbers to touch.
+"""Interactive figures: a trained model with compressed weights, or numbers to change.
 
-The book's scripts run them in a browser (`book/live/`).
+The book's scripts run them in a browser (`book/live/`). Figures that do not respond are
+in `plotting`.
 """
 
 import html
@@ -20,32 +21,32 @@ from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.transformer import TransformerDecoder, TransformerLM
 
-LARGEST = 127  # of 8 bits
+LARGEST = 127  # the largest code of 8 bits
 RESPONDS = "On the book's page this figure responds to you, if JavaScript is on."
 
 
 def pack(
     state: Mapping[str, Tensor], bits: Literal[8, 16] = 8
 ) -> dict[str, dict[str, Any]]:
-    """Write parameters in few bytes.
+    """Pack parameters into few bytes.
 
-    Eight bits round each row of a matrix to 255 values, which its largest entry spans;
-    sixteen are half precision.
+    Eight bits round each row of a matrix to 255 values, scaled by its largest entry;
+    sixteen bits are half precision.
 
     Args:
         state: names and parameters, matrices or vectors; a vector is one row.
-        bits: per number.
+        bits: bits per number.
 
     Returns:
-        For each name what JSON can hold: `shape`, `codes` in base64, and with eight
-        bits `scales`, one per row. See `unpack`.
+        For each name, a dictionary for JSON: `shape`, `codes` in base64 and, with eight
+        bits, `scales`, one per row. See `unpack`.
     """
     packed = {}
     for name, tensor in state.items():
         rows = tensor.detach().reshape(-1, tensor.size(-1))
         part: dict[str, Any] = {"shape": list(tensor.shape)}
         if bits == 8:
-            # as they will be written: codes and scales have to agree
+            # rounded as in the JSON, so that codes and scales agree
             scales = [float(f"{x / LARGEST:.7g}") for x in rows.abs().amax(-1).tolist()]
             steps = torch.tensor(scales)[:, None].clamp(min=1e-30)
             codes = (rows / steps).round().clamp(-LARGEST, LARGEST).to(torch.int8)
@@ -57,7 +58,7 @@ def pack(
 
 
 def unpack(packed: Mapping[str, Mapping[str, Any]]) -> dict[str, Tensor]:
-    """Return the parameters that a page computes with: what `pack` has rounded."""
+    """Return the parameters that a page computes with, as `pack` has rounded them."""
     state = {}
     for name, part in packed.items():
         codes = bytearray(b64decode(part["codes"]))
@@ -79,19 +80,19 @@ def figure(
     label: str,
     examples: Sequence[str],
 ) -> str:
-    """Write a figure in which the reader types a source and sees where `model` looks.
+    """Write a figure in which the reader types a source and sees where `model` attends.
 
     Args:
-        name: of the model, for the pages that show it.
+        name: the model's name, for the pages that show it.
         model: Bahdanau's, with one layer, GRUs and the additive score; or a Transformer
             with pre-norm blocks and sinusoidal positions.
         task: what the model reads and writes, characters or words.
         label: what to type, in words.
-        examples: sources to begin with, of which the first stands in the field.
+        examples: sources to choose from; the first one is filled in.
 
     Returns:
         HTML with the model's weights in it. The book's builder moves them into a file
-        that is loaded once the reader touches the figure.
+        that is loaded when the reader first touches the figure.
     """
     kind: dict[str, Any] = {"kind": "bahdanau"}
     if isinstance(model.decoder, TransformerDecoder):
@@ -102,7 +103,7 @@ def figure(
             "heads": attention.num_heads,
         }
     weights = kind | {
-        # maps of a Transformer in eight bits are off by .05
+        # with eight bits, attention maps of a Transformer are off by .05
         "parameters": pack(model.state_dict(), 16 if "heads" in kind else 8),
         "words": any(
             len(t) > 1 for t in task.source_vocabulary.tokens[len(SPECIALS) :]
@@ -128,14 +129,14 @@ def writer(
     label: str,
     examples: Sequence[str],
 ) -> str:
-    """Write a figure in which the reader gives a prompt and `model` goes on.
+    """Write a figure in which the reader types a prompt and `model` continues it.
 
     Args:
-        name: of the model.
-        model: with the parts of `models.gpt2`, its table tied to its head.
-        tokenizer: byte-pair pieces, from `tasks.writing.learn_pieces`.
+        name: the model's name.
+        model: built like `models.gpt2`, with its embedding tied to its output layer.
+        tokenizer: of byte-pair pieces, from `tasks.writing.learn_pieces`.
         label: what to type, in words.
-        examples: the first is the prompt to begin with.
+        examples: prompts to choose from; the first one is filled in.
 
     Returns:
         HTML, see `figure`.
@@ -163,7 +164,7 @@ def writer(
 
 
 def again(name: str, label: str, examples: Sequence[str], kind: str = "live") -> str:
-    """Write the figure of a model whose weights stand on another page."""
+    """Write the figure of a model whose weights are on another page."""
     listed = html.escape(json.dumps(list(examples)))
     return (
         f'<div class="{kind}" data-model="{html.escape(name)}"'
@@ -173,16 +174,16 @@ def again(name: str, label: str, examples: Sequence[str], kind: str = "live") ->
 
 
 def sliders(kind: str, title: str, choice: str = "", **numbers: Any) -> str:
-    """Write a figure to touch: sliders, cells to switch, points to drag.
+    """Write a figure with sliders, cells to switch or points to drag.
 
     Args:
-        kind: which one, of those in `book/live/kinds/`.
+        kind: one of the kinds in `book/live/kinds/`.
         title: what to do, in words.
-        choice: label of what can be chosen, for a kind with choices.
-        **numbers: what it computes with, numbers, texts and lists of them.
+        choice: label of the choice, for a kind that has one.
+        **numbers: the data of the figure: numbers, texts and lists of them.
 
     Returns:
-        HTML. Without its script the figure is a table of the numbers.
+        HTML. Without JavaScript, the figure is a table of the numbers.
     """
     written = html.escape(json.dumps(numbers))
     return (
@@ -194,7 +195,7 @@ def sliders(kind: str, title: str, choice: str = "", **numbers: Any) -> str:
 
 
 def _still(numbers: Mapping[str, Any]) -> str:
-    """Write lists as the columns of a table, and frames as the rows of one."""
+    """Write lists as the columns of a table, or frames as its rows."""
     if "frames" in numbers:
         header = ["", "", ""]
         rows = [

@@ -1,4 +1,4 @@
-"""Masks: made from lengths or sizes, they say who may attend to what.
+"""Attention masks (padding, causal, sliding window): who may attend to what.
 
 True = may attend, as in `F.scaled_dot_product_attention`.
 """
@@ -9,11 +9,11 @@ from torch import Tensor
 
 
 def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 S"]:
-    """Allow every query to attend to its own sentence's tokens, and to no padding.
+    """Allow every query to attend to its own sentence's tokens, but not to padding.
 
     Args:
-        lengths: tokens in each sentence, padding not counted.
-        size: S, the length to which the batch was padded, in tokens.
+        lengths: tokens in each sentence, without padding.
+        size: S, the length to which the batch is padded, in tokens.
 
     Returns:
         True where position s < lengths[b], on the device of `lengths`.
@@ -23,11 +23,11 @@ def padding_mask(lengths: Int[Tensor, " B"], size: int) -> Bool[Tensor, "B 1 S"]
 
 
 def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "T T"]:
-    """Allow position t to attend to the positions up to and including t.
+    """Allow each position to attend to itself and to all earlier positions.
 
     Args:
         size: T, in tokens.
-        device: where the mask is made.
+        device: where to create the mask.
 
     Returns:
         True on and below the diagonal.
@@ -38,15 +38,15 @@ def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "
 def sliding_window_mask(
     size: int, width: int, device: torch.device | None = None
 ) -> Bool[Tensor, "T T"]:
-    """Allow every position to attend to those at most `width` away, on either side.
+    """Allow each position to attend to those at most `width` away, on either side.
 
-    Beltagy et al. (2020), Section 3.1, where w is 2 `width`. With `& causal_mask(size)`
-    it looks back only.
+    Beltagy et al. (2020), Section 3.1, where w is 2 `width`. Combine it with `&
+    causal_mask(size)` for a window that only looks back.
 
     Args:
         size: T, in tokens.
-        width: largest distance, in tokens; 0 leaves a position only itself.
-        device: where the mask is made.
+        width: largest distance, in tokens; 0 allows only the position itself.
+        device: where to create the mask.
 
     Returns:
         True where |t - s| <= width.

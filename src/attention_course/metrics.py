@@ -1,4 +1,7 @@
-"""Metrics of plain lists: exact match, BLEU; against gold, hit rate and AER."""
+"""Metrics: exact match, token accuracy, BLEU and chrF; alignment hit rate and AER.
+
+They take plain lists, not tensors.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -10,17 +13,17 @@ from sacrebleu.metrics import BLEU, CHRF
 def exact_match(
     predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
 ) -> float:
-    """Count a prediction only if every token is right.
+    """Compute the share of predictions in which every token is right.
 
     Args:
         predictions: one token sequence per example.
-        references: the right ones, in the same order.
+        references: the right sequences, in the same order.
 
     Returns:
         The share of examples that are right, in [0, 1].
 
     Raises:
-        ValueError: not one reference per prediction, or none at all.
+        ValueError: the numbers of predictions and references differ, or both are zero.
     """
     _check_counts(len(predictions), len(references))
     return sum(tuple(p) == tuple(r) for p, r in zip(predictions, references)) / len(
@@ -37,7 +40,7 @@ def exact_match_by_length(
 
     Args:
         predictions: one token sequence per example.
-        references: the right ones, in the same order.
+        references: the right sequences, in the same order.
         lengths: the source length of each example, in tokens.
 
     Returns:
@@ -45,7 +48,8 @@ def exact_match_by_length(
         order of length.
 
     Raises:
-        ValueError: not one reference and one length per prediction.
+        ValueError: the numbers of predictions, references and lengths differ, or are
+            zero.
     """
     _check_counts(len(predictions), len(references))
     _check_counts(len(predictions), len(lengths))
@@ -58,21 +62,21 @@ def exact_match_by_length(
 def token_accuracy(
     predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
 ) -> float:
-    """Count the tokens that stand where they should.
+    """Compute the share of tokens that are in the right position.
 
-    One that is missing or too many is wrong.
+    A missing or additional token counts as wrong.
 
     Args:
         predictions: one token sequence per example.
-        references: the right ones, in the same order.
+        references: the right sequences, in the same order.
 
     Returns:
-        The share of right tokens among those of each example's longer sequence, in [0,
-        1].
+        The number of right tokens, divided by the total length of the longer sequences
+        of all pairs, in [0, 1].
 
     Raises:
-        ValueError: not one reference per prediction, none at all, or all of them are
-            empty.
+        ValueError: the numbers of predictions and references differ or are zero, or all
+            sequences are empty.
     """
     _check_counts(len(predictions), len(references))
     right = sum(p == r for pair in zip(predictions, references) for p, r in zip(*pair))
@@ -85,12 +89,13 @@ def token_accuracy(
 
 
 class TextScore(NamedTuple):
-    """A corpus score, and what one has to know to compare it.
+    """A corpus score, with what you need to know to compare it with others.
 
     Attributes:
-        name: of the metric.
+        name: name of the metric.
         score: in [0, 100].
-        signature: sacreBLEU's (Post, 2018): case, tokenisation, smoothing, version.
+        signature: sacreBLEU's signature (Post, 2018): case, tokenization, smoothing,
+            version.
     """
 
     name: str
@@ -104,20 +109,21 @@ class TextScore(NamedTuple):
 def text_scores(
     predictions: Sequence[str], references: Sequence[str]
 ) -> list[TextScore]:
-    """Compare texts by BLEU and chrF, as sacreBLEU computes them.
+    """Compute BLEU and chrF with sacreBLEU.
 
-    BLEU is of Papineni et al. (2002), chrF of Popović (2015).
+    BLEU is by Papineni et al. (2002), chrF by Popović (2015).
 
     Args:
-        predictions: texts as people write them, with their case and with no space
-            before a comma.
-        references: the right ones, in the same order.
+        predictions: detokenized texts, in their original case and with no space before
+            a comma.
+        references: the right texts, in the same order.
 
     Returns:
-        BLEU and chrF over the whole corpus, each as it is and then in lower case.
+        BLEU and chrF over the whole corpus, each first with case and then in lower
+        case.
 
     Raises:
-        ValueError: not one reference per prediction, or none at all.
+        ValueError: the numbers of predictions and references differ, or both are zero.
     """
     _check_counts(len(predictions), len(references))
     scores = []
@@ -131,12 +137,12 @@ def alignment_hit_rate(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    """Count how often the largest weight is on a position that gold names.
+    """Compute how often the largest weight is on a gold position.
 
-    Target positions without a gold position (punctuation, say) do not count.
+    Target positions without a gold position (punctuation, for example) do not count.
 
     Args:
-        weights: per example, T rows of S weights; rows beyond the gold alignment's are
+        weights: per example, T rows of S weights; rows beyond the gold alignment are
             ignored.
         gold: per example and target position, the source positions that it came from.
 
@@ -144,8 +150,8 @@ def alignment_hit_rate(
         The share of hits over all target positions with a gold position, in [0, 1].
 
     Raises:
-        ValueError: not one gold alignment per example, fewer rows of weights than gold
-            rows, or nothing to count.
+        ValueError: the numbers of examples differ, an example has fewer rows of weights
+            than gold rows, or there is nothing to count.
     """
     hits = [link in positions for link, positions in _links(weights, gold)]
     return sum(hits) / len(hits)
@@ -155,28 +161,29 @@ def alignment_error_rate(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> float:
-    r"""Compare the links of the largest weights with the sure and the possible ones.
+    r"""Compute the alignment error rate (AER) of the links with the largest weights.
 
     .. math:: AER = 1 - \frac{|\mathcal{A} \cap \mathcal{S}| + |\mathcal{A} \cap
         \mathcal{P}|}{|\mathcal{A}| + |\mathcal{S}|}
 
     Och and Ney (2003), where A are our links: each target position makes one, to its
-    largest weight. S are the sure links, and P, all links of the gold alignment, the
-    possible ones. A link is missed only if it is sure, and wrong only if it is not even
-    possible. See `sure_links`. With its own gold alignment a model has an error of 0.
-    Target positions without a gold position do not count.
+    largest weight. S are the sure links (see `sure_links`), and P, all links of the
+    gold alignment, are the possible ones. A link is missed only if it is sure, and
+    wrong only if it is not even possible. A model that returns the gold alignment
+    itself has an error of 0. Target positions without a gold position do not count.
 
     Args:
-        weights: per example, T rows of S weights; rows beyond the gold alignment's are
+        weights: per example, T rows of S weights; rows beyond the gold alignment are
             ignored.
         gold: per example and target position, the source positions that it came from.
 
     Returns:
-        The error rate, in [0, 1]; 0 is best. Without a link and without a sure one, 1.
+        The error rate, in [0, 1]; 0 is best. It is 1 if there is neither a link nor a
+        sure link.
 
     Raises:
-        ValueError: not one gold alignment per example, fewer rows of weights than gold
-            rows, or nothing to count.
+        ValueError: the numbers of examples differ, an example has fewer rows of weights
+            than gold rows, or there is nothing to count.
     """
     links = _links(weights, gold)
     sure = sure_links([positions for _, positions in links])
@@ -189,9 +196,9 @@ def alignment_error_rate(
 
 
 def sure_links(gold: Sequence[Collection[int]]) -> list[frozenset[int]]:
-    """Choose the sure links of a gold alignment, all of which are possible.
+    """Choose the sure links of a gold alignment, in which all links are possible.
 
-    A link is sure if its target position came from this source position alone. Where a
+    A link is sure if its target position came from this source position alone. If a
     target position came from several, as a month's digits come from all letters of its
     name, any of them is right and none is required.
 
@@ -199,7 +206,7 @@ def sure_links(gold: Sequence[Collection[int]]) -> list[frozenset[int]]:
         gold: per target position, the source positions that it came from.
 
     Returns:
-        Per target position, the sure ones among them: one, or none.
+        Per target position, its sure source positions: one or none.
     """
     return [frozenset(p if len(p) == 1 else ()) for p in gold]
 
@@ -208,7 +215,7 @@ def _links(
     weights: Sequence[Sequence[Sequence[float]]],
     gold: Sequence[Sequence[Collection[int]]],
 ) -> list[tuple[int | None, Collection[int]]]:
-    """Pair the largest weight's position with those of gold, where there are some."""
+    """Pair the largest weight's position with the gold positions, if any."""
     _check_counts(len(weights), len(gold))
     links = []
     for rows, positions in zip(weights, gold):
@@ -225,7 +232,7 @@ def _links(
 
 
 def _largest(row: Sequence[float]) -> int | None:
-    """Return where the largest weight is; a row of zeros points nowhere."""
+    """Return the position of the largest weight; None for a row of zeros."""
     largest = max(range(len(row)), key=row.__getitem__)
     return largest if row[largest] > 0 else None
 

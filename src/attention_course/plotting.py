@@ -1,4 +1,7 @@
-"""Figures with Matplotlib: attention maps with gold frames, curves, bars and tables."""
+"""Figures with Matplotlib: attention heat maps with gold frames, curves and tables.
+
+The interactive figures are in `live`.
+"""
 
 import html
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +14,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-# A weight of zero shows the page itself, light or dark; a weight of one, this colour.
+# A weight of zero is transparent, on any page; a weight of one has this color.
 WEIGHTS = LinearSegmentedColormap.from_list(
     "weights", [to_rgba("#8a5cd0", 0), to_rgba("#8a5cd0", 1)]
 )
@@ -26,26 +29,26 @@ def heat_map(
     ax: Axes | None = None,
     colorbar: bool = True,
 ) -> Axes:
-    """Draw who attends to what: a row per target token, a column per source token.
+    """Draw attention weights: a row per target token, a column per source token.
 
-    The stronger the colour, the larger the weight. The maps of one figure share a
-    colour bar, which the first of them draws.
+    The stronger the color, the larger the weight. The maps of one figure share a color
+    bar, which the first of them draws.
 
     Args:
         weights: at least one row per target token; columns beyond the source's tokens
             (padding) are left out.
         source: tokens, left to right.
         target: tokens, top to bottom.
-        gold: for each target token the source positions that it came from; each gets a
-            frame.
-        ax: where to draw; a new figure without it.
-        colorbar: if not, no bar is drawn, for maps with scales of their own.
+        gold: for each target token, the source positions that it came from; each is
+            framed.
+        ax: where to draw; None: a new figure.
+        colorbar: draw a color bar; False is for maps with scales of their own.
 
     Returns:
         The axes drawn on.
 
     Raises:
-        ValueError: fewer weights than tokens.
+        ValueError: there are fewer weights than tokens.
     """
     rows = [list(row[: len(source)]) for row in weights[: len(target)]]
     if len(rows) < len(target) or any(len(row) < len(source) for row in rows):
@@ -90,13 +93,13 @@ def weights_table(
     target: Sequence[str],
     caption: str = "",
 ) -> str:
-    """Write the numbers of a heat map as an HTML table, for readers who do not see it.
+    """Write the numbers of a heat map as an HTML table, for readers who cannot see it.
 
     Args:
-        weights: one row per target token, one number per source token; what is beyond
-            these is left out.
-        source: heads of the columns.
-        target: heads of the rows.
+        weights: one row per target token, one number per source token; any more are
+            left out.
+        source: column headers.
+        target: row headers.
         caption: what the table shows.
 
     Returns:
@@ -121,12 +124,12 @@ def weights_table(
 def decoder_step(order: str, ax: Axes | None = None) -> Axes:
     """Draw one step of a recurrent decoder with attention.
 
-    What asks is orange and drawn thick, what is answered is blue and dashed.
+    The query is blue and thick, the context red and dashed.
 
     Args:
-        order: "Bahdanau", where the state before the update asks, or "Luong", where the
-            state after it does.
-        ax: where to draw; a new figure without it.
+        order: "Bahdanau", where the query is the state before the update, or "Luong",
+            where it is the state after it.
+        ax: where to draw; None: a new figure.
 
     Returns:
         The axes drawn on.
@@ -202,11 +205,11 @@ def decoder_step(order: str, ax: Axes | None = None) -> Axes:
 def length_curves(
     curves: Mapping[str, Mapping[int, float]], ax: Axes | None = None
 ) -> Axes:
-    """Draw a score against the source length, one line per model.
+    """Draw exact match against the source length, one line per model.
 
     Args:
         curves: name of the model -> source length in tokens -> score in [0, 1].
-        ax: where to draw; a new figure without it.
+        ax: where to draw; None: a new figure.
 
     Returns:
         The axes drawn on.
@@ -233,15 +236,15 @@ def training_curve(
     measured: str = "loss",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the losses of a training, and its validations if there were any.
+    """Draw the training losses, and the validation results if there are any.
 
     Args:
         losses: one per step.
         validations: step -> what was measured after it.
-        unit: what the loss is in nats of.
-        measured: "loss", which has the axis of the losses, or a score, which has its
-            own on the right.
-        ax: where to draw; a new figure without it.
+        unit: the loss is in nats per this unit.
+        measured: "loss", drawn on the axis of the losses, or a score, drawn on an axis
+            of its own on the right.
+        ax: where to draw; None: a new figure.
 
     Returns:
         The axes of the losses.
@@ -273,19 +276,19 @@ def training_curve(
 def report_table(
     rows: Sequence[Mapping[str, Any]], of: str, lines: str, columns: Sequence[str] = ()
 ) -> str:
-    """Lay out the figures of a report that are named "OF / line / column".
+    """Write the numbers of a report that are named "OF / line / column" as a table.
 
     Args:
-        rows: of the report's JSON: `what`, `value` and `unit` of each are looked at.
+        rows: from the report's JSON; `what`, `value` and `unit` of each are used.
         of: first part of the names.
-        lines: what they are, for the head of the first column.
-        columns: which figures, in this order; none named: all there are.
+        lines: header of the first column.
+        columns: which columns to show, in this order; empty: all.
 
     Returns:
-        A table in Markdown; what was not measured is a dash.
+        A table in Markdown, with a dash for what was not measured.
 
     Raises:
-        ValueError: nothing is named so.
+        ValueError: the report has no numbers of this name, or lacks one of the columns.
     """
     named = [(row["what"].split(" / "), row) for row in rows]
     cells = {

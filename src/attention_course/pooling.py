@@ -1,7 +1,7 @@
-"""Attention without a decoder: one query over a memory, or no query at all.
+"""Attention without a decoder: pooling with a learned query, classifiers and labelers.
 
-What one does to a `Classifier` to find out whether its weights explain its answers is
-here as well.
+`answer_with` and `gradient_times_input` examine whether the weights of a `Classifier`
+explain its answers.
 """
 
 import torch
@@ -15,14 +15,14 @@ from attention_course.seq2seq import Encoded
 
 
 class AttentionPooling(nn.Module):
-    r"""Sum up a memory in one vector: a learned query looks for what the task needs.
+    r"""Summarize a memory in one vector: a learned query looks for what the task needs.
 
     .. math:: a_s = \mathrm{softmax}_s\, \mathrm{score}(q, k_s), \quad
         c = \sum_s a_s v_s
 
     Yang et al. (2016), Section 2.2, word attention, is this with an `AdditiveScore`: k
-    and v are h_it, our v (of the score) is u_w, U is W_w, and the learned W q stands
-    for the bias b_w.
+    and v are h_it, the v of our score is u_w, U is W_w, and the learned W q takes the
+    place of the bias b_w.
 
     Args:
         query_dim: width of the query.
@@ -37,11 +37,11 @@ class AttentionPooling(nn.Module):
     def forward(
         self, encoded: Encoded, value: Float[Tensor, "B S Dv"] | None = None
     ) -> tuple[Float[Tensor, "B Dv"], Float[Tensor, "B 1 S"]]:
-        """Look at a memory once.
+        """Attend to a memory once.
 
         Args:
-            encoded: what some encoder returned.
-            value: what is looked up, one vector per source position; None: the states.
+            encoded: what an encoder returned.
+            value: the vectors to average, one per source position; None: the states.
 
         Returns:
             The context, and the weights over the memory.
@@ -55,20 +55,20 @@ class AttentionPooling(nn.Module):
 
 
 class Classifier(nn.Module):
-    r"""One answer for a whole source: a sentence's sentiment, what an image shows.
+    r"""One answer for a whole source: a sentence's sentiment, or what an image shows.
 
     .. math:: P(y \mid x) = \mathrm{softmax}(W c + b)
 
-    Yang et al. (2016), Section 2.3, where c is the document vector v. A state has read
-    what stands around it, so that the answer may be looked up anywhere. Where the
-    weights shall tell what decides, look up something that knows nothing of its
-    neighbours: an embedding.
+    Yang et al. (2016), Section 2.3, where c is the document vector v. A state also
+    contains its neighbors, so the answer may be found at any position. If the weights
+    should show which words decide, average vectors that contain no neighbors: the
+    embeddings (`values`).
 
     Args:
         encoder: maps (source, lengths) to `Encoded`, with states of width E.
-        pooling: sums them up.
+        pooling: summarizes the states in one vector.
         head: maps a context to V logits.
-        values: maps the source to what is looked up, (B, S, Dv); None: the states are.
+        values: maps the source to the vectors to average, (B, S, Dv); None: the states.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Classifier(nn.Module):
         """Classify a batch of sources.
 
         Args:
-            source: what the encoder reads.
+            source: the encoder's input.
             lengths: tokens in each source.
 
         Returns:
@@ -107,10 +107,10 @@ def answer_with(
     lengths: Int[Tensor, " B"],
     weights: Float[Tensor, "B 1 S"],
 ) -> Float[Tensor, "B V"]:
-    """Let a model answer with weights that are not its own.
+    """Let a model answer with attention weights that are not its own.
 
     Args:
-        model: anything else in it stays as it is.
+        model: everything else in it stays as it is.
         source: token ids.
         lengths: tokens in each source.
         weights: over the source, 0 on padding.
@@ -129,23 +129,25 @@ def answer_with(
 def gradient_times_input(
     model: Classifier, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B S"]:
-    r"""Ask by the gradient how much each word did for the answer.
+    r"""Attribute the answer to the words by gradient times input.
 
     .. math:: g_s = \frac{\partial (\ell_1 - \ell_2)}{\partial x_s} \cdot x_s
 
-    where \ell_1 and \ell_2 are the largest logit and the next, and x_s is the embedding
-    of word s: to first order, what the lead of the answer would lose if the embedding
-    were zero. Whatever x_s goes through on its way counts, the weights too.
+    where \ell_1 and \ell_2 are the largest and the second largest logit, and x_s is the
+    embedding of word s. To first order, g_s is how much the lead of the answer would
+    shrink if the embedding were zero. Every path from x_s to the answer counts,
+    including the one through the weights.
 
     Args:
-        model: has an embedding in its encoder.
+        model: its encoder has an `embedding`.
         source: token ids.
         lengths: tokens in each source.
 
     Returns:
-        A number per word: above 0 it speaks for the answer, below 0 against it.
+        One number per word: positive if the word supports the answer, negative if it
+        speaks against it.
     """
-    embedded: list[Tensor] = []  # twice, where embeddings are looked up too
+    embedded: list[Tensor] = []  # two, if the embeddings are also averaged
     hook = model.encoder.get_submodule("embedding").register_forward_hook(
         lambda *call: embedded.append(call[-1])
     )
@@ -160,12 +162,12 @@ def gradient_times_input(
 
 
 class Labeller(nn.Module):
-    r"""One answer per position: a part of speech per word, a vowel per frame.
+    r"""One answer per position, such as a part of speech per word or a vowel per frame.
 
     .. math:: P(y_s \mid x) = \mathrm{softmax}(W h_s + b)
 
     Graves and Schmidhuber (2005). Answer s belongs to token s, so there is nothing to
-    look for, and no attention.
+    look for, and the model needs no attention.
 
     Args:
         encoder: maps (source, lengths) to `Encoded`, with states of width E.
@@ -183,12 +185,12 @@ class Labeller(nn.Module):
         """Label a batch of sources.
 
         Args:
-            source: what the encoder reads.
+            source: the encoder's input.
             lengths: tokens in each source.
 
         Returns:
-            Logits of the labels at every position, meaningless on padding, and no
-            weights.
+            Logits of the labels at every position, which are meaningless on padding,
+            and None for the weights.
         """
         states = self.encoder(source, lengths).states
         check_width(states, self.head.in_features)

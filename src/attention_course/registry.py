@@ -1,7 +1,7 @@
-"""The tasks and models by name, and the sizes and options that each of them takes.
+"""The tasks and models by name, with the sizes and options that each of them takes.
 
-A task or a model is imported when it is made, and no sooner: torch takes seconds, which
-a list of the names, or the answer to a wrong one, should not cost.
+A task or a model is imported only when it is made: importing torch takes seconds, and
+listing the names, or reporting a wrong one, should not take that long.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Kind(Enum):
-    """What goes in and what comes out; a model learns the tasks of one kind."""
+    """The inputs and outputs of a task; a model learns the tasks of one kind."""
 
     SEQUENCES = auto()  # tokens in, tokens out
     CAPTIONS = auto()  # an image in, tokens out
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 class Source(Enum):
-    """In what form a source stands on a command line."""
+    """The form in which a source is given on the command line."""
 
     TEXT = "text"
     IMAGE = "image"  # a PNG or NPY file
@@ -41,10 +41,10 @@ class Size(NamedTuple):
     """A size that some models have.
 
     Attributes:
-        default: what is usual.
-        meaning: for people.
-        what: which values make sense, for people.
-        holds: whether a value does.
+        default: the default value.
+        meaning: description for users.
+        what: the values that make sense, in words.
+        holds: whether a value makes sense.
     """
 
     default: Any
@@ -57,11 +57,12 @@ class TaskRow(NamedTuple):
     """A row of the table of tasks.
 
     Attributes:
-        kind: says which models learn it.
-        maker: where the function is that makes it, below `attention_course.tasks`.
-        options: which of `OPTIONS` it takes, and what is usual; the function has
+        kind: decides which models learn it.
+        maker: the function that makes it, as "module:function" below
+            `attention_course.tasks`.
+        options: which of `OPTIONS` it takes, with their defaults; the function has
             arguments of these names.
-        settings: arguments that make it the task of this name.
+        settings: fixed arguments that make it the task of this name.
     """
 
     kind: Kind
@@ -74,7 +75,7 @@ class ModelRow(NamedTuple):
     """A row of the table of models.
 
     Attributes:
-        kind: of the tasks that it learns.
+        kind: kind of the tasks that it learns.
         sizes: which of `SIZES` it takes.
     """
 
@@ -130,7 +131,7 @@ STACK = (*WIDTHS, "layers")
 RECURRENT = (*STACK, "dropout")
 TRANSFORMER = (*STACK, "heads", "dropout")
 
-# `make_model` says what they are.
+# `make_model` builds them.
 MODELS = {
     "final-state": ModelRow(Kind.SEQUENCES, RECURRENT),
     "context": ModelRow(Kind.SEQUENCES, RECURRENT),
@@ -152,16 +153,16 @@ MODELS = {
 
 
 def find_task(name: str) -> TaskRow:
-    """Look a task up.
+    """Look up a task.
 
     Raises:
-        ValueError: there is none of this name; those that are there are named.
+        ValueError: there is no task of this name; the message lists those that exist.
     """
     return _find(TASKS, "task", name)
 
 
 def find_model(name: str, task: str) -> ModelRow:
-    """Look a model up, among those that learn a task.
+    """Look up a model among those that learn a task.
 
     Raises:
         ValueError: there is no such task, or no such model for it.
@@ -198,9 +199,9 @@ def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> A
 
     Args:
         name: from `MODELS`.
-        source_size: of the task that it is for.
-        target_size: of the task that it is for.
-        sizes: those of the model's row, all of them and no others.
+        source_size: the task's `source_size`.
+        target_size: the task's `target_size`.
+        sizes: exactly the sizes that the model's row names.
 
     Returns:
         The model.
@@ -229,11 +230,11 @@ def make_model(name: str, source_size: int, target_size: int, **sizes: Any) -> A
     stack = {"dim": dim, "num_heads": heads, "hidden_dim": hidden_dim, **rest}
 
     def additive(directions: int = 2) -> AdditiveScore:
-        """Compare states with those of an encoder of one direction or two."""
+        """Build an additive score for an encoder with one or two directions."""
         return AdditiveScore(hidden_dim, directions * hidden_dim, hidden_dim)
 
     def luong(**order: Any) -> Any:
-        """Build one of Luong's, with his general score."""
+        """Build one of Luong's models, with his general score."""
         score = GeneralScore(hidden_dim, 2 * hidden_dim)
         return models.luong(**ends, **widths, score=score, **order, **rest)
 
@@ -307,14 +308,14 @@ def options_of(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         task: its name.
-        given: values by names of `OPTIONS`; None: left to its default.
+        given: values by the names in `OPTIONS`; None: use the default.
 
     Returns:
         Values by name, for `make_task`.
 
     Raises:
-        ValueError: there is no such task, an option was given that does nothing, or no
-            folder was named for a task that reads one.
+        ValueError: there is no such task, an option was given that it does not take, or
+            no folder was named for a task that reads one.
     """
     options = _taken(given, find_task(task).options, f"for the task {task}")
     if "data" in options and options["data"] is None:
@@ -330,15 +331,15 @@ def sizes_of(model: str, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         model: its name.
-        task: the name of what it is to learn.
-        given: values by names of `SIZES`; None: left to its default.
+        task: name of the task that it is to learn.
+        given: values by the names in `SIZES`; None: use the default.
 
     Returns:
         Values by name, for `make_model`.
 
     Raises:
-        ValueError: there is no such task, no such model for it, or a size was given
-            that does nothing or makes no sense.
+        ValueError: there is no such task, there is no such model for it, or a size was
+            given that has no effect or makes no sense.
     """
     usual = {name: SIZES[name].default for name in find_model(model, task).sizes}
     sizes = _taken(given, usual, f"for the model {model}")
@@ -353,11 +354,11 @@ def sizes_of(model: str, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse(given: Mapping[str, Any], why: str) -> None:
-    """Refuse options that would do nothing.
+    """Refuse options that would have no effect.
 
     Args:
-        given: values by name; None: it was not given.
-        why: ends the sentence.
+        given: values by name; None: the option was not given.
+        why: end of the error message.
 
     Raises:
         ValueError: one of them was given.

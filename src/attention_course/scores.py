@@ -1,8 +1,8 @@
-"""Scores: how alike are a query and a key?
+"""Score functions: how well does a query match a key?
 
 Every score has two steps. `project_keys` depends on the source alone and is called once
-per sentence; calling the score compares queries with those projected keys, as often as
-the decoder asks.
+per sentence; calling the score compares queries with those projected keys, at every
+step of the decoder.
 """
 
 import math
@@ -24,13 +24,13 @@ _HINT = (
 
 
 class Score(nn.Module, ABC):
-    """What every score shares: keys are used as they are, unless a kind maps them."""
+    """The base of all scores; keys are used unchanged unless a subclass maps them."""
 
-    # what calling a score returns, for a type checker
+    # return type of a call, for type checkers
     __call__: Callable[..., Tensor]
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
-        """Do once per source what does not depend on the query.
+        """Compute, once per source, what does not depend on the query.
 
         Args:
             key: one vector per source token.
@@ -47,20 +47,20 @@ class Score(nn.Module, ABC):
         """Score every query against every key.
 
         Args:
-            query: what the decoder looks for.
+            query: the decoder's queries.
             projected: `project_keys(key)`.
 
         Returns:
             Scores: any real number; a better match has a higher score.
 
         Raises:
-            ValueError: queries and keys are not of the right widths, or not of one
+            ValueError: the queries or keys have the wrong width, or they are not of one
                 batch.
         """
 
 
 class DotScore(Score):
-    r"""The dot product: alike is what points the same way, and far.
+    r"""The dot product: high if two vectors are long and point in the same direction.
 
     .. math:: e_{ts} = q_t^\top k_s
 
@@ -77,9 +77,9 @@ class DotScore(Score):
 
 
 class ScaledDotScore(Score):
-    r"""The dot product divided by the root of the width.
+    r"""The dot product divided by the square root of the width.
 
-    So wide vectors do not saturate the softmax.
+    Without this factor, wide vectors would saturate the softmax.
 
     .. math:: e_{ts} = q_t^\top k_s / \sqrt{D}
 
@@ -98,28 +98,28 @@ class ScaledDotScore(Score):
 
 
 class CosineScore(DotScore):
-    r"""The dot product of directions: how long a vector is does not count.
+    r"""The cosine of the angle between query and key: their lengths do not matter.
 
     .. math:: e_{ts} = \frac{q_t^\top k_s}{\|q_t\| \|k_s\|}
 
-    Graves et al. (2014), Section 3.3.1, where q is u, k is v, e is K[u, v]; without
-    their key strength beta. All scores lie between -1 and 1, so no weight is more than
-    e^2 times another. A vector of zeros scores 0.
+    Graves et al. (2014), Section 3.3.1, where q is u, k is v, e is K[u, v]; their key
+    strength beta is left out. All scores lie between -1 and 1, so no weight is more
+    than e^2 times another. A vector of zeros scores 0.
     """
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
-        """Give the keys length one. See `Score.project_keys`."""
+        """Normalize the keys to length 1. See `Score.project_keys`."""
         return _direction(key)
 
     def forward(
         self, query: Float[Tensor, "*B T D"], projected: Float[Tensor, "*B S D"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every query against every key of length one. See `Score.forward`."""
+        """Score every query against every normalized key. See `Score.forward`."""
         return super().forward(_direction(query), projected)
 
 
 class GeneralScore(DotScore):
-    r"""A dot product after a learned map of the keys.
+    r"""A dot product after a learned linear map of the keys.
 
     Queries and keys may have different widths.
 
@@ -155,7 +155,7 @@ class AdditiveScore(Score):
     Args:
         query_dim: width of a query.
         key_dim: width of a key.
-        hidden_dim: width A of the comparison. Memory grows as B T S A.
+        hidden_dim: width A of the network's hidden layer. Memory grows as B T S A.
     """
 
     def __init__(self, query_dim: int, key_dim: int, hidden_dim: int):
@@ -182,13 +182,13 @@ class AdditiveScore(Score):
 
 
 class LocationScore(Score):
-    r"""The query alone says where to look, whatever stands there.
+    r"""A score of positions: the query alone says where to look, whatever the keys are.
 
     .. math:: e_{ts} = (W q_t)_s
 
-    Luong et al. (2015), Section 3.1, "location", where q is h_t, W is W_a. Of the keys
-    only their number S is used. Luong et al. ignore the words of a longer source that
-    come after the last row of W; here they are an error.
+    Luong et al. (2015), Section 3.1, "location", where q is h_t, W is W_a. Only the
+    number S of the keys is used. Luong et al. ignore the words of a longer source that
+    come after the last row of W; here, a longer source is an error.
 
     Args:
         query_dim: width of a query.
@@ -205,15 +205,15 @@ class LocationScore(Score):
         """Score every source position for every query.
 
         Args:
-            query: what the decoder looks for.
+            query: the decoder's queries.
             projected: `project_keys(key)`.
 
         Returns:
-            Scores: any real number, higher = rather there.
+            Scores: any real number; a position with a higher score gets more weight.
 
         Raises:
-            ValueError: the source is longer than `max_length`, or the queries are of
-                the wrong width or another batch.
+            ValueError: the source is longer than `max_length`, or the queries have the
+                wrong width or are of another batch.
         """
         _check_batch(query, projected)
         check_width(query, self.query_proj.in_features, _HINT)
@@ -226,7 +226,7 @@ class LocationScore(Score):
 
 
 class GaussianScore(Score):
-    r"""The nearer, the more alike.
+    r"""A Gaussian kernel: the closer a key is to the query, the higher its score.
 
     Attention with this score is kernel regression with a Gaussian kernel:
 
@@ -235,13 +235,13 @@ class GaussianScore(Score):
 
     Nadaraya (1964) and Watson (1964), where q is the point x at which to predict, k is
     an observed x_i, the value is its y_i, and b is the bandwidth. The right-hand side
-    is a product of matrices and needs no (T, S, D) differences (`torch.cdist` has
-    neither half precision nor a second derivative). Because it subtracts large numbers
-    from one another, it is computed in single precision at least.
+    is a matrix product and needs no (T, S, D) differences (`torch.cdist` supports
+    neither half precision nor second derivatives). Because it subtracts large numbers
+    from one another, it is computed at least in single precision.
 
     Args:
-        bandwidth: b, the distance at which a key's weight has fallen to exp(-1/2) of
-            that of a key at the query.
+        bandwidth: b, the distance at which a key has exp(-1/2) times the weight of a
+            key at the query.
 
     Raises:
         ValueError: the bandwidth is not positive.
@@ -254,9 +254,9 @@ class GaussianScore(Score):
         self.bandwidth = bandwidth
 
     def project_keys(self, key: Float[Tensor, "*B S Dk"]) -> Float[Tensor, "*B S A"]:
-        """Put beside each key what its length costs: [k; -|k|^2 / 2], in units of b.
+        """Append to each key half its squared length, negated, in units of b.
 
-        See `Score.project_keys`.
+        The result is [k; -|k|^2 / 2]. See `Score.project_keys`.
         """
         k = self._in_bandwidths(key)
         return torch.cat([k, -_half_square(k)], dim=-1)
@@ -278,27 +278,27 @@ class GaussianScore(Score):
 
 
 class ConstantScore(Score):
-    r"""All keys are equally alike.
+    r"""A constant score: all keys match equally well.
 
-    The weights are even, and the context is the mean of the values:
+    The weights are uniform, and the context is the mean of the values:
 
     .. math:: e_{ts} = 0
 
-    What pooling by the mean is, seen as attention; Wiegreffe and Pinter (2019) use it
-    as a baseline.
+    This is mean pooling in the form of attention; Wiegreffe and Pinter (2019) use it as
+    a baseline.
     """
 
     def forward(
         self, query: Float[Tensor, "*B T Dq"], projected: Float[Tensor, "*B S Dk"]
     ) -> Float[Tensor, "*B T S"]:
-        """Score every key 0, whatever query and key are. See `Score.forward`."""
+        """Score every key 0, for any query and any key. See `Score.forward`."""
         _check_batch(query, projected)
         return query.new_zeros(*query.shape[:-1], projected.size(-2))
 
 
 def _direction(x: Tensor) -> Tensor:
-    # In float16 the default of 1e-12 is 0. 1 / 1e-6, the factor in the gradient of a
-    # vector of zeros, is infinite there.
+    # In float16, the default of 1e-12 is 0, and 1 / 1e-6, the factor in the gradient of
+    # a vector of zeros, is infinite.
     return F.normalize(x, dim=-1, eps=1e-3 if x.dtype == torch.float16 else 1e-6)
 
 

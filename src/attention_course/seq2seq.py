@@ -1,4 +1,4 @@
-"""Encoder-decoder: what an encoder returns (`Encoded`), and the protocol of a decoder.
+"""Encoder-decoder models: `Encoded`, the `Decoder` protocol and `EncoderDecoder`.
 
     encoded = encoder(source, lengths)                  once per source
     memory = decoder.remember(encoded)                  once per source
@@ -6,8 +6,9 @@
     logits, weights, cache = decoder.step(token, memory, cache)
                                                         one token at a time (inference)
 
-In every tensor of `Encoded`, of a memory and of a cache the batch is axis 0, so that
-`select` can reorder them.
+In every tensor of `Encoded`, of a memory and of a cache, the batch is axis 0, so that
+`select` can reorder them. The encoders and decoders themselves are in `rnn`,
+`transformer` and `vision`.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -22,7 +23,7 @@ class Encoded(NamedTuple):
     """What an encoder returns.
 
     Attributes:
-        states: (B, S, E), one vector per source token; whatever stands on padding is
+        states: (B, S, E), one vector per source token; vectors on padding are
             meaningless.
         final: (B, E), the source in one vector.
         mask: (B, 1, S), True on tokens, False on padding.
@@ -34,14 +35,13 @@ class Encoded(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All that a recurrent decoder needs of the source, computed once per source.
+    """What a recurrent decoder needs from the source, computed once per source.
 
     Attributes:
-        key: (B, S, A), what queries are compared with, projected for the decoder's
-            score.
-        value: (B, S, E), what is looked up.
+        key: (B, S, A), compared with the queries; projected for the decoder's score.
+        value: (B, S, E), averaged by the weights.
         mask: (B, 1, S), True = may attend.
-        state: (B, D), the decoder's first state; of a stack (B, L, D), each layer's.
+        state: (B, D), the decoder's first state; (B, L, D) for a stack of L layers.
     """
 
     key: Tensor
@@ -52,12 +52,13 @@ class Memory(NamedTuple):
 
 @runtime_checkable
 class Decoder(Protocol):
-    """What `EncoderDecoder` and the decoding methods ask of a decoder.
+    """What `EncoderDecoder` and the decoding methods need from a decoder.
 
-    Its memory and its cache are its own affair: a tensor, None, or a tuple of such.
-    Weights are (B, T, S); a decoder with many layers and heads has (B, L, H, T, S). If
-    nobody asks for them by `need_weights`, a decoder to which they cost extra returns
-    None. One that always returns them may do without the word where nobody asks.
+    Each decoder has its own kind of memory and cache: a tensor, None, or a tuple of
+    these. Weights are (B, T, S), or (B, L, H, T, S) for a decoder with many layers and
+    heads. A decoder for which weights cost extra returns None unless `need_weights` is
+    True. A decoder that always returns its weights may leave this argument out if it is
+    never passed.
     """
 
     def remember(self, encoded: Encoded) -> Any:
@@ -66,7 +67,7 @@ class Decoder(Protocol):
     def decode(
         self, target: Tensor, memory: Any, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Predict every next token from the right ones before it (teacher forcing)."""
+        """Predict each next token from the correct ones before it (teacher forcing)."""
 
     def start(self, memory: Any) -> Any:
         """Return the cache before the first step."""
@@ -78,12 +79,12 @@ class Decoder(Protocol):
 
 
 def select(tree: Any, rows: Int[Tensor, " N"]) -> Any:
-    """Pick sentences from a memory or a cache.
+    """Select sentences from a memory or a cache.
 
     Args:
         tree: a tensor with the batch on axis 0, None, or a tuple (named or not) of
-            such.
-        rows: which sentences, in which order; one may come more than once.
+            these.
+        rows: which sentences, in which order; a sentence may be repeated.
 
     Returns:
         The same tree, with tensor[rows] in place of each tensor.
@@ -102,7 +103,7 @@ def source_mask(
     """Return the padding mask of a batch of sources, on its device.
 
     Raises:
-        ValueError: not one length per source.
+        ValueError: there is not exactly one length per source.
     """
     if lengths.shape != source.shape[:1]:
         raise ValueError(
@@ -112,7 +113,7 @@ def source_mask(
 
 
 class EncoderDecoder(nn.Module):
-    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, x behind a memory.
+    r"""A conditional generator: :math:`P(y_t \mid y_{<t}, x)`, with x seen as a memory.
 
     Sutskever et al. (2014), Eq. 1; Cho et al. (2014), Section 2.2.
 
@@ -129,13 +130,13 @@ class EncoderDecoder(nn.Module):
     def encode(
         self, source: Shaped[Tensor, "B ..."], lengths: Int[Tensor, " B"]
     ) -> Any:
-        """Read the source once.
+        """Encode the source once.
 
         Args:
-            source: what the encoder reads: token ids (B, S), padded, or images (B, C,
+            source: the encoder's input: token ids (B, S), padded, or images (B, C,
                 height, width).
-            lengths: tokens in each source, on its device; of an image, whose memory has
-                no padding, its slots.
+            lengths: tokens in each source, on its device; for an image, whose memory
+                has no padding, the number of its slots.
 
         Returns:
             The memory that `decode`, `start` and `step` take.
@@ -145,17 +146,16 @@ class EncoderDecoder(nn.Module):
     def decode(
         self, target: Int[Tensor, "B T"], memory: Any, need_weights: bool = False
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B *LH T slots"] | None]:
-        """Predict every next token from the right ones before it (teacher forcing).
+        """Predict each next token from the correct ones before it (teacher forcing).
 
         Args:
             target: token ids, the first one BOS.
             memory: from `encode`.
-            need_weights: return weights even where they cost extra, as a Transformer's
-                do.
+            need_weights: return weights even if they cost extra, as in a Transformer.
 
         Returns:
-            Logits of the token after each target token, and the weights over the
-            memory's slots, or None.
+            Logits of the token after each target token; the weights over the memory's
+            slots, or None.
         """
         if not need_weights:
             return self.decoder.decode(target, memory)
@@ -175,15 +175,14 @@ class EncoderDecoder(nn.Module):
         """Predict one token.
 
         Args:
-            token: the token before it; BOS at first.
+            token: the previous token; BOS at first.
             memory: from `encode`.
-            cache: from `start`, then from the step before.
-            need_weights: return weights even where they cost extra, as a Transformer's
-                do.
+            cache: from `start`, then from the previous step.
+            need_weights: return weights even if they cost extra, as in a Transformer.
 
         Returns:
-            Logits of the next token, the weights over the memory's slots, or None, and
-            the next cache.
+            Logits of the next token; the weights over the memory's slots, or None; the
+            next cache.
         """
         if not need_weights:
             return self.decoder.step(token, memory, cache)

@@ -1,4 +1,8 @@
-"""Images as memories: a convolutional network makes a grid, and each cell is a slot."""
+"""Image encoder: a convolutional network turns an image into a grid of features.
+
+Each cell of the grid is a slot of the memory. The patches of a vision Transformer are
+in `transformer.positions`.
+"""
 
 import torch
 from jaxtyping import Float, Int
@@ -9,12 +13,12 @@ from attention_course.transformer import LearnedPositions
 
 
 class GridEncoder(nn.Module):
-    """See an image as a grid of features, row by row: a vector per 4 x 4 pixels.
+    """Encode an image as a grid of features, row by row: a vector per 4 x 4 pixels.
 
     Xu et al. (2015), Section 3.1.1: features of a lower convolutional layer instead of
-    the last one, so that each belongs to a place; the cells are their annotation
-    vectors a_i. Unlike theirs the network is small, is trained along with the decoder,
-    and is told by learned positions where a cell lies.
+    the last one, so that each belongs to a location; the cells are their annotation
+    vectors a_i. Unlike theirs, this network is small, is trained along with the
+    decoder, and has learned positions that say where each cell is.
 
     Args:
         channels: C, numbers per pixel.
@@ -35,7 +39,7 @@ class GridEncoder(nn.Module):
             nn.Conv2d(output_dim, output_dim, 3, padding=1),
         )
         for layer in self.features:
-            # He et al. (2015): by torch's own start each layer's features are fainter
+            # He et al. (2015): with torch's default, features shrink with each layer
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         self.norm = nn.LayerNorm(output_dim)
@@ -44,14 +48,14 @@ class GridEncoder(nn.Module):
     def forward(
         self, source: Float[Tensor, "B C height width"], lengths: Int[Tensor, " B"]
     ) -> Encoded:
-        """See a batch of images.
+        """Encode a batch of images.
 
         Args:
             source: images of one size.
-            lengths: not looked at: every image fills its grid, there is no padding.
+            lengths: not used: every image fills its grid, so there is no padding.
 
         Returns:
-            The cells' features, row by row; their mean; a mask that allows all.
+            The cells' features, row by row; their mean; a mask that allows all cells.
 
         Raises:
             ValueError: the images have another number of channels, or more cells than

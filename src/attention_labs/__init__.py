@@ -1,4 +1,4 @@
-"""What the labs of the course on attention ask: `check("dot", DotScore)`.
+"""The questions of the labs of the attention course: `check("dot", DotScore)`.
 
 One folder for each lab, one module for each graded cell. It imports the subject,
 `attention_course`, whose code the references are, and the vocabulary of `nbjudge`;

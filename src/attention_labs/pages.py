@@ -1,4 +1,4 @@
-"""Pages of the book that questions of several labs send their readers to."""
+"""Links to pages of the book, which the feedback of several labs gives."""
 
 FORCING = "02_encoder_decoder.html#encoder-decoder-forcing"
 MASK = "notation.html#notation-mask"

@@ -1,4 +1,4 @@
-"""What the head of every lab asks of every answer, unless a question says otherwise."""
+"""Requirements of all labs for every answer, unless a question says otherwise."""
 
 EVERYWHERE = {
     "lengths": "Your code must work for all lengths and all numbers of sentences from 1"

@@ -1,4 +1,4 @@
-"""Show the built book in a Jupyter server, so that links of feedback open its pages.
+"""Serve the built book from a Jupyter server, so that links in feedback open its pages.
 
 A server shows files of its own without their styles, because it trusts none of them.
 The course's environment lists this module as a server extension; Jupyter calls the two

@@ -1,11 +1,11 @@
-"""From notebooks to grades, for any nbgrader course in torch.
+"""Grade notebooks in any nbgrader course that uses PyTorch.
 
-A course declares its questions in the vocabulary of this package: a `Question` has a
+A course declares its questions with the classes of this package: a `Question` has a
 reference, the `Property`s that every right answer has, and the `Mistake`s that the
-feedback can name. In a notebook, `check` (made by `checker`) tells a student what
-holds. `nbjudge.grading` is the instructor's half: nbgrader's stock commands, with the
-students' code in a sandbox and a judge outside it. The package imports no course; a
-course is named in the configuration, and imported from there.
+feedback can name. In a notebook, `check` (made by `checker`) tells a student which
+properties hold. `nbjudge.grading` is the instructor's half: nbgrader's usual commands,
+with the students' code in a sandbox and a judge outside it. The package itself imports
+no course; the configuration names the course's module, which is imported by that name.
 """
 
 __version__ = "0.1.0"

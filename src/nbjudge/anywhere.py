@@ -1,7 +1,8 @@
 """Mistakes that answers to any question can make: axes, scale, NaN, dtype, device ...
 
-Axes exchanged, a scale, NaN, an error's text; and what an answer gets wrong only when
-the battery varies one thing.
+They are recognized by exchanged axes, a constant factor, NaN, or the text of an error;
+or by the one variation of the battery in which the answer fails. Functions that make
+signs are in `signs`.
 """
 
 import operator
@@ -76,9 +77,9 @@ def _other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
 def _mended(
     mend: Callable[[Tensor, Tensor], Tensor | None],
 ) -> Callable[[Request, Reply, Reply], Reply]:
-    """Mend the outputs that are not the reference's, by mend(given, wanted).
+    """Correct the outputs that are not the reference's, by mend(given, wanted).
 
-    Their gradients follow from them.
+    The reply then gets the reference's gradients.
     """
 
     def undone(request: Request, reply: Reply, reference: Reply) -> Reply:
@@ -98,12 +99,12 @@ def _mended(
 
 
 def _as_wanted(given: Tensor, wanted: Tensor) -> Tensor | None:
-    """Take axes of length one away, or put them in."""
+    """Remove or insert axes of length one."""
     return given.reshape(wanted.shape) if _one_axis_off(given, wanted) else None
 
 
 def _turned_back(given: Tensor, wanted: Tensor) -> Tensor | None:
-    """Exchange axes until the numbers are at their places."""
+    """Permute the axes until the numbers are in the right places."""
     if given.dim() != wanted.dim():
         return None
     turned = map(given.permute, permutations(range(given.dim())))
@@ -116,10 +117,10 @@ def _scaled_back(given: Tensor, wanted: Tensor) -> Tensor | None:
 
 
 def unchanged(request: Request, reply: Reply, reference: Reply) -> Reply:
-    """Let a reply be that of an answer that has left its inputs alone.
+    """Return the reply as if the answer had left its inputs unchanged.
 
-    Numbers that were changed in place have no gradients, right or wrong; and torch
-    refuses to write where several numbers are one.
+    Tensors that were changed in place have no gradients, right or wrong. Torch also
+    refuses to write to a tensor in which several entries share the same memory.
     """
     if request.layout == "expanded" and "written-to tensor" in reply.error:
         return reference
@@ -138,9 +139,9 @@ def _in_its_dtype(request: Request, reply: Reply, reference: Reply) -> Reply:
 
 
 def _precise(request: Request, reply: Reply, reference: Reply) -> Reply:
-    """Let numbers have all their digits, where the first few of them are right.
+    """Restore all digits of numbers whose first digits are right.
 
-    A zero has one digit: what is nearly zero is something else than rounded.
+    A zero has only one digit: a number that is nearly zero instead is not just rounded.
     """
     outputs = tuple(zip(reply.outputs, reference.outputs))
     if request.dtype == torch.float64 and len(reply.outputs) == len(reference.outputs):
@@ -167,7 +168,7 @@ def _with_gradients(request: Request, reply: Reply, reference: Reply) -> Reply:
     return reply._replace(gradients=reference.gradients) if cut else reply
 
 
-# The order counts: the first that applies is the one that is told.
+# The order matters: the first mistake that applies is reported.
 ANYWHERE = (
     Mistake(
         "nothing is returned",
@@ -348,7 +349,7 @@ def _in(variation: str) -> Sign:
     return lambda request, reply, reference: request.variation == variation
 
 
-# What is told before anything else: without the calls that came before, all is right.
+# Reported before any other sign: everything is right except in these variations.
 KEPT = (
     Mistake(
         "a different answer to the same question",
@@ -377,7 +378,7 @@ KEPT = (
     ),
 )
 
-# What is told if nothing else can be.
+# Reported if no other sign applies.
 VARIED = (
     Mistake(
         "wrong for an axis of length one",

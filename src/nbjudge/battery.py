@@ -1,10 +1,11 @@
-"""The battery: from one ordinary request, rare sizes, large numbers, further calls ...
+"""The battery: try answers with edge-case sizes, large numbers, repeated calls ...
 
-A question draws an ordinary request; the battery asks it in many ways: with every
-length drawn anew, each axis at length one and zero, more and fewer axes, long and large
-inputs, a second call, another instance, other dtypes, devices and layouts. It makes
-three lines of the feedback: the numbers, the edges, good manners. What a question
-leaves out of its kind's battery, it says, with the reason.
+A question draws an ordinary request, and the battery varies it: it draws all lengths
+anew, sets each axis to length one and zero, adds and removes leading axes, makes inputs
+long or large, calls the answer again, constructs another instance, and changes dtype,
+device and memory layout. It provides three lines of the feedback: the numbers, the edge
+cases, and good manners (inputs unchanged, dtype and device kept). A question that
+leaves out part of the battery for its kind gives the reason.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,16 +29,18 @@ Drawn = Callable[[Draw], "Request | Iterable[Request]"]
 
 @dataclass(frozen=True)
 class Battery:
-    """What an answer is tried with.
+    """The requests that an answer is tried with, as variations of ordinary ones.
 
     Attributes:
-        kind: what it is: FUNCTION, MODULE, PLAIN or STATE; names of variations.
-        draw: makes one or several ordinary requests from the lengths of a draw.
+        kind: the names of the variations for this kind of answer: FUNCTION, MODULE,
+            PLAIN or STATE.
+        draw: makes one or several ordinary requests with the lengths of a draw.
         axes: the axes by name; `draw.B` is the length of "B".
-        leading: how many axes may stand in B's place, or none; 0 if B stands alone.
-        leaves_out: variations of the kind that do not apply, with the reason.
-        large: numbers that floating-point inputs are multiplied by, one at a time.
-            Parameters are multiplied by 30 and 3000, all at once.
+        leading: the largest number of axes that may take the place of B; there may also
+            be none. 0 if B is always a single axis.
+        leaves_out: variations of the kind that do not apply, each with the reason.
+        large: factors for the floating-point inputs, which are multiplied one at a
+            time. Parameters are multiplied by 30 and by 3000, all at once.
     """
 
     kind: tuple[str, ...]
@@ -57,15 +60,15 @@ class Battery:
         times: int = 2,
         throughout: Judge | None = None,
     ) -> Property:
-        """Make a property that is tried with several draws of all lengths.
+        """Make a property that is checked with several draws of all lengths.
 
         Args:
             claim: what is checked.
-            points: what it is worth.
-            requests: makes the requests of a draw; the ordinary ones without it.
+            points: the points that it is worth.
+            requests: makes the requests from a draw; by default, the ordinary ones.
             judge: compares a reply with the reference's.
-            checks: keys of requirements.
-            times: how many draws.
+            checks: keys of the requirements that the property checks.
+            times: the number of draws.
             throughout: see `Property`.
         """
 
@@ -84,9 +87,9 @@ class Battery:
         gradients: bool = True,
         requests: Drawn | None = None,
     ) -> Property:
-        """Make the first line: two draws, and the gradients of the second.
+        """Make the first property: two draws, and the gradients of the second.
 
-        `requests` makes others than the ordinary ones: the simplest of them, say.
+        `requests` replaces the ordinary requests, for example with simpler ones.
         """
 
         def asked(g: Draw) -> Iterator[Request]:
@@ -104,7 +107,7 @@ class Battery:
         claim: str = "",
         also: Drawn | None = None,
     ) -> Property:
-        """Make the line for what is rare; `also` adds the question's own edges."""
+        """Make the property for edge cases; `also` adds ones of the question's own."""
 
         def asked(g: Draw) -> Iterator[Request]:
             if also is not None:
@@ -122,7 +125,7 @@ class Battery:
         judge: Judge = good_manners,
         checks: tuple[str, ...] = (),
     ) -> Property:
-        """Make the last line: inputs are left alone, dtype and device are kept."""
+        """Make the last property: inputs unchanged, dtype and device kept."""
         words = [MANNERS[name][0] for name in self.applied() if name in MANNERS]
         claim = ", ".join(dict.fromkeys(words))
         return Property(
@@ -135,7 +138,7 @@ class Battery:
         )
 
     def rest(self, points: int, checks: tuple[str, ...] = ()) -> Property:
-        """Make edges and manners one line, where a question has few points."""
+        """Combine edges and manners in one property, for a question with few points."""
         edges, manners = self.edges(points), self.manners(points, checks=checks)
         return replace(
             manners,
@@ -144,11 +147,11 @@ class Battery:
         )
 
     def applied(self) -> list[str]:
-        """List the variations that are applied."""
+        """List the variations that apply."""
         return [name for name in self.kind if name not in self.leaves_out]
 
     def sized(self, g: Draw, unlike: Draw | None = None, /, **lengths: int) -> Draw:
-        """Draw all lengths but those given, each another one, and unlike a draw's."""
+        """Draw the lengths not given: all different, and different from `unlike`'s."""
         most = 2 if g.whole else 0
         order = torch.randperm(64, generator=g).tolist()
         sizes, taken = {}, set(lengths.values())
@@ -166,7 +169,7 @@ class Battery:
         return Draw(seed, {**sizes, **lengths}, leading, g.whole)
 
     def again(self, d: Draw, g: Draw) -> Draw:
-        """Draw other lengths for an object that has been constructed with some."""
+        """Draw new lengths for an existing object, which keeps its fixed ones."""
         kept = {name: d.sizes[name] for name, axis in self.axes.items() if axis.fixed}
         return self.sized(g, d, **kept)
 
@@ -215,7 +218,7 @@ def _all_at_one(battery: Battery, g: Draw) -> Iterator[Request]:
 
 
 def _ones(battery: Battery, g: Draw) -> Draw:
-    """Draw all axes at length one that may have it."""
+    """Draw lengths in which every axis that may have length one has it."""
     ones = {name: 1 for name, axis in battery.axes.items() if axis.least <= 1}
     return battery.sized(g, **ones)
 
@@ -268,7 +271,7 @@ def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
     same = battery.sized(g, **d.sizes)
     same.leading = d.leading
     other, alike = battery._made(battery.again(d, g)), battery._made(same)
-    earlier = [*alike, *other, *alike]  # an answer may keep its first call or its last
+    earlier = [*alike, *other, *alike]  # an answer may cache the first or last call
     calls = tuple(replace(x, init=None, parameters={}) for x in earlier)
     sizes = {
         name: d.sizes[name] if axis.fixed else max(axis.least, d.sizes[name] - 1)
@@ -305,13 +308,13 @@ def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
         battery.sized(g, **d.sizes)
     )
     for request in battery._made(d):
-        # What a class keeps may be of the one that was made last.
+        # State kept on a class may come from the instance that was made last.
         for order in (others, others[::-1]):
             yield _noted(request, "beside another instance", before=tuple(order))
 
 
-# In words, and how to ask for it. Calls come last: where nothing before them is wrong,
-# something was kept.
+# Each variation in words, and the function that makes its requests. Repeated calls come
+# last: if nothing failed before them, the answer kept something between calls.
 EDGES: dict[str, tuple[str, Variation]] = {
     "one": ("length one", _all_at_one),
     "zero": ("empty inputs", _at_length(0)),
@@ -349,13 +352,13 @@ def _strided(battery: Battery, g: Draw) -> Iterator[Request]:
 
 
 def _long_in_half(battery: Battery, g: Draw) -> Iterator[Request]:
-    """Ask in bfloat16, which knows no odd number beyond 256, for long inputs."""
+    """Try long inputs in bfloat16, which cannot represent odd numbers beyond 256."""
     for request in _long(battery, g):
         yield _noted(request, "in bfloat16", dtype=torch.bfloat16)
 
 
 def _on_meta(battery: Battery, g: Draw) -> Iterator[Request]:
-    """Ask where no number exists: for device and dtype alone, rounding aside."""
+    """Try device meta, which has no values, to check only dtype and device."""
     yield from _as("on device meta", device="meta")(battery, g)
     half = _as("in bfloat16 on device meta", device="meta", dtype=torch.bfloat16)
     yield from half(battery, g)

@@ -19,19 +19,19 @@ def checker(
 
     Args:
         questions: the course's questions by name.
-        book: what the feedback sends readers to.
+        book: the book whose sections the feedback names.
     """
 
     def check(name: str, thing: object, text: bool = False) -> Grade:
-        """Check an answer; say what holds, what does not, and why that may be.
+        """Check an answer: show what holds, what does not, and the likely reason.
 
         Args:
-            name: of the question, as the lab gives it.
+            name: the question's name, as the lab gives it.
             thing: the function or class that answers it, not its result.
-            text: print the table as text, too, for where HTML is not shown.
+            text: also print the table as text, for where HTML is not shown.
 
         Returns:
-            The points: a float that a notebook shows as a table.
+            The points, as a float that a notebook shows as a table.
 
         Raises:
             ValueError: no question has this name.
@@ -41,7 +41,7 @@ def checker(
             raise ValueError(f"there is no question {name!r}; there are {known}")
         question = questions[name]
         # nbgrader gives no points to a cell that writes to stderr, and a right answer
-        # may warn.
+        # may cause warnings.
         with warnings.catch_warnings(), contextlib.redirect_stderr(sys.stdout):
             warnings.simplefilter("ignore")
             with ordinary_defaults():
@@ -50,7 +50,7 @@ def checker(
         if text:
             print(grade.as_text())
         if os.environ.get("NBGRADER_VALIDATING") and grade < question.points:
-            # of a cell with a part of its points, nbgrader shows this stream alone
+            # for a cell with partial credit, nbgrader shows only this stream
             print(grade.as_text(), file=sys.stderr)
         return grade
 

@@ -1,6 +1,7 @@
-"""Judges that compare a reply with the reference's: numbers, shapes, dtype, manners.
+"""Judges that compare a reply with the reference's: numbers, gradients, dtype ...
 
-Each returns None if all is well.
+Each returns None if the reply is right. To recognize the mistake behind a wrong reply,
+see `signs`.
 """
 
 import re
@@ -11,21 +12,23 @@ from torch import Tensor
 
 from nbjudge.question import Finding, Judge, Reply, Request
 
-# Wrong by more than this share of the largest wanted entry is wrong: far above rounding
-# in float32, far below any mistake on unsaturated inputs.
+# An entry is wrong if its error exceeds this fraction of the largest wanted entry. The
+# limit is far above rounding in float32 and far below any mistake on unsaturated
+# inputs.
 TOLERANCE = 1e-4
-# How much more is rounding in another dtype than float64.
+# Factors by which the tolerance is larger in dtypes other than float64.
 COARSER = {torch.float32: 10, torch.float16: 100, torch.bfloat16: 1000}
-# The same where manners are looked at: what went through float32 is told in float64.
+# The tolerance in float64 where manners are checked: it reveals numbers that were
+# converted to float32 on the way.
 IN_FLOAT64 = 1e-7
-# What torch says where a tensor without numbers is asked for one.
+# Torch's error messages if a tensor without values is asked for one.
 VALUES_WANTED = re.compile(
     r"(?i)meta tensors?\b|nonzero|data-dependent|aten::_local_scalar"
 )
 
 
 def same_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Every output has the reference's shape and entries."""
+    """Check that every output has the reference's shape and entries."""
     if reply.error:
         return Finding(reply.error, "no error")
     for output, wanted in zip(reply.outputs, reference.outputs):
@@ -37,7 +40,7 @@ def same_numbers(request: Request, reply: Reply, reference: Reply) -> Finding | 
 def same_whole_numbers(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
-    """Every output has the reference's shape, entries and dtype."""
+    """Check that every output has the reference's shape, entries and dtype."""
     numbers = reference._replace(
         outputs=tuple(wanted.double() for wanted in reference.outputs)
     )
@@ -55,9 +58,9 @@ def same_whole_numbers(
 
 
 def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Outputs are the reference's, and so are the gradients of all inputs."""
+    """Check that the outputs and the gradients of all inputs are the reference's."""
     finding = same_numbers(request, reply, reference)
-    # A change in place is told, and costs its points, where manners are looked at.
+    # A change in place is reported, and costs points, where manners are checked.
     if finding or reply.changed or not request.gradients:
         return finding
     if len(reply.gradients) != len(reference.gradients):
@@ -80,10 +83,7 @@ def same_gradients(request: Request, reply: Reply, reference: Reply) -> Finding 
 
 
 def of_outputs(first: int, last: int, judge: Judge) -> Judge:
-    """Look at some of the outputs alone.
-
-    From the first up to, but not including, the last.
-    """
+    """Judge only some outputs: from `first` up to, but not including, `last`."""
 
     def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
         some = (x._replace(outputs=x.outputs[first:last]) for x in (reply, reference))
@@ -93,14 +93,14 @@ def of_outputs(first: int, last: int, judge: Judge) -> Judge:
 
 
 def of_output(index: int, judge: Judge) -> Judge:
-    """Look at one output alone."""
+    """Judge only one output."""
     return of_outputs(index, index + 1, judge)
 
 
 def in_words(
     judge: Judge, say: Callable[[Request, Reply, Reply], Finding | None]
 ) -> Judge:
-    """Let `say` tell what it means that entries are wrong; None if it means nothing."""
+    """Let `say` explain wrong entries; it may return None to accept them."""
 
     def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
         finding = judge(request, reply, reference)
@@ -111,7 +111,7 @@ def in_words(
 
 
 def each_of(*judges: Judge) -> Judge:
-    """Ask several judges in turn: the first finding counts."""
+    """Ask several judges in turn; the first finding counts."""
 
     def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
         findings = (judge(request, reply, reference) for judge in judges)
@@ -121,16 +121,18 @@ def each_of(*judges: Judge) -> Judge:
 
 
 def left_alone(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """What was handed in is as it was."""
+    """Check that the inputs are unchanged."""
     if reply.changed:
         return Finding("an input was changed in place", "inputs stay as they were")
     return None
 
 
 def is_nobodys_fault(request: Request, reply: Reply) -> bool:
-    """Whether torch lacks an operator, or a loop wants values where there are none.
+    """Return whether an error is torch's fault, not the answer's.
 
-    What is made on another device may be brought to the inputs', as on a GPU.
+    Torch may lack an operator for bfloat16, or a loop may need values on device meta,
+    which has none. An answer may also move a tensor that was made on another device to
+    the inputs' device, which works on a GPU.
     """
     no_operator = "not implemented for 'BFloat16'" in reply.error
     no_values = VALUES_WANTED.search(reply.error) is not None
@@ -143,9 +145,10 @@ def is_nobodys_fault(request: Request, reply: Reply) -> bool:
 
 
 def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """Inputs are left as they were; outputs have the inputs' dtype and device.
+    """Check that inputs are unchanged and outputs have the inputs' dtype and device.
 
-    They are finite, and have the reference's entries but for the dtype's rounding.
+    The outputs must also be finite, and equal the reference's up to the dtype's
+    rounding.
     """
     if finding := good_manners_from_float32(request, reply, reference):
         return finding
@@ -159,7 +162,7 @@ def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | 
 def good_manners_from_float32(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
-    """Let numbers be those of float32, whatever the inputs' dtype: see good_manners."""
+    """Check `good_manners`, but accept float32 precision whatever the inputs' dtype."""
     if reply.error:
         on = "another device" if request.elsewhere else f"device {request.device}"
         return Finding(reply.error, f"no error in {request.dtype} on {on}")
@@ -179,7 +182,7 @@ def good_manners_from_float32(
             continue
         if not output.isfinite().all():
             return Finding(f"NaN or infinite in {request.dtype}", "finite numbers")
-        # where the reference itself is inexact in this dtype, it has no numbers
+        # if the reference itself is inexact in this dtype, its entries are NaN
         exact = wanted.isfinite().all()
         if exact and (finding := _compare(output, wanted, "entries")):
             return finding
@@ -187,7 +190,7 @@ def good_manners_from_float32(
 
 
 def is_exact(own: Tensor, wanted: Tensor) -> bool:
-    """Whether the reference's own rounding is far below what answers may be off by."""
+    """Return whether the reference's own rounding error is far below the tolerance."""
     if own.is_meta or not own.is_floating_point():
         return True
     error = (own.double() - wanted.double()).abs()

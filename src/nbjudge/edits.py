@@ -1,10 +1,10 @@
-"""Mistakes as edits: a right answer's source with one text replaced, compiled anew.
+"""Mistakes as edits: replace text in a right answer's source, and compile it again.
 
-A wrong answer that is written out by hand repeats the right one, and is left behind
+A wrong answer that is written out by hand repeats the right one, and goes out of date
 when the right one changes. An edit names its owner (the answer itself, or a function,
-class or method that the answer uses), the text that it replaces, and the text that it
-puts there. The owner is compiled anew, and with it everything on the way from the
-answer to it. All else is shared, so that types stay the same.
+class or method that the answer uses), the text to replace, and the new text. The owner
+is compiled again, and so is everything on the path from the answer to the owner.
+Everything else is shared, so that types stay the same.
 """
 
 import __future__
@@ -26,26 +26,26 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Edit:
-    """Replacements in the sources of one or more owners.
+    """Replacements of text in the sources of one or more owners.
 
     Attributes:
-        changes: for each replacement its owner, the old text and the new text.
+        changes: for each replacement, its owner, the old text and the new text.
     """
 
     changes: tuple[tuple[Any, str, str], ...]
 
     def __and__(self, other: "Edit") -> "Edit":
-        """Make both edits at once."""
+        """Combine two edits."""
         return Edit(self.changes + other.changes)
 
     def apply(self, reference: Any) -> Any:
         """Return a copy of the reference in which the owners are edited.
 
         Args:
-            reference: a function, class or method; it is the owner, or uses it.
+            reference: a function, class or method that is the owner or uses it.
 
         Raises:
-            ValueError: an old text does not stand exactly once in its owner's source,
+            ValueError: an old text does not occur exactly once in its owner's source,
                 or the reference does not use the owner.
         """
         reference = inspect.unwrap(reference)
@@ -60,9 +60,9 @@ def edit(owner: Any, old: str, new: str) -> Edit:
 
     Args:
         owner: the function, class or method whose source is edited.
-        old: the text to replace. It stands exactly once in the owner's dedented source
-            without its docstring.
-        new: the text to put there.
+        old: the text to replace. It must occur exactly once in the owner's dedented
+            source without its docstring.
+        new: the text that replaces it.
     """
     return Edit(((owner, old, new),))
 
@@ -84,7 +84,7 @@ def _apply(changes: tuple[tuple[Any, str, str], ...], reference: Any) -> Any:
 
 
 def _home(owner: Any) -> Any:
-    """Return the function or class at the top of a module that an owner belongs to."""
+    """Return the top-level function or class that an owner belongs to."""
     owner = inspect.unwrap(owner)
     top = owner.__qualname__.split(".")[0]
     return inspect.unwrap(getattr(sys.modules[owner.__module__], top))
@@ -92,9 +92,9 @@ def _home(owner: Any) -> Any:
 
 @functools.cache
 def _source(home: Any) -> str:
-    """Return the text of a function or class at the top of a module.
+    """Return the source of a top-level function or class.
 
-    From Python 3.13 on, `inspect.getsource` leaves out a class's decorators where an
+    From Python 3.13 on, `inspect.getsource` leaves out a class's decorators if an
     import hook has added one.
     """
     module = inspect.getsource(sys.modules[home.__module__])
@@ -112,7 +112,7 @@ def _tree(home: Any) -> ast.Module:
 
 
 def _replace(tree: ast.Module, owner: Any, changes: list[tuple[str, str]]) -> None:
-    """Replace texts in the part of a tree that belongs to an owner."""
+    """Replace text in the part of a syntax tree that belongs to an owner."""
     lines = _source(_home(owner)).splitlines(keepends=True)
     parent: Any = tree
     node: Any = tree.body[0]
@@ -143,7 +143,7 @@ def _first_line(node: Any) -> int:
 
 
 def _rebuild(reference: Any, edited: dict[Any, ast.Module]) -> Any:
-    """Compile what is edited, and what is on the way to it, in copies of modules."""
+    """Compile the edited code, and all code on the path to it, in copies of modules."""
     way = _way(reference, set(edited))
     copies: dict[str, types.ModuleType] = {}
     for name in _modules(way):
@@ -154,7 +154,7 @@ def _rebuild(reference: Any, edited: dict[Any, ast.Module]) -> Any:
             if isinstance(value, types.ModuleType) and value.__name__ in copies:
                 setattr(copy, key, copies[value.__name__])
     made: Any = None
-    # What a class is derived from is there before it.
+    # Base classes come before the classes that are derived from them.
     for thing in sorted(way, key=lambda x: len(x.__mro__) if inspect.isclass(x) else 0):
         names = vars(copies[thing.__module__])
         _compile(edited.get(thing) or _tree(thing), thing, names)
@@ -169,7 +169,7 @@ def _rebuild(reference: Any, edited: dict[Any, ast.Module]) -> Any:
 
 
 def _modules(way: set[Any]) -> set[str]:
-    """Name the modules in which things stand, and those through which they are used."""
+    """List the modules that define objects, and those through which they are used."""
     names = {thing.__module__ for thing in way}
     used = (x for name in names for x in list(vars(sys.modules[name]).values()))
     return names | {
@@ -191,10 +191,10 @@ def _compile(tree: ast.Module, thing: Any, names: dict[str, Any]) -> None:
 
 
 def _way(reference: Any, owners: set[Any]) -> set[Any]:
-    """Find the functions and classes on the ways from a reference to all owners.
+    """Find the functions and classes on the paths from a reference to all owners.
 
     Raises:
-        ValueError: there is no way to one of them.
+        ValueError: there is no path to one of them.
     """
     packages = {x.__module__.partition(".")[0] for x in (reference, *owners)}
     uses: dict[Any, list[Any]] = {}
@@ -220,7 +220,7 @@ def _way(reference: Any, owners: set[Any]) -> set[Any]:
 
 
 def _used(thing: Any) -> Iterator[Any]:
-    """List what the code of a function or class names at the top of a module."""
+    """Yield the top-level objects that the code of a function or class refers to."""
     if inspect.isclass(thing):
         yield from thing.__bases__
         for member in vars(thing).values():

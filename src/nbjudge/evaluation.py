@@ -34,7 +34,7 @@ from nbjudge.signs import close
 
 
 class Asked(NamedTuple):
-    """A request, the answer's reply and the reference's in float64."""
+    """A request, the answer's reply, and the reference's reply in float64."""
 
     request: Request
     reply: Reply
@@ -46,12 +46,12 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
 
     Args:
         question: what to check.
-        ask: the door to the answer.
-        seed: of the random inputs; without it, one that depends on the question's name
-            alone.
+        ask: sends a request to the answer and returns its reply.
+        seed: seed of the random inputs; by default, one that depends only on the
+            question's name.
 
     Returns:
-        One result per property, in their order.
+        One result per property, in the order of the properties.
     """
     seed = zlib.crc32(question.name.encode()) if seed is None else seed
     results: list[Result] = []
@@ -68,9 +68,9 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
 
 
 class _Requests:
-    """What a property asks with a seed, and what is replied by whom we know.
+    """The requests of a property for one seed, and the replies of known answers.
 
-    It is made as far as it is wanted, and kept: the next answer is asked the same.
+    They are made as needed, and kept: the next answer gets the same requests.
     """
 
     def __init__(self, question: Question, checked: Property, seed: int, whole: bool):
@@ -96,7 +96,7 @@ class _Requests:
             yield self.made[number]
 
     def _as_exact(self, alone: Request, reference: Reply) -> Reply:
-        """Leave out the numbers that the reference itself cannot tell in a dtype."""
+        """Replace numbers by NaN if the reference itself is inexact in this dtype."""
         if alone.dtype == torch.float64:
             return reference
         own = self.reference(alone)
@@ -110,20 +110,20 @@ class _Requests:
         )
 
     def reply_of(self, answer: Any, request: Request) -> Reply:
-        """Return what a known answer replies to a request."""
+        """Return a known answer's reply to a request."""
         key = answer, id(request)
         if key not in self.replies:
             reply = in_process(self.question, answer)(request)
-            self.replies[key] = request, reply  # as long as it is kept, the id is its
+            self.replies[key] = request, reply  # keeping it keeps its id unique
         return self.replies[key][1]
 
 
-# As many as one question has, with seeds and examples.
+# Enough for one question, with its seeds and examples.
 _requests = functools.lru_cache(maxsize=32)(_Requests)
 
 
 class _Examination:
-    """Ask what one property asks."""
+    """The check of one property."""
 
     def __init__(self, question: Question, checked: Property, ask: Door, seed: int):
         self.question, self.checked, self.ask = question, checked, ask
@@ -133,7 +133,7 @@ class _Examination:
     def outcome(
         self, so_far: Iterable[Asked], on_course: bool
     ) -> tuple[Finding | None, Mistake | None, bool]:
-        """Say what is wrong, which mistake it looks like, and whether exactly."""
+        """Return what is wrong, which mistake it looks like, and whether exactly."""
         for one in self._every(whole=False):
             self.asked.append(one)
             if not one.reply.written:
@@ -141,7 +141,7 @@ class _Examination:
         judge = _counting(self.checked.judge)
         wrong = [one for one in self.asked if judge(*one)]
         if self.checked.throughout and not on_course:
-            # Wrong numbers have been told; what remains is manners.
+            # Wrong numbers have been reported already; what remains is manners.
             wrong = [x for x in wrong if not _of_numbers(judge(*x))]
         if not wrong and self.checked.throughout:
             judge = _counting(self.checked.throughout)
@@ -160,7 +160,7 @@ class _Examination:
             yield Asked(request, _with_numbers(request, self.ask(request)), reference)
 
     def _inputs(self, one: Asked) -> str:
-        """Say what the inputs were: in words, or by the names that `use` gives them."""
+        """Describe the inputs: in words, or by the names that `use` gives them."""
         if one.request.about or self.question.plain:
             return one.request.about
         return ", ".join(
@@ -191,13 +191,14 @@ class _Examination:
     def _recognise(
         self, wrong: list[Asked], judge: Judge, on_course: bool
     ) -> tuple[Mistake | None, bool]:
-        """Name the mistake, and say whether it is exactly that.
+        """Name the mistake, and say whether the replies match it exactly.
 
-        The same replies as those of a known one say most, in what the judge looks at:
-        to all requests, or to those where something is wrong. So does a mistake without
-        which nothing is wrong. A sign that all of these show says less, one that the
-        first shows and half of them little. Where the first property does not hold,
-        what goes wrong after it is mostly the same mistake in other clothes.
+        The strongest evidence is that the judge cannot distinguish the replies from
+        those of a known mistake: for all requests, or at least where something is
+        wrong. It is equally strong if no reply is wrong any more once a mistake is
+        undone. A sign that all wrong replies show is weaker, and a sign that the first
+        and half of them show is weakest. If the first property does not hold, what goes
+        wrong after it is mostly the same mistake in another form.
         """
         question, like = self.question, None
         for known in question.mistakes:
@@ -234,9 +235,9 @@ class _Examination:
 
 
 def _counting(judge: Judge) -> Judge:
-    """Count the outputs first: a judge looks at as many as the reference has.
+    """Check the number of outputs before a judge looks at them.
 
-    It looks at none that is missing because of torch alone.
+    Errors that are torch's fault alone are not held against the answer.
     """
 
     def judged(request: Request, reply: Reply, reference: Reply) -> Finding | None:
@@ -255,8 +256,8 @@ def _of_numbers(finding: Finding | None) -> bool:
 
 
 def _right_without(known: Mistake, judge: Judge, one: Asked) -> bool:
-    """Whether a reply is right once a mistake is undone."""
-    # What undoes one looks for outputs and axes that a wrong reply may not have.
+    """Return whether a reply is right once a mistake is undone."""
+    # `undone` may look for outputs and axes that a wrong reply does not have.
     with contextlib.suppress(IndexError, RuntimeError, TypeError, ValueError):
         if known.undone:
             return not judge(one.request, known.undone(*one), one.reference)
@@ -264,11 +265,11 @@ def _right_without(known: Mistake, judge: Judge, one: Asked) -> bool:
 
 
 def _as_wrong(judge: Judge, one: Asked, known: Asked) -> bool:
-    """Whether two replies are the same to a judge, and the first is right nowhere else.
+    """Return whether two replies are equal to a judge and wrong in the same places.
 
-    An answer that makes two mistakes is told by what a property looks at, even if the
-    other mistake shows in the other outputs. That has to be more than one number, which
-    too many mistakes have in common.
+    An answer that makes two mistakes is recognized by the outputs that a property looks
+    at, even if the other mistake shows in the other outputs. These have to hold more
+    than one number, because too many mistakes agree in a single number.
     """
     if one.reply.error or known.reply.error:
         return False
@@ -288,14 +289,14 @@ def _as_wrong(judge: Judge, one: Asked, known: Asked) -> bool:
 
 
 def _shows(sign: Sign, one: Asked) -> bool:
-    # A sign looks along axes that a wrong reply may not have.
+    # A sign may look along axes that a wrong reply does not have.
     with contextlib.suppress(IndexError, RuntimeError):
         return sign(*one)
     return False
 
 
 def _with_numbers(request: Request, reply: Reply) -> Reply:
-    """Refuse tensors on device meta, which have none, where numbers were asked for."""
+    """Refuse tensors on device meta, which has no values, if values were asked for."""
     tensors = (x for x in (*reply.outputs, *reply.gradients) if x is not None)
     if request.device != "meta" and any(x.is_meta for x in tensors):
         elsewhere = "a tensor was made on another device than the inputs' (device=...)"
@@ -305,7 +306,7 @@ def _with_numbers(request: Request, reply: Reply) -> Reply:
 
 
 def alike(one: Reply, other: Reply) -> bool:
-    """Whether two replies are the same but for rounding."""
+    """Return whether two replies are equal up to rounding."""
     if one.error or other.error:
         return one.error == other.error
     if one.changed != other.changed:

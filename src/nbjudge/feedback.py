@@ -1,4 +1,4 @@
-"""Feedback: the points of an answer, shown as a table that says what to look at."""
+"""Feedback on an answer: its points, and a table of what holds, what fails and why."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MOST = 8  # rows and columns of an example
 
 
 class Book(NamedTuple):
-    """What feedback sends readers to.
+    """The book that the feedback refers to.
 
     Attributes:
-        address: what links begin with, seen from a notebook.
-        titles: of sections, by page#label.
+        address: the beginning of links to the book, as seen from a notebook.
+        titles: the titles of sections, by page#label.
     """
 
     address: str = ""
@@ -35,20 +35,20 @@ NO_BOOK = Book()
 
 
 def rendered(macro: str, **values: Any) -> Any:
-    """Make HTML of values, which are escaped, by a macro of `tables.html`."""
+    """Render values as HTML with a macro of `tables.html`; the values are escaped."""
     return getattr(TABLES.get_template("tables.html").module, macro)(**values)
 
 
 class Grade(float):
     """Points that a notebook shows as a table.
 
-    It has no `__repr__` of its own on purpose: nbgrader reads the plain text of a
+    It deliberately has no `__repr__` of its own: nbgrader reads the plain text of a
     cell's value as the points.
 
     Args:
-        question: what was asked.
-        results: one per property of it.
-        book: what to read.
+        question: the question.
+        results: one result per property of the question.
+        book: the book to refer to.
     """
 
     question: Question
@@ -103,7 +103,7 @@ class Grade(float):
         return next((r for r in self.results if r.finding and r.finding.case), None)
 
     def _rows(self) -> list[tuple[tuple[str, str, str, str, str], str, Result]]:
-        """Say what is told of each line, with what, if none above it said so."""
+        """Return each property's line, with its inputs if they were not named above."""
         rows, said, crash = [], "", ""
         for result in self.results:
             finding = result.finding
@@ -125,7 +125,7 @@ class Grade(float):
         return rows
 
     def _mistakes(self) -> list[tuple[str, str, str, str, str]]:
-        """List the mistakes, those that the answer exactly makes first."""
+        """List the mistakes; exact matches come first."""
         made = sorted((r for r in self.results if r.mistake), key=lambda r: not r.exact)
         rows: dict[str, tuple[str, str, str, str, str]] = {}
         for result in made:
@@ -139,9 +139,10 @@ class Grade(float):
 
 
 def _example(case: Case) -> tuple[str, list[list[str]], list[list[str]], int, int]:
-    """Lay an example out: the inputs, both outputs, and where they first differ.
+    """Lay out an example: the inputs, both outputs, and where they first differ.
 
-    Of outputs with more than two axes, the first two-dimensional part that is wrong.
+    If the outputs have more than two axes, show the first two-dimensional slice that is
+    wrong.
     """
     given, wanted = case.given.double(), case.wanted.double()
     row = column = -1
@@ -160,7 +161,7 @@ def _table(x: Tensor) -> list[list[str]]:
     while x.dim() > 2:
         x = x[0]
     x = x.reshape(1, -1) if x.dim() < 2 else x
-    x = x[:MOST, :MOST] + 0.0  # no -0
+    x = x[:MOST, :MOST] + 0.0  # turns -0 into 0
     return [[f"{n:.3g}" for n in row] for row in x.tolist()]
 
 

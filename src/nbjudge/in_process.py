@@ -1,4 +1,7 @@
-"""Use an answer in this process: construct, load, call, watch, differentiate."""
+"""Use an answer in this process: construct it, load parameters, call it, differentiate.
+
+To run an answer in a sandbox, see `nbjudge.grading.judge`.
+"""
 
 import contextlib
 import copy
@@ -16,15 +19,16 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from nbjudge.question import Changed, Door, Question, Reply, Request
 
-# As they are before any answer has run, which may put its own in their places.
+# Saved before any answer runs, because an answer may replace torch's functions.
 _equal = torch.equal
-# Of one answer: to look at more takes time, and says no more.
+# Outputs of one answer: checking more takes time and reveals nothing new.
 MOST_OUTPUTS = 1000
-# What takes tensors of several devices: copies, and an index or lengths on the CPU.
+# Operators that accept tensors on several devices: copies, and those with an index or
+# lengths on the CPU.
 SEVERAL_DEVICES = frozenset(
     ("copy_", "_to_copy", "index", "index_put", "index_put_", "_pack_padded_sequence")
 )
-# What makes a tensor out of nothing.
+# Functions that create a tensor.
 FACTORIES = frozenset(
     getattr(torch, name)
     for name in (
@@ -36,7 +40,7 @@ FACTORIES = frozenset(
 
 
 def in_process(question: Question, thing: Any) -> Door:
-    """Open the door to something in this process."""
+    """Return a function that sends requests to an answer in this process."""
     if not callable(thing):
         kind = type(thing).__name__
         return lambda request: Reply(
@@ -50,7 +54,7 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
     inputs = [_placed(x, request) for x in request.inputs]
     before = [x.clone() if isinstance(x, Tensor) else copy.deepcopy(x) for x in inputs]
     leaves = [_leaf(x, request) for x in inputs]
-    # What is handed in is no leaf: a change in place is a change, and no error.
+    # The inputs are not leaves, so that a change in place is possible and is detected.
     inputs = [x if leaf is None else leaf.clone() for x, leaf in zip(inputs, leaves)]
     init = copy.deepcopy(request.init)
     try:
@@ -99,11 +103,11 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
         if request.gradients:
             named = dict(made.named_parameters()) if request.init is not None else {}
             leaves += [named.get(name) for name in request.parameters]
-            # Numbers that were changed in place cannot be differentiated through.
+            # It may be impossible to differentiate through numbers changed in place.
             with contextlib.suppress(*[RuntimeError] * changed):
                 gradients = _gradients(outputs, leaves)
     except NotImplementedError as error:
-        # torch raises it, too, for what it cannot do on the meta device: then it has a
+        # Torch raises it, too, for what it cannot do on device meta: then it has a
         # message.
         return Reply(
             error=_line(error), where=where(error, code), written=bool(str(error))
@@ -119,7 +123,7 @@ def _answer(question: Question, thing: Any, request: Request) -> Reply:
 
 
 def _constructed(question: Question, thing: Any, request: Request) -> Any:
-    """Construct an answer that is a class, and give it the request's parameters."""
+    """Construct an answer that is a class, and load the request's parameters."""
     if request.init is None:
         return thing
     made = question.make(thing, *request.init)
@@ -128,7 +132,7 @@ def _constructed(question: Question, thing: Any, request: Request) -> Any:
     made.to(device=request.device, dtype=request.dtype)
     if request.device != "meta":
         missing, unknown = made.load_state_dict(request.parameters, strict=False)
-        # A buffer is the answer's own affair.
+        # Buffers are up to the answer.
         missing = [name for name, _ in made.named_parameters() if name in missing]
         if missing or unknown:
             raise RuntimeError(
@@ -140,12 +144,12 @@ def _constructed(question: Question, thing: Any, request: Request) -> Any:
 
 @contextlib.contextmanager
 def ordinary_defaults() -> Iterator[None]:
-    """Work with the default device and dtype that torch starts with.
+    """Use the default device and dtype that torch starts with.
 
-    Those that a notebook has set are put back.
+    Afterwards, restore those that a notebook has set.
 
     Raises:
-        RuntimeError: they were changed meanwhile, which is an error of the answer's.
+        RuntimeError: they were changed meanwhile, which is an error in the answer.
     """
     ordinary = torch.device("cpu"), torch.float32
     before = torch.get_default_device(), torch.get_default_dtype()
@@ -160,14 +164,14 @@ def ordinary_defaults() -> Iterator[None]:
 
 def _set_defaults(device: torch.device, dtype: torch.dtype) -> None:
     if torch.get_default_device() != device:
-        # None, where nobody has set one, spares every call a look at it
+        # None, if no device was set, saves a check in every call
         torch.set_default_device(None if device.type == "cpu" else device)
     torch.set_default_dtype(dtype)
 
 
 @contextlib.contextmanager
 def _holding(inputs: Sequence[Any], earlier: Request) -> Iterator[list[Any]]:
-    """Let tensors hold an earlier request's numbers, as far as their shapes allow."""
+    """Fill tensors for a while with an earlier request's numbers, if shapes match."""
     given = [_placed(x, earlier) for x in earlier.inputs]
     same = [
         i
@@ -185,7 +189,7 @@ def _holding(inputs: Sequence[Any], earlier: Request) -> Iterator[list[Any]]:
 
 @contextlib.contextmanager
 def _loaded(made: Any, earlier: Request) -> Iterator[None]:
-    """Let an object have an earlier request's parameters."""
+    """Give an object an earlier request's parameters for a while."""
     if not earlier.parameters:
         yield
         return
@@ -199,7 +203,7 @@ def _loaded(made: Any, earlier: Request) -> Iterator[None]:
 
 
 def where(error: BaseException, files: Collection[str]) -> str:
-    """Say in which line of some files an error arose, or was called for."""
+    """Return the innermost line of the given files that led to an error."""
     for entry in reversed(traceback.extract_tb(error.__traceback__)):
         if entry.filename in files:
             return (
@@ -211,7 +215,7 @@ def where(error: BaseException, files: Collection[str]) -> str:
 
 
 def _files(thing: Any) -> set[str]:
-    """Find the files, or cells, that a function or class is written in."""
+    """Find the files or notebook cells in which a function or class is written."""
     code = vars(thing).values() if isinstance(thing, type) else [thing]
     return {x.__code__.co_filename for x in code if isinstance(x, types.FunctionType)}
 
@@ -237,7 +241,7 @@ def _placed(x: Any, request: Request) -> Any:
 
 
 def _leaf(x: Any, request: Request) -> Tensor | None:
-    """Return a copy of an input that gradients are wanted of."""
+    """Return a copy of an input whose gradient is wanted; None if it is not."""
     wanted = request.gradients and isinstance(x, Tensor) and x.is_floating_point()
     return x.clone().requires_grad_() if wanted else None
 
@@ -260,7 +264,7 @@ def _several(outputs: Any) -> tuple[Any, ...]:
 
 
 def _copied(outputs: Any) -> list[tuple[Tensor, Tensor]]:
-    """Pair the tensors among outputs with copies; parameters may change later."""
+    """Pair the output tensors with copies; omit parameters, which may change later."""
     several = () if outputs is None else _several(outputs)
     return [
         (x, x.detach().clone())
@@ -271,7 +275,7 @@ def _copied(outputs: Any) -> list[tuple[Tensor, Tensor]]:
 
 @contextlib.contextmanager
 def _stand_ins(thing: Any, stand_ins: Mapping[str, Any]) -> Iterator[None]:
-    """Put the course's versions in the place of the student's earlier answers."""
+    """Replace the student's earlier answers with the course's versions for a while."""
     code = vars(thing).values() if isinstance(thing, type) else [thing]
     names = next((x.__globals__ for x in code if isinstance(x, types.FunctionType)), {})
     theirs = {name: names[name] for name in stand_ins if name in names}
@@ -294,26 +298,27 @@ def _watch(request: Request) -> Iterator[tuple[list[str], "_FactoriesElsewhere"]
 
 
 def _address(x: Tensor) -> int:
-    """Say where the numbers of a tensor are; 0 within `torch.func.vmap`."""
+    """Return the address of a tensor's storage; 0 within `torch.func.vmap`."""
     with contextlib.suppress(NotImplementedError):
         return x.untyped_storage().data_ptr()
     return 0
 
 
 class _FactoriesElsewhere(TorchFunctionMode):
-    """Make tensors that are made without a device on another than the inputs'.
+    """Put tensors that are created without a device on another device than the inputs.
 
-    Loops over numbers go on working, as on a GPU and unlike on device meta, where there
-    are none. A tensor without axes may meet those of every device. What is fetched to
-    the CPU is on another device than the inputs until it is put back.
+    Loops over values still work, as on a GPU and unlike on device meta, which has no
+    values. A tensor without axes may be combined with tensors on any device. A tensor
+    that is fetched to the CPU counts as being on another device until it is moved back
+    to the inputs' device.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.fetched: dict[int, Tensor] = {}  # by the address of their numbers
+        self.fetched: dict[int, Tensor] = {}  # by the address of their storage
 
     def has_fetched(self, x: Any) -> bool:
-        """Whether something is a tensor that was fetched, or one that shares it."""
+        """Return whether something is a fetched tensor, or shares memory with one."""
         numbers = isinstance(x, Tensor) and not x.is_meta and x.numel()
         return bool(numbers) and _address(x) in self.fetched
 
@@ -321,7 +326,7 @@ class _FactoriesElsewhere(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if any(isinstance(x, Tensor) and x.is_meta for x in tree_leaves(args)):
-            # Both were made or fetched to the CPU, so they may meet there.
+            # Both are on the CPU: one was made there, the other fetched.
             args = tree_map(lambda x: x.to("meta") if self.has_fetched(x) else x, args)
         made = func(*args, **(kwargs or {}))
         fetched = func is Tensor.cpu or (func is Tensor.to and "cpu" in args[1:])
@@ -331,14 +336,14 @@ class _FactoriesElsewhere(TorchFunctionMode):
             if address := _address(made):
                 self.fetched[address] = made
         named = (kwargs or {}).get("device")
-        # An answer that asks the inputs where they are has no string.
+        # An answer that passes on the inputs' device passes no string.
         if func in FACTORIES and named in (None, "cpu") and made.dim():
             return made.to("meta")
         return made
 
 
 class _OneDevice(TorchDispatchMode):
-    """Refuse what a GPU refuses, and device meta lets pass: gather by a CPU's index."""
+    """Refuse what fails on a GPU but passes on device meta: gather by a CPU's index."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -354,7 +359,7 @@ class _OneDevice(TorchDispatchMode):
 
 
 class _Operators(TorchDispatchMode):
-    """Note the operators that are called."""
+    """Record the operators that are called."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -370,7 +375,7 @@ class _Operators(TorchDispatchMode):
 def _gradients(
     outputs: tuple[Tensor, ...], leaves: Sequence[Tensor | None]
 ) -> tuple[Tensor | None, ...]:
-    """Differentiate a fixed, unsymmetric mixture of all output entries."""
+    """Differentiate a weighted sum of all output entries, with fixed weights."""
     mixture = torch.zeros((), dtype=torch.float64)
     for output in outputs:
         if output.requires_grad:
@@ -391,7 +396,7 @@ def _line(error: Exception) -> str:
 
 
 def all_close(one: tuple[Tensor | None, ...], other: tuple[Tensor | None, ...]) -> bool:
-    """Whether tensors are the same, in number, shape, dtype, device and entries."""
+    """Return whether tensors agree in number, shape, dtype, device and entries."""
     if len(one) != len(other):
         return False
     return all(

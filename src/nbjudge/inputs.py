@@ -1,6 +1,7 @@
-"""Draw what requests hold: lengths of axes, random tensors, masks and parameters.
+"""Random inputs for requests: lengths of axes, tensors, masks and parameters.
 
-Never saturated, never symmetric, every axis of another length.
+The numbers are too small to saturate anything, nothing is symmetric, and every axis has
+a different length.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,15 +14,15 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the inputs, or another number that they are made with.
+    """An axis of the inputs, or another number that they depend on.
 
     Attributes:
-        words: what there are so many of: "queries".
-        least: the smallest length that the text allows.
-        most: the largest that is drawn ordinarily; the smallest is 3, so that a mask
-            can forbid something and still leave a choice.
-        long: a length far beyond that, which an answer has to bear, too; 0 for none.
-        fixed: whether an object is constructed with it, and keeps it.
+        words: what the length counts: "queries".
+        least: the smallest length that the lab allows.
+        most: the largest length that is drawn ordinarily; the smallest is 3, so that a
+            mask can forbid something and still leave a choice.
+        long: a length far beyond `most` that an answer has to handle, too; 0 for none.
+        fixed: whether an object is constructed with this length and keeps it.
     """
 
     words: str
@@ -32,11 +33,11 @@ class Axis:
 
 
 class Draw(torch.Generator):
-    """Random numbers, and the lengths of axes: `draw.T` is the length of axis T.
+    """Random numbers and the lengths of axes: `draw.T` is the length of axis T.
 
     Attributes:
-        leading: the lengths of the axes in front, where there may be any.
-        whole: whether tensors hold small whole numbers, to be shown.
+        leading: the lengths of the leading axes, where there may be any number of them.
+        whole: whether tensors hold small whole numbers, for examples in the feedback.
     """
 
     def __new__(cls, *args: object, **kwargs: object) -> "Draw":  # noqa: D102
@@ -60,11 +61,11 @@ class Draw(torch.Generator):
             raise AttributeError(f"there is no axis {axis!r}") from None
 
     def number(self, least: int, most: int) -> int:
-        """Draw a whole number from least to most."""
+        """Draw a whole number from least to most, both included."""
         return int(torch.randint(least, most + 1, (), generator=self))
 
     def one_of(self, choices: Iterable[Any]) -> Any:
-        """Draw one of several things."""
+        """Draw one of several choices."""
         listed = list(choices)
         return listed[self.number(0, len(listed) - 1)]
 
@@ -72,7 +73,7 @@ class Draw(torch.Generator):
 def normal(generator: torch.Generator, *shape: int) -> Tensor:
     """Draw from the standard normal distribution, in double precision.
 
-    Where a draw is to be shown to a student: whole numbers from -3 to 3.
+    For examples in the feedback, draw whole numbers from -3 to 3 instead.
     """
     if getattr(generator, "whole", False):
         return torch.randint(-3, 4, shape, generator=generator).double()
@@ -82,8 +83,9 @@ def normal(generator: torch.Generator, *shape: int) -> Tensor:
 def some_allowed(generator: torch.Generator, *shape: int) -> Tensor:
     """Draw a random mask.
 
-    Every row allows two positions at least, so that there is something to choose, and
-    forbids at least one; a row of two allows one, a row of one that one.
+    Every row allows at least two positions, so that there is something to choose, and
+    forbids at least one. A row of length two allows one position, and a row of length
+    one allows its only position.
     """
     last = shape[-1] - 1
     order = torch.rand(*shape, generator=generator).argsort(dim=-1)

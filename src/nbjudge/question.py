@@ -1,8 +1,10 @@
-"""The vocabulary: Question, Property, Mistake; Request, Reply, Finding, Case, Result.
+"""The vocabulary of questions: Question, Property, Mistake, Request, Reply, Finding ...
 
 A question never touches a student's function or class itself. It sends `Request`s,
-which are tensors and plain data, and gets `Reply`s back. `in_process.in_process`
-answers from this process; a judge in another process only has to answer in another way.
+which consist of tensors and plain data, and gets `Reply`s back. `in_process.in_process`
+answers the requests in this process; a judge in another process only has to answer them
+in another way. `battery` makes the usual requests, `comparisons` judges replies, and
+`signs` recognizes mistakes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,32 +19,32 @@ from nbjudge.edits import Edit
 
 @dataclass(frozen=True)
 class Request:
-    """One use of an answer.
+    """One use of an answer: what to call it with, and under which conditions.
 
     Attributes:
-        inputs: what to call it with: tensors, and numbers, strings, lists or dicts of
-            plain data; None where an optional argument is left out.
-        init: what to construct it with, if the answer is a class; None if it is a
-            function.
-        parameters: what to load into it then, by the names that the given `__init__`
-            fixes.
-        gradients: whether to differentiate a fixed random mixture of the outputs.
-        dtype: of the floating-point inputs and parameters.
-        device: of inputs and parameters.
-        traced: whether to note which of torch's operators are called.
-        training: the mode that a module is in.
+        inputs: the arguments of the call: tensors, and numbers, strings, lists or dicts
+            of plain data; None where an optional argument is left out.
+        init: the arguments of the constructor, if the answer is a class; None if it is
+            a function.
+        parameters: the parameters to load into the module that was constructed, by the
+            names that the lab's `__init__` gives them.
+        gradients: whether to compute gradients of a fixed weighted sum of the outputs.
+        dtype: dtype of the floating-point inputs and parameters.
+        device: device of the inputs and parameters.
+        traced: whether to record which of torch's operators are called.
+        training: whether a module is in training mode; False means eval mode.
         layout: how tensors lie in memory: "contiguous"; "strided", with gaps between
-            the numbers; "transposed", where the axes in front are in another order, as
-            of heads; "expanded", where equal rows are one row that is looked at several
-            times.
-        elsewhere: whether tensors that are made without `device=` land on another
-            device than the inputs.
-        before: what is asked first, of the same object or, if `init` is given, of
-            another one; what comes of it is not looked at.
-        refilled: whether what is asked first hands in the same tensors, and loads its
-            parameters into the same object, before they hold the request's numbers.
-        variation: that of the battery by which it was made.
-        about: what it asks, in words that a student understands.
+            the numbers; "transposed", with the leading axes stored in another order, as
+            after splitting heads; "expanded", where equal rows share the same memory.
+        elsewhere: whether tensors created without `device=` are put on a different
+            device from the inputs.
+        before: requests to make first, of the same object or, if they have an `init`,
+            of another one; their outputs are not compared.
+        refilled: whether the requests in `before` use the same tensors and the same
+            object as this request: these first hold the earlier inputs and parameters,
+            and then this request's.
+        variation: name of the battery's variation that made the request.
+        about: what the request tries, in words that a student understands.
     """
 
     inputs: tuple[Any, ...]
@@ -61,28 +63,28 @@ class Request:
     about: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return it as plain data and tensors, for `from_plain`."""
+        """Return the request as plain data and tensors, for `from_plain`."""
         return {**vars(self), "before": tuple(x.plain() for x in self.before)}
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> "Request":
-        """Make a request of what `plain` returned."""
+        """Make a request from what `plain` returned."""
         before = tuple(map(cls.from_plain, data["before"]))
         return cls(**{**data, "before": before})
 
 
 class Reply(NamedTuple):
-    """What came of it.
+    """The result of a request.
 
     Attributes:
         outputs: what the answer returned.
-        gradients: with respect to each input, then each parameter sent; None where
-            there is none.
+        gradients: gradients with respect to each input, then to each parameter of the
+            request; None where there is none.
         changed: whether an input was changed in place.
-        error: one line, empty if all went well.
-        where: the line of the answer in which that happened, if it is known.
-        written: False if the answer is still the empty one.
-        operators: the names of the operators that it called, in order, if the request
+        error: the error in one line; empty if there was none.
+        where: the line of the answer in which the error occurred, if it is known.
+        written: False if the answer is still the empty stub from the lab.
+        operators: the names of the operators that were called, in order, if the request
             was traced.
     """
 
@@ -96,9 +98,10 @@ class Reply(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What `use` returns if an answer has changed what it was handed.
+    """Outputs that `use` returns if an answer has changed an argument in place.
 
-    Of the inputs this is seen without it; here it is something that `use` made.
+    Changes to the request's inputs are detected without it; it reports changes to
+    something that `use` itself made.
     """
 
     outputs: Any
@@ -109,12 +112,12 @@ Sign = Callable[[Request, Reply, Reply], bool]
 
 
 class Case(NamedTuple):
-    """A small example that a property does not hold for.
+    """A small example for which a property does not hold.
 
     Attributes:
-        inputs: what went in, by name.
-        given: the output that came, and is wrong.
-        wanted: the right one.
+        inputs: the inputs, by name.
+        given: the answer's output, which is wrong.
+        wanted: the right output.
     """
 
     inputs: tuple[tuple[str, Any], ...]
@@ -126,10 +129,10 @@ class Finding(NamedTuple):
     """Why a property does not hold.
 
     Attributes:
-        seen: what came.
-        wanted: what should have come.
-        inputs: of what, in words.
-        case: the same in small, if there is such an example.
+        seen: what the answer gave.
+        wanted: what it should have given.
+        inputs: the inputs, in words.
+        case: a small example of the same failure, if there is one.
     """
 
     seen: str
@@ -146,14 +149,14 @@ class Property:
     """Something that must hold for every right answer.
 
     Attributes:
-        claim: what is checked, as the feedback says it.
-        points: what it is worth.
-        requests: makes the requests, from fresh random numbers.
-        judge: compares a reply with the reference's in float64; returns None if the
-            property holds.
-        throughout: a judge of all replies to the question's requests so far, as
-            something may go wrong where something else is looked at.
-        checks: the keys of the requirements that it holds answers to.
+        claim: what is checked, in the words of the feedback.
+        points: the points that it is worth.
+        requests: makes the requests from a `Draw` of random numbers.
+        judge: compares a reply with the reference's reply in float64; returns None if
+            the property holds.
+        throughout: also judges the replies to the requests of all earlier properties,
+            because something can go wrong while something else is being checked.
+        checks: the keys of the question's `requirements` that it checks.
     """
 
     claim: str
@@ -166,22 +169,23 @@ class Property:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake that has a name.
+    """A known mistake, with a name and a hint.
 
-    It is recognised by an answer that makes it, by a sign in the reply, or by both.
+    It is recognized by comparison with an answer that makes it, by a sign in the reply,
+    or by both.
 
     Attributes:
-        name: "softmax over the wrong axis".
-        hint: one sentence that sets it right without giving the code.
-        section: where to read, as page#label of the book; empty where Python or torch
-            is what to read about.
+        name: for example "softmax over the wrong axis".
+        hint: one sentence that says how to correct the mistake without giving the code.
+        section: the section of the book to read, as page#label; empty if the
+            documentation of Python or torch is what to read.
         made_by: an answer that makes this mistake and no other: an edit of the
-            question's reference or, where no edit can say it, a function or class; a
-            tuple if it is made in several ways.
-        sign: whether a reply that is wrong, compared with the reference's, shows this
-            mistake however it was made.
-        undone: returns the reply without this mistake; if no reply is wrong any more,
-            it was this mistake and no other.
+            question's reference or, if no edit can express it, a function or class; a
+            tuple if there are several ways to make it.
+        sign: tells whether a wrong reply, compared with the reference's, shows this
+            mistake, however it was made.
+        undone: returns the reply without this mistake; if no reply is wrong then, the
+            answer made this mistake and no other.
     """
 
     name: str
@@ -201,7 +205,7 @@ class Mistake:
         return [way.apply(reference) if isinstance(way, Edit) else way for way in ways]
 
 
-# What computes attention in one call.
+# Functions and classes that compute attention in one call.
 ATTENTION = (
     "torch.nn.functional.scaled_dot_product_attention",
     "torch.nn.functional.multi_head_attention_forward",
@@ -219,23 +223,23 @@ class Question:
     """What a graded cell asks.
 
     Attributes:
-        name: as in `check(name, ...)`.
+        name: the name, as in `check(name, ...)`.
         reference: a right answer.
-        properties: what must hold; the points of the later ones count only if the first
-            one holds.
+        properties: what must hold; the points of later properties count only if the
+            first one holds.
         mistakes: the mistakes that the feedback can name.
-        use: how an answer is put to use: use(thing, *inputs) -> outputs.
-        stand_ins: the course's own versions of earlier answers, which take the place of
-            the student's, so that a mistake there costs no points here.
-        make: how an answer that is a class is constructed: make(thing, *init) ->
-            module.
+        use: calls an answer: use(thing, *inputs) -> outputs.
+        stand_ins: the course's own versions of earlier answers, by name. They replace
+            the student's versions, so that a mistake there costs no points here.
+        make: constructs an answer that is a class: make(thing, *init) -> module.
         forbidden: names of functions and classes, of torch or of the course, that do in
-            one call what is asked for; they refuse to where answers are graded.
-        plain: whether `use` makes strings and lists of the inputs, so that their shapes
-            mean nothing to a student.
-        battery: what every answer of its kind is tried with.
-        requirements: the sentences of the lab that an answer has to meet, word for
-            word, by keys that properties name in `checks`.
+            one call what the question asks for; calling them fails where answers are
+            graded.
+        plain: whether `use` turns the inputs into strings and lists, so that their
+            shapes mean nothing to a student.
+        battery: the `Battery` that answers are tried with, if there is one.
+        requirements: sentences of the lab, word for word, that an answer has to meet;
+            properties name their keys in `checks`.
     """
 
     name: str
@@ -252,21 +256,21 @@ class Question:
 
     @property
     def points(self) -> int:
-        """What the question is worth."""
+        """The points that the question is worth."""
         return sum(p.points for p in self.properties)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one property.
+    """The result of checking one property.
 
     Attributes:
         checked: the property.
-        finding: None if it holds.
-        mistake: the mistake that this looks like, if it is a known one.
-        earned: points.
-        exact: whether the replies are that mistake's, to all that the property asks;
-            otherwise they show its sign.
+        finding: None if the property holds.
+        mistake: the known mistake that the failure looks like, if there is one.
+        earned: the points earned.
+        exact: whether the replies to all requests of the property are exactly those of
+            this mistake; otherwise they only show a sign of it.
     """
 
     checked: Property

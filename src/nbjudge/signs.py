@@ -1,8 +1,10 @@
 """Signs of a mistake in a wrong reply: `error_like`, `wrong_output`, `scaled_by` ...
 
-A mistake is told by comparing replies with those of an answer that has it. Some can be
-made in too many ways for that: they leave a sign. It is looked for only in the replies
-that were found wrong, and all of these have to show it.
+A mistake is recognized by comparing replies with those of an answer that makes it. Some
+mistakes can be made in too many ways for that, but they leave a sign in the reply.
+Signs are looked for only in replies that were found wrong, first for a sign that all of
+these show, then for one that at least half of them show. To find out whether a reply is
+wrong, see `comparisons`.
 """
 
 import re
@@ -15,7 +17,7 @@ from nbjudge.question import Reply, Request, Sign
 
 
 def error_like(pattern: str, device: str | None = None) -> Sign:
-    """Look for an error whose one line matches; on one device only, if it is given."""
+    """Look for an error that matches a pattern; on one device only, if it is given."""
     found = re.compile(pattern)
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
@@ -27,7 +29,7 @@ def error_like(pattern: str, device: str | None = None) -> Sign:
 
 
 def wrong_output(test: Callable[[Tensor, Tensor], bool]) -> Sign:
-    """Look at the first output that is not the reference's: test(given, wanted)."""
+    """Test the first output that is not the reference's: test(given, wanted)."""
 
     def sign(request: Request, reply: Reply, reference: Reply) -> bool:
         for given, wanted in zip(reply.outputs, reference.outputs):
@@ -39,7 +41,7 @@ def wrong_output(test: Callable[[Tensor, Tensor], bool]) -> Sign:
 
 
 def comparable(sign: Sign) -> Sign:
-    """Look only at replies whose outputs are numbers in the reference's shapes."""
+    """Apply a sign only to replies with numbers in the reference's shapes."""
 
     def kinds(outputs: tuple[Tensor, ...]) -> list[tuple[torch.Size, bool]]:
         return [(output.shape, output.is_floating_point()) for output in outputs]
@@ -52,7 +54,7 @@ def comparable(sign: Sign) -> Sign:
 
 
 def right_in(*outputs: int) -> Sign:
-    """Look for replies that are right in some outputs: the mistake is in another."""
+    """Look for replies in which some outputs are right: the mistake is in another."""
     return comparable(
         lambda request, reply, reference: all(
             close(reply.outputs[i], reference.outputs[i]) for i in outputs
@@ -61,7 +63,7 @@ def right_in(*outputs: int) -> Sign:
 
 
 def wrong_in(output: int, *right: int) -> Sign:
-    """Look for replies that are wrong in one output, and right in some others."""
+    """Look for replies in which one output is wrong and some others are right."""
     return comparable(
         lambda request, reply, reference: (
             not close(reply.outputs[output], reference.outputs[output])
@@ -80,7 +82,7 @@ def somewhere(output: int, test: Callable[[Tensor, Tensor], Tensor]) -> Sign:
 
 
 def close(given: Tensor, wanted: Tensor) -> bool:
-    """Whether two tensors are the same but for rounding and dtype."""
+    """Return whether two tensors are equal up to rounding and dtype."""
     if given.shape != wanted.shape:
         return False
     return torch.allclose(
@@ -93,7 +95,7 @@ def close(given: Tensor, wanted: Tensor) -> bool:
 
 
 def scaled_by(given: Tensor, wanted: Tensor) -> float | None:
-    """Return the number c with given = c wanted, if there is one and it is not 1."""
+    """Return the number c with given = c * wanted, if there is one and it is not 1."""
     if (
         given.shape != wanted.shape
         or wanted.numel() < 2

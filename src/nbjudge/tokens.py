@@ -1,7 +1,8 @@
-"""Replies of strings, lists and numbers: how they become tensors and are compared.
+"""Answers that return strings, lists or numbers: make tensors of them and compare them.
 
-A reply holds tensors alone. Tokens become one row of Unicode numbers; beside them
-stands the name of the type that they came in, so that a judge can hold an answer to it.
+A reply holds only tensors. Tokens become one row of Unicode code points; next to it,
+the reply holds the name of the type in which they were returned, so that a judge can
+require that type.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from nbjudge.anywhere import ANYWHERE
 from nbjudge.question import Finding, Mistake, Reply, Request, Sign
 from nbjudge.signs import error_like
 
-# Of the signs, those that say something about strings and lists, too.
+# The signs that also apply to strings and lists.
 PLAIN_SIGNS = tuple(
     mistake
     for mistake in ANYWHERE
@@ -35,7 +36,7 @@ ONCE = Mistake(
 
 
 def as_list(returned: Any) -> list[Any]:
-    """Take what one may go through as often as one likes."""
+    """Return a list of the returned values; refuse iterators, which work only once."""
     if isinstance(returned, Iterator):
         raise TypeError(
             f"a {type(returned).__name__} was returned, which is empty when it has been"
@@ -45,7 +46,7 @@ def as_list(returned: Any) -> list[Any]:
 
 
 def as_letters(returned: Any) -> Tensor:
-    """Lay out a list of tokens as one row of Unicode numbers, a zero before each."""
+    """Encode a list of tokens as one row of code points, a zero before each token."""
     if isinstance(returned, str):
         raise TypeError("a string was returned, wanted a tuple of tokens")
     tokens = as_list(returned)
@@ -56,13 +57,13 @@ def as_letters(returned: Any) -> Tensor:
 
 
 def with_kind(value: Tensor, returned: Any) -> tuple[Tensor, Tensor]:
-    """Say beside a value of which type what was returned is."""
+    """Return a value together with the encoded type of what the answer returned."""
     kinds = [kind for kind in (tuple, list, float) if isinstance(returned, kind)]
     return value, as_letters([[*kinds, type(returned)][0].__name__])
 
 
 def tokens_of(reply: Reply, output: int = 0) -> list[str]:
-    """Read the tokens of a reply; whatever else is in it becomes a question mark."""
+    """Decode the tokens of a reply; anything else becomes a question mark."""
     if (
         len(reply.outputs) <= output
         or reply.outputs[output].dim() != 2
@@ -75,7 +76,7 @@ def tokens_of(reply: Reply, output: int = 0) -> list[str]:
 
 
 def same_tokens(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """The tokens are the reference's."""
+    """Check that the tokens are the reference's."""
     given, wanted = tokens_of(reply), tokens_of(reference)
     if reply.error or given == wanted:
         return Finding(reply.error, "no error") if reply.error else None
@@ -84,7 +85,7 @@ def same_tokens(request: Request, reply: Reply, reference: Reply) -> Finding | N
 
 
 def same_kind(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """What was returned is of the reference's type."""
+    """Check that the answer returned the reference's type."""
     (given, *_), (wanted, *_) = tokens_of(reply, 1), tokens_of(reference, 1)
     return None if given == wanted else Finding(f"type {given}", f"type {wanted}")
 
@@ -92,14 +93,14 @@ def same_kind(request: Request, reply: Reply, reference: Reply) -> Finding | Non
 def sees(
     test: Callable[[Any, Any], object], read: Callable[[Reply], Any] = tokens_of
 ) -> Sign:
-    """Look at what is read from replies: test(given, wanted)."""
+    """Test what `read` finds in the replies: test(given, wanted)."""
     return lambda request, reply, reference: (
         not reply.error and bool(test(read(reply), read(reference)))
     )
 
 
 def another_kind(name: str, hint: str) -> Mistake:
-    """Name the mistake of returning the right things in another type."""
+    """Make the mistake of returning the right values in another type."""
     return Mistake(
         name,
         hint,

@@ -1,7 +1,8 @@
 """The command line: train, translate, write, evaluate and ls, from a shell.
 
-A command imports what does the work, `runs`, when it has work to do: torch takes
-seconds, which `--help` and a mistake in the arguments should not cost.
+What the commands do is in `attention_course.runs`. A command imports it only when it
+has work to do: importing torch takes seconds, and `--help` and mistakes in the
+arguments should be answered at once.
 """
 
 from attention_course.cli import listing, train, use
@@ -9,7 +10,7 @@ from attention_course.cli.options import app
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is said in one line."""
+    """Run the command line; an error is reported in one line."""
     try:
         app(prog_name="attention-course")
     except (ValueError, OSError, FloatingPointError) as error:

@@ -1,4 +1,4 @@
-"""Options that several commands share, with their types, defaults and help."""
+"""Command-line options that several commands share, with types, defaults and help."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from attention_course import registry
 
 
 class Device(StrEnum):
-    """Where to compute."""
+    """The device to compute on."""
 
     auto = "auto"
     cpu = "cpu"
@@ -18,7 +18,7 @@ class Device(StrEnum):
 
 
 class Precision(StrEnum):
-    """In what to compute."""
+    """The precision to compute in."""
 
     single = "32-true"
     mixed = "bf16-mixed"
@@ -33,21 +33,22 @@ app = typer.Typer(
 
 
 def setting(help: str, default: Any, **limits: Any) -> Any:
-    """Describe an option that does something in some cases only.
+    """Declare an option that has an effect only in some cases.
 
-    It is None where it is not given, so that it can be refused where it does nothing.
+    Its value is None if it is not given, so that it can be refused where it has no
+    effect.
     """
     usual = "" if default is None else f"  [default: {default}]"
     return typer.Option(help=help + usual, **limits)
 
 
 def size_option(name: str) -> Any:
-    """Describe a size that only some models have."""
+    """Declare an option for a size that only some models have."""
     return setting(registry.SIZES[name].meaning, registry.SIZES[name].default)
 
 
 def task_option(name: str) -> Any:
-    """Describe an option that only some tasks take."""
+    """Declare an option that only some tasks take."""
     usual = [
         f"{row.options[name]} ({task})"
         for task, row in registry.TASKS.items()
@@ -96,7 +97,7 @@ DeviceName = Annotated[
 
 
 def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
-    """Return how to decode, as far as the command says it."""
+    """Return the options of decoding that the user gave."""
     if beam_size in (None, 1):
         given = dict(length_penalty=length_penalty)
         registry.refuse(given, "without a --beam-size above 1")

@@ -1,4 +1,7 @@
-"""The command `train`: its options, checked before anything heavy is imported."""
+"""The command `train`: its options, checked before anything heavy is imported.
+
+What the command does is in `attention_course.runs.training`.
+"""
 
 import shlex
 import sys
@@ -24,19 +27,19 @@ from attention_course.runs.about import About, refuse_other
 from attention_course.training.config import TrainConfig
 from attention_course.training.interrupts import Stopped
 
-# Options that are not called like the field of `TrainConfig`.
+# Fields of `TrainConfig` whose options have other names.
 OPTIONS = {"warmup_steps": "warmup", "clip_norm": "clip"}
 
 
 class By(StrEnum):
-    """What to choose the best weights by."""
+    """The criterion for the best weights."""
 
     loss = "loss"
     score = "score"
 
 
 def who_learns_what() -> str:
-    """List the tasks, and below the tasks of one kind the models that learn them."""
+    """List the tasks of each kind, and below them the models that learn them."""
     lines = []
     for kind in registry.Kind:
         tasks = [name for name, row in registry.TASKS.items() if row.kind is kind]
@@ -46,7 +49,7 @@ def who_learns_what() -> str:
 
 
 def wrap(text: str, indent: int) -> list[str]:
-    """Break a text into lines that a terminal of 78 columns shows whole."""
+    """Wrap a text to lines that fit into a terminal with 78 columns."""
     space = " " * indent
     return textwrap.wrap(text, 76, initial_indent=space, subsequent_indent=space)
 
@@ -207,7 +210,7 @@ def train_command(
 
 
 def say_how_to_go_on(folder: Path, stop: KeyboardInterrupt, steps: int) -> None:
-    """Tell whoever has interrupted training what is left of it."""
+    """Tell the user who interrupted training what is saved and how to resume."""
     if not (folder / "checkpoint.pt").exists():
         typer.echo("stopped; there is no checkpoint yet", err=True)
         return

@@ -1,4 +1,7 @@
-"""The commands `translate`, `write` and `evaluate`, which use a trained model."""
+"""The commands `translate`, `write` and `evaluate`, which use a trained model.
+
+What the commands do is in `attention_course.runs`.
+"""
 
 import json
 import sys
@@ -26,12 +29,12 @@ from attention_course.cli.options import (
     setting,
 )
 
-# These kinds of model give no weights.
+# Models of these kinds return no attention weights.
 UNWEIGHED = (registry.Kind.TAGS, registry.Kind.FRAME_LABELS)
 
 
 class Split(StrEnum):
-    """Which examples to evaluate on."""
+    """The split to evaluate on."""
 
     validation = "validation"
     test = "test"
@@ -160,7 +163,7 @@ def write_command(
     precision: PrecisionName = Precision.single,
     compile: Compile = False,
 ) -> None:
-    """Go on with a prompt."""
+    """Continue a prompt."""
     chance = dict(top_k=top_k, seed=seed)
     if temperature is None:
         registry.refuse(chance, "without --temperature")
@@ -248,7 +251,7 @@ def refuse_for(
     decoding: dict[str, Any],
     attention: Path | None,
 ) -> None:
-    """Refuse what does nothing for a run's model."""
+    """Refuse options that have no effect for a run's model."""
     if kind is registry.Kind.TEXT:
         raise ValueError(f"the task {task} has prompts: go on with one by write")
     if kind not in (registry.Kind.SEQUENCES, registry.Kind.CAPTIONS):
@@ -259,7 +262,7 @@ def refuse_for(
 
 
 def make_way(path: Path) -> None:
-    """See before the work that a file can be written; a missing folder is made."""
+    """Check before the work that a file can be written; create a missing folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a").close()
@@ -268,7 +271,7 @@ def make_way(path: Path) -> None:
 
 
 def standard_input() -> BufferedIOBase:
-    """Return standard input; a person at a terminal is told that it is read."""
+    """Return standard input; at a terminal, tell the user that it is being read."""
     if sys.stdin.isatty():
         typer.echo("type sources, one per line; Ctrl-D ends", err=True)
     return cast(BufferedIOBase, sys.stdin.buffer)

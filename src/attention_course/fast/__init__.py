@@ -1,6 +1,6 @@
-"""What stands there for speed on a CPU alone.
+"""Faster versions of functions of torch; they exist only for speed on a CPU.
 
-Each module computes what a plain function of torch computes, names it, and names the
-test that holds the two equal; whoever reads the course's models may read that function
-in its place.
+Each module computes the same as a plain function of torch. It names this function and
+the test that checks that the two agree, so when you read the course's models, you can
+read the plain function instead.
 """

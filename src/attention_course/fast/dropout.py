@@ -1,7 +1,8 @@
-"""Dropout that costs little on a CPU: its random numbers are cheaper.
+"""Dropout with cheaper random numbers, for speed on a CPU.
 
-The readable form is `nn.Dropout`; tests/test_dropout.py holds share, scale and gradient
-to it. The two draw different numbers, so that they are equal in distribution alone.
+The version to read is `nn.Dropout`; tests/test_dropout.py checks share, scale and
+gradient against it. The two draw different random numbers, so they agree only in
+distribution.
 """
 
 import torch
@@ -14,13 +15,13 @@ class Dropout(nn.Dropout):
 
     .. math:: y = x m / (1 - p), \quad P(m = 1) = 1 - p
 
-    Srivastava et al. (2014), Section 4, with the scale in training instead of in use.
-    `nn.Dropout` draws a random number of full precision for each decision; here each
-    takes 16 bits, and p is rounded to a multiple of 2^-16.
+    Srivastava et al. (2014), Section 4, but with the scaling in training instead of at
+    test time. `nn.Dropout` draws a random number of full precision for each decision;
+    here, each decision takes 16 bits, and p is rounded to a multiple of 2^-16.
     """
 
     def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Drop, in training."""
+        """Apply dropout in training."""
         if not self.training or self.p == 0:
             return x
         if self.p == 1 or x.device.type != "cpu" or torch.compiler.is_compiling():

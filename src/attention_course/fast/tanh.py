@@ -1,6 +1,7 @@
-"""A tanh that costs little on a CPU: torch computes a sigmoid faster there.
+"""A faster tanh for the CPU: torch computes a sigmoid faster there.
 
-The readable form is `torch.tanh`; tests/test_tanh.py holds values and gradients equal.
+The version to read is `torch.tanh`; tests/test_tanh.py checks that values and gradients
+agree.
 """
 
 import torch
@@ -14,7 +15,7 @@ def tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     .. math:: \tanh(x) = 2 \sigma(2x) - 1
 
     In single precision on a CPU, torch's sigmoid takes a fraction of the time of its
-    tanh; elsewhere this is `torch.tanh`.
+    tanh; elsewhere, this function calls `torch.tanh`.
 
     Args:
         x: any real numbers.
@@ -32,9 +33,9 @@ def tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 class _FromSigmoid(torch.autograd.Function):
-    """Keeps one tensor for the backward pass, as torch's tanh does.
+    """Keep one tensor for the backward pass, as torch's tanh does.
 
-    Written with operators it would be two.
+    Written with ordinary operators, it would keep two.
     """
 
     @staticmethod

@@ -1,33 +1,34 @@
-"""Builders: sizes in, an untrained model out.
+"""Model builders: functions that turn sizes into an untrained model.
 
-Here numbers become modules; the classes of Transformers take finished ones. A model's
-arguments are given by name, and a name means the same everywhere:
+The classes in `transformer` take finished modules; the builders here take numbers. All
+arguments of a model are keyword arguments, and a name means the same everywhere:
 
     source_size     tokens in the source's vocabulary
-    target_size     V, tokens in the target's vocabulary; vocab_size, where there is one
-    num_classes     V, classes to choose from; num_labels, where each token gets one
+    target_size     V, tokens in the target's vocabulary; vocab_size if there is one
+    num_classes     V, classes to choose from; num_labels if each token gets one
     embedding_dim   width of a token's embedding, in recurrent models
-    hidden_dim      of a recurrent model, the width of a decoder's state and query, and
-                    of an encoder's state per direction; of a Transformer, the width
+    hidden_dim      in a recurrent model, the width of a decoder's state and query, and
+                    of an encoder's state per direction; in a Transformer, the width
                     inside its feed-forward networks
     dim             D, width of a Transformer's embeddings and states
-    num_heads       H, heads of each attention; they divide D
-    num_key_heads   G, heads of keys that they share; these divide H
-    num_layers      L, layers of the encoder; of gnmt and of Transformers on both sides
-    score           compares queries of width hidden_dim with the encoder's states, 2
-                    hidden_dim wide where nothing else is said
+    num_heads       H, heads of each attention; it must divide D
+    num_key_heads   G, heads of keys that the H heads share; it must divide H
+    num_layers      L, layers of the encoder; in gnmt and Transformers, on both sides
+    score           compares queries of width hidden_dim with the encoder's states,
+                    which have width 2 hidden_dim unless the builder says otherwise
     cell            kind of the encoder's recurrent layers; the decoders have GRUs
-    max_length      positions that are learned, in tokens
-    positions       adds positions of width D; None: sines, or, in `attention_only`,
-                    rotary ones
-    base            of rotary positions
-    pre_norm        normalize what a sub-layer reads, instead of the sum
+    max_length      number of learned positions, in tokens
+    positions       adds positions of width D; None: sinusoidal or, in
+                    `attention_only`, rotary positions
+    base            base of rotary positions
+    pre_norm        normalize a sub-layer's input instead of the sum
     eps             keeps norms from dividing by 0
-    tied            use the target's table as embedding and as output map
+    tied            use the target's table as embedding and as output map (weight tying)
     look_up         see `GroupedQueryAttention`
-    dropout         share that training drops: of embeddings, of what recurrent layers
-                    of the encoder and the output map read; in a Transformer of
-                    embeddings and of what a sub-layer adds
+    dropout         share that is dropped in training: in recurrent models, of
+                    embeddings and of the inputs of the encoder's recurrent layers and
+                    of the output map; in a Transformer, of embeddings and of what a
+                    sub-layer adds
 """
 
 from attention_course.models.families import attention_only, bert, gpt2, llama

@@ -1,4 +1,7 @@
-"""Builders of GPT-2, Llama and BERT: their sizes in, a model of our parts out."""
+"""Builders of untrained GPT-2, Llama, BERT and attention-only models.
+
+Their pretrained weights are loaded in `pretrained`.
+"""
 
 from collections.abc import Callable
 
@@ -35,10 +38,11 @@ def gpt2(
     dropout: float = 0.0,
     tied: bool = True,
 ) -> TransformerLM:
-    """Build a language model as Radford et al. (2019), Section 2.3: GPT-2.
+    """Build GPT-2, the language model of Radford et al. (2019), Section 2.3.
 
-    Unlike `decoder_only`, it learns positions, does not multiply embeddings, has GELU
-    for ReLU, approximated by a tanh, and no bias at its output.
+    Unlike `decoder_only`, it has learned positions, does not scale embeddings, uses
+    GELU (approximated with a tanh) instead of ReLU, and has no bias in its output
+    layer.
     """
 
     def around() -> Residual:
@@ -75,11 +79,11 @@ def llama(
     tied: bool = False,
     look_up: Callable[..., Tensor] | None = None,
 ) -> TransformerLM:
-    """Build a language model as Touvron et al. (2023), Section 2.2: Llama.
+    """Build Llama, the language model of Touvron et al. (2023), Section 2.2.
 
-    Unlike `decoder_only`, it turns queries and keys instead of adding positions, lets
-    heads share keys, does not multiply embeddings, has RMS norms and gated networks,
-    and no bias anywhere.
+    Unlike `decoder_only`, it rotates queries and keys instead of adding positions, lets
+    heads share keys, does not scale embeddings, and has RMS norms, gated feed-forward
+    networks and no biases.
     """
 
     def attention() -> GroupedQueryAttention:
@@ -108,11 +112,11 @@ def attention_only(
     num_layers: int,
     positions: nn.Module | None = None,
 ) -> TransformerLM:
-    """Build a language model without feed-forward networks, to take it apart.
+    """Build a language model without feed-forward networks, for analysis.
 
     Elhage et al. (2021) study such models. Unlike theirs, this one has norms, and
-    rotary positions where no others are given; otherwise it is a `llama` whose heads
-    share nothing.
+    rotary positions unless others are given; otherwise it is a `llama` whose heads do
+    not share keys.
     """
 
     def attention() -> GroupedQueryAttention:
@@ -145,11 +149,11 @@ def bert(
     eps: float = 1e-12,
     dropout: float = 0.0,
 ) -> TransformerEncoder:
-    """Build an encoder as Devlin et al. (2019), Section 3: BERT without its heads.
+    """Build BERT without output layers, the encoder of Devlin et al. (2019), Section 3.
 
-    Unlike `encoder_only`, it learns positions, embeds in which of two texts a token is,
-    does not multiply embeddings but normalizes them, and has GELU for ReLU; its norms
-    stand after the sums.
+    Unlike `encoder_only`, it has learned positions, embeds which of two texts a token
+    is in, normalizes embeddings instead of scaling them, uses GELU instead of ReLU, and
+    is post-norm.
     """
 
     def around() -> Residual:
@@ -178,7 +182,7 @@ def bert(
 
 
 def _gelu_network(dim: int, hidden_dim: int, approximate: str) -> nn.Sequential:
-    """Build a feed-forward network with GELU: Hendrycks and Gimpel (2016)."""
+    """Build a feed-forward network with GELU (Hendrycks and Gimpel, 2016)."""
     return nn.Sequential(
         nn.Linear(dim, hidden_dim),
         nn.GELU(approximate),

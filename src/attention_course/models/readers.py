@@ -1,4 +1,7 @@
-"""Builders of classifiers, taggers and captioners: models that read text or images."""
+"""Builders of classifiers, taggers and captioners: models that read text or images.
+
+Translators are in `recurrent` and `transformers`.
+"""
 
 from torch import nn
 
@@ -19,10 +22,10 @@ def classifier(
     look_up_words: bool = False,
     cell: Cell = nn.GRU,
 ) -> Classifier:
-    """Build a reader that sums a sentence up in one look and names its class.
+    """Build a sentence classifier: a recurrent encoder and attention pooling.
 
-    With `look_up_words`, states say where to look, embeddings what is there, and a
-    layer joins the words that were found.
+    With `look_up_words`, the states decide the weights, the weights average the
+    embeddings, and a hidden layer combines the words that were found.
     """
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, cell=cell)
     pooling = AttentionPooling(hidden_dim, score)
@@ -45,7 +48,7 @@ def tagger(
     num_layers: int = 1,
     cell: Cell = nn.GRU,
 ) -> Labeller:
-    """Build a reader that labels every token."""
+    """Build a model that labels every token."""
     encoder = RNNEncoder(source_size, embedding_dim, hidden_dim, num_layers, cell=cell)
     return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
 
@@ -59,7 +62,7 @@ def frame_labeller(
     num_layers: int = 1,
     cell: Cell = nn.GRU,
 ) -> Labeller:
-    """Build a listener that labels every frame, of `frame_dim` numbers."""
+    """Build a model that labels every frame of `frame_dim` numbers."""
     encoder = FrameEncoder(frame_dim, embedding_dim, hidden_dim, num_layers, cell=cell)
     return Labeller(encoder, nn.Linear(encoder.output_dim, num_labels))
 
@@ -72,10 +75,11 @@ def image_classifier(
     score: Score,
     channels: int = 1,
 ) -> Classifier:
-    """Build a viewer that focuses on one region of an image and names what is there.
+    """Build an image classifier that attends to one region and names what is there.
 
-    An image has `channels` numbers per pixel and at most `grid_size` cells. Their
-    features, and the query, are `output_dim` wide; the first convolution's are half so.
+    An image has `channels` numbers per pixel and at most `grid_size` cells. The cells'
+    features and the query are `output_dim` wide; the features of the first convolution
+    are half as wide.
     """
     encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)
     return Classifier(
@@ -93,9 +97,9 @@ def captioner(
     score: Score,
     channels: int = 1,
 ) -> EncoderDecoder:
-    """Build a captioner: a grid of an image's features, and Bahdanau's decoder over it.
+    """Build an image captioner: a grid of features with Bahdanau's decoder.
 
-    Xu et al. (2015). The grid is that of `image_classifier`, so that the score's keys
+    Xu et al. (2015). The grid is the same as in `image_classifier`, so the score's keys
     are `output_dim` wide.
     """
     encoder = GridEncoder(channels, output_dim // 2, output_dim, grid_size)

@@ -1,4 +1,4 @@
-"""Builders of recurrent translators: final state, Bahdanau, Luong, GNMT."""
+"""Builders of recurrent encoder-decoders: final state, Bahdanau, Luong, GNMT."""
 
 from torch import nn
 
@@ -28,9 +28,9 @@ def final_state(
     dropout: float = 0.0,
     every_step: bool = False,
 ) -> EncoderDecoder:
-    """Build the bottleneck: a decoder that hears only the source's final state.
+    """Build the bottleneck: a decoder that gets only the source's final state.
 
-    It hears it once, at the start, or with `every_step` again at every step.
+    The decoder gets it once, at the start, or with `every_step` again at every step.
     """
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
@@ -51,7 +51,7 @@ def context_every_step(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that is handed the source's final state at every step."""
+    """Build a decoder that gets the source's final state at every step."""
     return final_state(
         source_size=source_size,
         target_size=target_size,
@@ -75,7 +75,7 @@ def bahdanau(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that asks before it updates."""
+    """Build a decoder that attends before it updates its state (Bahdanau's order)."""
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
     )
@@ -98,10 +98,10 @@ def luong(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that updates before it asks.
+    """Build a decoder that attends after it updates its state (Luong's order).
 
-    `window` says which source positions a query may attend to, None: all of them. With
-    `input_feeding` the last attentional vector is attached to the next input.
+    `window` says which source positions a query may attend to; None: all of them. With
+    `input_feeding`, the last attentional vector is concatenated with the next input.
     """
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
@@ -128,9 +128,9 @@ def gnmt(
     score: Score,
     num_layers: int = 3,
 ) -> EncoderDecoder:
-    """Build deep stacks with one attention, asked by the decoder's bottom layer.
+    """Build deep stacks with one attention, which the decoder's bottom layer queries.
 
-    The encoder's states are `hidden_dim` wide, as the queries are; there are at least 2
+    The encoder's states are `hidden_dim` wide, like the queries; there are at least 2
     layers.
     """
     encoder = GNMTEncoder(source_size, embedding_dim, hidden_dim, num_layers)

@@ -1,4 +1,7 @@
-"""Builders of Transformers: blocks, stacks, a translator, a language model."""
+"""Builders of Transformers: blocks, encoder, decoder, encoder-decoder, decoder-only.
+
+GPT-2, Llama and BERT are in `families`.
+"""
 
 from torch import nn
 
@@ -25,7 +28,7 @@ def encoder_block(
     dropout: float = 0.0,
     pre_norm: bool = True,
 ) -> EncoderBlock:
-    """Build a layer of a Transformer's encoder, or of a language model."""
+    """Build a layer of a Transformer's encoder or of a decoder-only model."""
     return EncoderBlock(
         self_attention=MultiHeadAttention(dim, num_heads),
         feed_forward=FeedForward(dim, hidden_dim),
@@ -63,7 +66,7 @@ def encoder_only(
     dropout: float = 0.0,
     pre_norm: bool = True,
 ) -> TransformerEncoder:
-    """Build a Transformer's encoder, which is also a body such as BERT's."""
+    """Build a Transformer's encoder, which can also be a body like BERT's."""
     return TransformerEncoder(
         _embedding(vocab_size, dim, positions, dropout),
         [
@@ -84,7 +87,7 @@ def patch_encoder(
     hidden_dim: int,
     num_layers: int,
 ) -> TransformerEncoder:
-    """Build a Transformer's encoder, in pre-norm, that reads an image patch by patch.
+    """Build a pre-norm Transformer encoder that reads an image patch by patch.
 
     Dosovitskiy et al. (2021). An image has `channels` numbers per pixel and at most
     `grid_size` patches of `patch_size` by `patch_size` pixels.
@@ -108,7 +111,7 @@ def transformer_decoder(
     pre_norm: bool = True,
     tied: bool = False,
 ) -> TransformerDecoder:
-    """Build a Transformer's decoder, for any encoder whose states are D wide."""
+    """Build a Transformer's decoder for any encoder whose states are D wide."""
     return TransformerDecoder(
         embedding := _embedding(vocab_size, dim, positions, dropout),
         [
@@ -132,7 +135,7 @@ def decoder_only(
     pre_norm: bool = True,
     tied: bool = False,
 ) -> TransformerLM:
-    """Build a language model."""
+    """Build a language model: a decoder-only Transformer."""
     return TransformerLM(
         embedding := _embedding(vocab_size, dim, positions, dropout),
         [
@@ -156,7 +159,7 @@ def transformer(
     pre_norm: bool = True,
     tied: bool = False,
 ) -> EncoderDecoder:
-    """Build a translator out of an encoder and a decoder, with sines for positions."""
+    """Build a translator: encoder and decoder, with sinusoidal positions."""
     encoder = encoder_only(
         vocab_size=source_size,
         dim=dim,
@@ -192,9 +195,9 @@ def _last_norm(dim: int, pre_norm: bool) -> nn.Module:
 
 
 def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:
-    """Build an output map.
+    """Build the output layer.
 
-    One table at both ends: Press and Wolf (2017); Vaswani et al. (2017), Section 3.4.
+    For weight tying, see Press and Wolf (2017); Vaswani et al. (2017), Section 3.4.
     """
     vocab_size, dim = embedding.weight.shape
     head = nn.Linear(dim, vocab_size)

@@ -1,7 +1,8 @@
-"""Pretrained models: GPT-2, Llama and BERT with the weights of others, in our parts.
+"""Pretrained GPT-2, Llama and BERT: checkpoints of the library transformers.
 
-`load` makes a model of this package out of a configuration and tensors as the library
-transformers names them; `read_writer` reads them from a folder that it has saved.
+`load` builds a model of this package from a configuration and tensors named as in the
+library transformers; `read_writer` reads them from a folder that this library has
+saved. Untrained models with the same architectures are in `models`.
 """
 
 from attention_course.pretrained.families import FAMILIES, load

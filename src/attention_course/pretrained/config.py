@@ -1,4 +1,4 @@
-"""Configurations of others: what a model's config.json says, read with care."""
+"""Reading the config.json of a pretrained model: every value is checked."""
 
 import math
 from collections.abc import Mapping
@@ -8,15 +8,16 @@ Config = Mapping[str, Any]
 
 
 def whole(config: Config, name: str, default: int | None = None) -> int:
-    """Return a size.
+    """Return a whole number, such as a size.
 
     Args:
-        config: what config.json says.
-        name: of the size.
-        default: what it is where nothing, or null, is said; None: it has to be said.
+        config: the contents of config.json.
+        name: name of the number.
+        default: the value if the name is missing or null; None: the name is required.
 
     Raises:
-        ValueError: it is not said, or is no whole number from 1 on.
+        ValueError: the name is missing, or its value is not a whole number of at least
+            1.
     """
     value = config.get(name)
     value = default if value is None else value
@@ -31,12 +32,12 @@ def positive(config: Config, name: str, default: float) -> float:
     """Return a number above 0.
 
     Args:
-        config: what config.json says.
-        name: of the number.
-        default: what it is where nothing, or null, is said.
+        config: the contents of config.json.
+        name: name of the number.
+        default: the value if the name is missing or null.
 
     Raises:
-        ValueError: it is no number above 0.
+        ValueError: the value is not a number above 0.
     """
     value = config.get(name)
     value = default if value is None else value
@@ -47,10 +48,10 @@ def positive(config: Config, name: str, default: float) -> float:
 
 
 def flag(config: Config, name: str, default: bool) -> bool:
-    """Return what is true or false.
+    """Return a value that is true or false.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the value is neither.
     """
     value = config.get(name, default)
     if not isinstance(value, bool):
@@ -59,15 +60,16 @@ def flag(config: Config, name: str, default: bool) -> bool:
 
 
 def only(config: Config, name: str, *known: Any) -> None:
-    """Refuse a model that computes something else than ours.
+    """Refuse a model that computes something other than ours.
 
     Args:
-        config: what config.json says.
-        name: of a setting.
-        known: what it may be; the first is what it is where nothing is said.
+        config: the contents of config.json.
+        name: name of a setting.
+        known: the values that it may have; the first is the value if the name is
+            missing.
 
     Raises:
-        ValueError: it is anything else.
+        ValueError: the setting has another value.
     """
     value = config.get(name, known[0])
     if value not in known:
@@ -80,8 +82,8 @@ def rotary_base(config: Config) -> float:
     """Return the base of rotary positions: `rope_parameters`, or the older names.
 
     Raises:
-        ValueError: the positions are of another type than "default", or the base is no
-            number above 0.
+        ValueError: the positions are of another type than "default", or the base is not
+            a number above 0.
     """
     said = config.get("rope_parameters")
     if said is None:

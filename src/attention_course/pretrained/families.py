@@ -1,7 +1,7 @@
-"""GPT-2, Llama and BERT: their sizes and tensors by the names of transformers.
+"""GPT-2, Llama and BERT: their sizes and tensors, as named by the library transformers.
 
-What stands between their modules and ours: GPT-2 joins the maps of queries, keys and
-values in one, and keeps its matrices transposed.
+There, GPT-2 joins the maps of queries, keys and values in one, and stores its matrices
+transposed. The untrained models are in `models.families`.
 """
 
 import re
@@ -31,18 +31,18 @@ NORM, NEXT_NORM = "blocks.#.around_self.norm", "blocks.#.around_feed_forward.nor
 
 
 class Family(NamedTuple):
-    """How one family of models is built and filled.
+    """How to build and fill the models of one family.
 
     Attributes:
-        build: makes the model out of a configuration.
+        build: builds the model from a configuration.
         names: see `places`; without the prefix.
-        prefix: what begins all names but that of the head, unless the body was saved
+        prefix: beginning of all names except the head's, unless the body was saved
             alone.
-        unused: a pattern of tensors that are no parameters of ours.
-        length: what a configuration calls the longest text, in tokens.
+        unused: a pattern for tensors that are not parameters of our models.
+        length: the configuration's name for the longest text, in tokens.
         turned: see `fill`.
-        tied: whether one table serves both ends where nothing is said; None: there is
-            no head.
+        tied: whether embedding and output share one table if the configuration does not
+            say; None: there is no head.
         writes: whether it predicts the next token.
     """
 
@@ -57,7 +57,7 @@ class Family(NamedTuple):
 
 
 def build_gpt2(config: Config) -> nn.Module:
-    """Build a GPT-2 of the sizes that a configuration names."""
+    """Build a GPT-2 with the sizes from a configuration."""
     only(config, "activation_function", "gelu_new", "gelu_pytorch_tanh")
     only(config, "scale_attn_weights", True)
     only(config, "scale_attn_by_inverse_layer_idx", False)
@@ -76,7 +76,7 @@ def build_gpt2(config: Config) -> nn.Module:
 
 
 def build_llama(config: Config) -> nn.Module:
-    """Build a Llama of the sizes that a configuration names."""
+    """Build a Llama with the sizes from a configuration."""
     only(config, "hidden_act", "silu")
     only(config, "attention_bias", False)
     only(config, "mlp_bias", False)
@@ -97,7 +97,7 @@ def build_llama(config: Config) -> nn.Module:
 
 
 def build_bert(config: Config) -> nn.Module:
-    """Build a BERT of the sizes that a configuration names."""
+    """Build a BERT with the sizes from a configuration."""
     only(config, "hidden_act", "gelu")
     only(config, "position_embedding_type", "absolute", None)
     only(config, "is_decoder", False)
@@ -127,7 +127,7 @@ GPT2 = Family(
         "ln_f": ("norm",),
     },
     prefix="transformer.",
-    unused=r"h\.\d+\.attn\.(masked_)?bias",  # old files hold causal masks
+    unused=r"h\.\d+\.attn\.(masked_)?bias",  # old files contain causal masks
     length="n_positions",
     turned=(".c_attn.", ".c_proj.", ".c_fc."),
     tied=True,
@@ -148,7 +148,7 @@ LLAMA = Family(
         "norm": ("norm",),
     },
     prefix="model.",
-    unused=r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq",  # old files hold angles
+    unused=r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq",  # old files contain angles
     tied=False,
 )
 BERT = Family(
@@ -178,7 +178,7 @@ def find_family(config: Config) -> Family:
     """Look up the family that a configuration names.
 
     Raises:
-        ValueError: it names none, or one that is not known.
+        ValueError: it names no family, or an unknown one.
     """
     name = config.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
@@ -191,24 +191,25 @@ def find_family(config: Config) -> Family:
 
 
 def load(config: Config, tensors: Mapping[str, Tensor]) -> nn.Module:
-    """Make a model of ours with the weights of another library's.
+    """Build one of our models with the weights of another library's model.
 
     Args:
-        config: as config.json has it, or `model.config.to_dict()` of transformers.
-        tensors: as model.safetensors has them, or `model.state_dict()`.
+        config: the contents of config.json, or `model.config.to_dict()` of
+            transformers.
+        tensors: the contents of model.safetensors, or `model.state_dict()`.
 
     Returns:
         A `TransformerLM`, or for BERT a `TransformerEncoder`, in eval mode, on the CPU,
         in single precision, with copies of the tensors. Nothing is computed in half
-        precision, whatever they were saved in.
+        precision, whatever precision they were saved in.
 
     Raises:
-        ValueError: the family is not known, the configuration asks for something that
-            ours does not do, or the tensors are not those of such a model; each is
-            named.
+        ValueError: the family is unknown, the configuration asks for something that our
+            models do not do, or the tensors are not those of such a model; the message
+            names the problem.
     """
     family = find_family(config)
-    with torch.device("meta"):  # shapes alone: the numbers are replaced
+    with torch.device("meta"):  # only shapes: the numbers are replaced
         model: nn.Module = family.build(config)
     prefix = family.prefix
     if not any(name.startswith(prefix) for name in tensors):
@@ -235,10 +236,10 @@ def load(config: Config, tensors: Mapping[str, Tensor]) -> nn.Module:
 
 
 def _drop_second_table(tensors: dict[str, Tensor], table: str) -> None:
-    """Take a tied head out of the tensors, where it was saved beside its table.
+    """Remove a tied head from the tensors, if it was saved along with its table.
 
     Raises:
-        ValueError: the two differ.
+        ValueError: the head and the table differ.
     """
     head, first = tensors.pop("lm_head.weight", None), tensors.get(f"{table}.weight")
     if head is not None and first is not None and not torch.equal(head, first):

@@ -1,6 +1,7 @@
-"""A checkpoint's folder: config.json, tokenizer.json and model.safetensors, read.
+"""Reading a checkpoint's folder: config.json, tokenizer.json and model.safetensors.
 
-Nothing is fetched, and nothing in the folder can run code: it has texts and numbers.
+Nothing is downloaded, and nothing in the folder can run code: it contains only text and
+numbers.
 """
 
 import json
@@ -16,11 +17,11 @@ WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read what config.json says.
+    """Read the contents of config.json.
 
     Raises:
-        ValueError: the folder or the file is not there, or it is no JSON of names and
-            values.
+        ValueError: the folder or the file does not exist, or the file is not a JSON
+            object.
     """
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}")
@@ -28,15 +29,15 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """Read tokenizer.json, and let it neither pad nor cut.
+    """Read tokenizer.json, and turn off padding and truncation.
 
     Raises:
-        ValueError: the file is not there, or holds no tokenizer.
+        ValueError: the file does not exist or does not contain a tokenizer.
     """
     path = _file(folder, "tokenizer.json")
     try:
         tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises no narrower one
+    except Exception as error:  # the library raises no more specific one
         raise ValueError(f"{path} holds no tokenizer ({error})") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -47,8 +48,8 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
     """Read the tensors of model.safetensors, or of the files that its index names.
 
     Raises:
-        ValueError: a file is not there or damaged, or the index and the files disagree;
-            the file or the tensor is named.
+        ValueError: a file is missing or damaged, or the index and the files disagree;
+            the message names the file or the tensor.
     """
     if (folder / WHOLE).exists() or not (folder / INDEX).exists():
         return _tensors(_file(folder, WHOLE))

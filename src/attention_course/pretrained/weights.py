@@ -1,4 +1,4 @@
-"""Weights of others: which tensor goes where, all of them or none."""
+"""Filling a model with the tensors of a checkpoint: all of them, or none."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,16 +9,17 @@ from torch import Tensor, nn
 def places(
     model: nn.Module, names: Mapping[str, Sequence[str]], num_layers: int
 ) -> dict[str, list[str]]:
-    """List the tensors that a model is filled with, and the parameters each of them is.
+    """List the tensors that fill a model, each with the parameters that it becomes.
 
     Args:
-        model: to be filled.
-        names: their modules by name, and which modules of the model each is, several
-            where they have joined maps; "#" stands for the number of a layer.
+        model: the model to fill.
+        names: the checkpoint's modules by name, each with the model's modules that it
+            becomes; there are several if the checkpoint has joined their maps. "#"
+            stands for the number of a layer.
         num_layers: L.
 
     Returns:
-        Names of the model's parameters, by the name of a tensor.
+        For each tensor's name, the names of the model's parameters.
     """
     state, found = model.state_dict(), {}
     for theirs, ours in names.items():
@@ -36,17 +37,17 @@ def fill(
     tensors: Mapping[str, Tensor],
     turned: Sequence[str] = (),
 ) -> None:
-    """Put tensors into a model, in single precision; all of them fit, or none is put.
+    """Put tensors into a model in single precision: either all of them, or none.
 
     Args:
-        model: to be filled; it may be on the device "meta".
+        model: the model to fill; it may be on the device "meta".
         wanted: see `places`.
-        tensors: by name, exactly those.
-        turned: what the names of those contain whose matrices are transposed.
+        tensors: by name, exactly those in `wanted`.
+        turned: parts of the names of tensors whose matrices are transposed.
 
     Raises:
-        ValueError: a tensor is missing, is one too many, is of another shape or is not
-            of floating-point numbers; it is named.
+        ValueError: a tensor is missing, superfluous, of another shape or not of
+            floating-point numbers; the message names it.
     """
     _check_names(wanted, tensors)
     state, pieces = model.state_dict(), dict[str, Tensor]()
@@ -65,7 +66,7 @@ def fill(
         pieces[part] = piece.to(
             torch.float32, copy=True, memory_format=torch.contiguous_format
         )
-    # A tied head is not among them.
+    # The pieces do not include a tied head.
     model.load_state_dict(pieces, strict=False, assign=True)
 
 

@@ -1,4 +1,4 @@
-"""Writing with a checkpoint: a prompt in, the prompt and what comes after it out."""
+"""Text generation with a checkpoint: a prompt in, the text and its continuation out."""
 
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,14 +19,14 @@ from attention_course.transformer import TransformerLM
 
 
 class Writer(NamedTuple):
-    """A language model that knows its vocabulary.
+    """A language model with its tokenizer.
 
     Attributes:
-        model: in eval mode, or one with compiled steps.
-        size: how many tokens the model has.
-        tokenizer: makes ids of texts and texts of ids.
+        model: in eval mode, or with compiled steps.
+        size: number of tokens in the model's vocabulary.
+        tokenizer: turns texts into ids and ids into texts.
         max_length: the longest text that the model was made for, in tokens.
-        begin: the token that an empty prompt begins with, if there is one.
+        begin: the token with which an empty prompt begins, if there is one.
         ends: the tokens that end a text.
     """
 
@@ -38,7 +38,7 @@ class Writer(NamedTuple):
     ends: tuple[int, ...]
 
     def compiled(self) -> "Writer":
-        """Compile the steps in which it writes."""
+        """Compile the decoding steps of the model."""
         return self._replace(model=Compiled(self.model))
 
     def write(
@@ -49,22 +49,22 @@ class Writer(NamedTuple):
         top_k: int | None = None,
         seed: int = 0,
     ) -> str:
-        """Go on with a prompt.
+        """Continue a prompt.
 
         Args:
-            prompt: how the text begins.
-            max_tokens: tokens to write, fewer where the text ends.
-            temperature: see `sample`; None: the likeliest token is taken every time.
+            prompt: the beginning of the text.
+            max_tokens: number of tokens to write, or fewer if the text ends.
+            temperature: see `sample`; None: take the most probable token every time.
             top_k: see `sample`.
-            seed: of the chance.
+            seed: seed of the random numbers.
 
         Returns:
-            The prompt and what comes after it, as the tokenizer writes them.
+            The prompt and its continuation, as the tokenizer writes them.
 
         Raises:
-            ValueError: prompt and tokens are longer than what the model was made for,
-                the prompt is empty or of tokens that the model does not have, or what
-                `sample` raises.
+            ValueError: the prompt and the new tokens are longer than the model allows,
+                the prompt is empty or has tokens that the model lacks, or what `sample`
+                raises.
         """
         first, *rest = ids = self._read(prompt)
         if len(ids) + max_tokens > self.max_length:
@@ -109,19 +109,20 @@ class Writer(NamedTuple):
 
 
 def read_writer(folder: Path, device: torch.device | str = "cpu") -> Writer:
-    """Read a checkpoint of GPT-2 or Llama as transformers saves it.
+    """Read a checkpoint of GPT-2 or Llama, as saved by the library transformers.
 
     Args:
-        folder: has config.json, tokenizer.json, and model.safetensors or an index of
-            several such files.
+        folder: contains config.json, tokenizer.json, and model.safetensors or an index
+            of several such files.
         device: where to compute.
 
     Returns:
-        What writes.
+        The model and its tokenizer, ready to write.
 
     Raises:
         ValueError: a file is missing or damaged, the model is of another family, or its
-            tensors are not those that it says; the file or the tensor is named.
+            tensors do not match its configuration; the message names the file or the
+            tensor.
     """
     config = read_config(folder)
     try:
@@ -145,10 +146,10 @@ def read_writer(folder: Path, device: torch.device | str = "cpu") -> Writer:
 
 
 def _tokens(config: Config, name: str) -> tuple[int, ...]:
-    """Return the tokens of a name: none, one, or a list of them.
+    """Return the token ids under a name: none, one, or a list of them.
 
     Raises:
-        ValueError: they are no ids.
+        ValueError: they are not ids.
     """
     said = config.get(name)
     tokens = [] if said is None else said if isinstance(said, list) else [said]

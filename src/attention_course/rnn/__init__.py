@@ -1,8 +1,8 @@
-"""Recurrent models: encoders that read token by token, and decoders that write so.
+"""Recurrent models: encoders and decoders that read and write one token at a time.
 
-The decoders are the course's steps from the bottleneck to attention: a final state at
-the start, the same state at every step, Bahdanau's order and Luong's, windows for local
-attention, and the stack of Google's translator.
+The decoders lead from the bottleneck to attention: they get the source's final state at
+the start or at every step, use Bahdanau's or Luong's attention, restrict it to windows
+(local attention), or form the deep stack of Google's translator (GNMT).
 """
 
 from attention_course.rnn.decoders import (

@@ -1,4 +1,8 @@
-"""Recurrent decoders: final state, Bahdanau's step, Luong's with input feeding."""
+"""Recurrent decoders: final state only, Bahdanau's attention, Luong's attention.
+
+The windows of local attention are in `windows`, and the decoder of Google's translator
+is in `gnmt`.
+"""
 
 from typing import NamedTuple
 
@@ -15,29 +19,29 @@ from attention_course.seq2seq import Encoded, Memory
 
 
 class FinalStateDecoder(nn.Module):
-    r"""The bottleneck: all that the decoder hears of the source is its final state.
+    r"""The bottleneck: all that the decoder gets from the source is its final state.
 
-    Told once, it starts from that state and never sees the source again:
+    By default, the decoder starts from that state and never sees the source again:
 
     .. math:: h_0 = \tanh(W c), \quad h_t = \mathrm{GRU}(y_{t-1}, h_{t-1}), \quad
         c = h^{enc}_S
 
-    Sutskever et al. (2014), Section 2. Told at every step, it reads the same state
-    beside each token:
+    Sutskever et al. (2014), Section 2. With `every_step`, the same state is
+    concatenated with each token:
 
     .. math:: h_t = \mathrm{GRU}([y_{t-1}; c], h_{t-1})
 
-    Cho et al. (2014), Section 2.2. Either way the memory has one slot, and whatever the
-    score, its weight is one.
+    Cho et al. (2014), Section 2.2. Either way, the memory has one slot, whose weight is
+    one for any score.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
         hidden_dim: width D of a state.
         memory_dim: width E of the encoder's final state.
-        every_step: tell the final state at every step, not only at the start.
-        dropout: share of embeddings, and of what the output map reads, that training
-            drops.
+        every_step: use the final state at every step, not only at the start.
+        dropout: share of embeddings, and of the output layer's input, that is dropped
+            in training.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class FinalStateDecoder(nn.Module):
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keep the final state, and nothing else of the source."""
+        """Keep the final state and nothing else of the source."""
         return one_slot(encoded, first_state(encoded, self.bridge))
 
     def decode(
@@ -81,7 +85,7 @@ class FinalStateDecoder(nn.Module):
         cache: Float[Tensor, "B D"],
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T 1"], Float[Tensor, "B D"]]:
-        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
+        """Predict the token after each of T tokens. See `EncoderDecoder.step`."""
         x = self.dropout(self.embedding(token))
         context, weights = attend(
             x.new_zeros(*token.shape, 1), memory.value, memory.mask
@@ -93,7 +97,7 @@ class FinalStateDecoder(nn.Module):
 
 
 class BahdanauDecoder(nn.Module):
-    r"""Ask, then update: the state *before* the update looks for what it will need.
+    r"""Attend, then update: the query is the state *before* the update.
 
     .. math::
 
@@ -104,16 +108,16 @@ class BahdanauDecoder(nn.Module):
 
     Bahdanau et al. (2015), Eqs. 4-6 and A.1.2, where h is s, k and v are the
     annotations h_j, a is alpha. The output layer is one linear map of [h_t; c_t;
-    y_{t-1}] in place of the paper's maxout layer.
+    y_{t-1}] instead of the paper's maxout layer.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width D of a state, and so of a query.
-        memory_dim: width E of the encoder's states, and so of keys and values.
+        hidden_dim: width D of a state, and thus of a query.
+        memory_dim: width E of the encoder's states, and thus of keys and values.
         score: compares queries of width D with keys of width E.
-        dropout: share of embeddings, and of what the output map reads, that training
-            drops.
+        dropout: share of embeddings, and of the output layer's input, that is dropped
+            in training.
     """
 
     def __init__(
@@ -134,7 +138,7 @@ class BahdanauDecoder(nn.Module):
         self.head = nn.Linear(hidden_dim + memory_dim + embedding_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keep every state of the source; project the keys once."""
+        """Keep every state of the source, and project the keys once."""
         return every_slot(encoded, self.score, first_state(encoded, self.bridge))
 
     def decode(
@@ -142,8 +146,8 @@ class BahdanauDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
-        Each query needs the state that the context before it made, so the steps wait
-        for one another.
+        Each query is a state that depends on the previous context, so the steps cannot
+        run in parallel.
         """
         embedded, state = self.dropout(self.embedding(target)), self.start(memory)
         states, contexts, weights = [], [], []
@@ -192,13 +196,13 @@ class BahdanauDecoder(nn.Module):
 
 
 class LuongCache(NamedTuple):
-    """What a Luong decoder hands from step to step.
+    """What a Luong decoder passes from step to step.
 
     Attributes:
         state: (B, D), the recurrent state.
         attentional: (B, 1, D), the last attentional vector, for input feeding.
         position: (B,), how many tokens have been read, for a window that moves with
-            them.
+            each step.
     """
 
     state: Tensor
@@ -207,7 +211,7 @@ class LuongCache(NamedTuple):
 
 
 class LuongDecoder(nn.Module):
-    r"""Update, then ask: the state *after* the update looks for what is needed now.
+    r"""Update, then attend: the query is the state *after* the update.
 
     .. math::
 
@@ -217,22 +221,24 @@ class LuongDecoder(nn.Module):
         c_t = \sum_s a_{ts} v_s, \quad
         \tilde{h}_t = \tanh(W_c [c_t; h_t])
 
-    Luong et al. (2015), Section 3; k and v are the source states. Without a window this
-    is their global attention, with one their local attention (Section 3.2). Without
-    input feeding no state depends on a context, so all queries of a target are asked at
-    once. With it (Section 3.3) the GRU reads :math:`[y_{t-1}; \tilde{h}_{t-1}]`, zeros
-    for the first h~, and the steps wait for one another.
+    Luong et al. (2015), Section 3; k and v are the source states. Without a window,
+    this is their global attention; with one, it is their local attention (Section 3.2).
+    Without input feeding, no state depends on a context, so all queries of a target are
+    computed at once. With it (Section 3.3), the GRU reads :math:`[y_{t-1};
+    \tilde{h}_{t-1}]`, with zeros for the first h~, and the steps cannot run in
+    parallel.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width D of a state, and so of a query and of the attentional vector.
-        memory_dim: width E of the encoder's states, and so of keys and values.
+        hidden_dim: width D of a state, and thus of a query and of the attentional
+            vector.
+        memory_dim: width E of the encoder's states, and thus of keys and values.
         score: compares queries of width D with keys of width E.
-        window: which source positions a query may attend to; None: all of them.
-        input_feeding: attach the last attentional vector to the next input.
-        dropout: share of embeddings, and of what the output map reads, that training
-            drops.
+        window: the source positions that a query may attend to; None: all of them.
+        input_feeding: concatenate the last attentional vector with the next input.
+        dropout: share of embeddings, and of the output layer's input, that is dropped
+            in training.
     """
 
     def __init__(
@@ -262,7 +268,7 @@ class LuongDecoder(nn.Module):
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keep every state of the source; project the keys once."""
+        """Keep every state of the source, and project the keys once."""
         return every_slot(encoded, self.score, first_state(encoded, self.bridge))
 
     def decode(
@@ -270,7 +276,7 @@ class LuongDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"]]:
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
-        One pass over all tokens, or with input feeding one pass over each.
+        It makes one pass over all tokens or, with input feeding, one pass per token.
         """
         cache, logits, weights = self.start(memory), [], []
         for tokens in target.split(1 if self.input_feeding else target.size(1), dim=1):
@@ -292,7 +298,7 @@ class LuongDecoder(nn.Module):
         cache: LuongCache,
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], LuongCache]:
-        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
+        """Predict the token after each of T tokens. See `EncoderDecoder.step`."""
         x = self._input(token, cache)
         query, state = self.rnn(x, cache.state[None])  # after the update; (B, T, D)
         if self.window is None:
@@ -325,18 +331,18 @@ class LuongDecoder(nn.Module):
 
 
 def first_state(encoded: Encoded, bridge: nn.Linear) -> Float[Tensor, "B D"]:
-    """Make the decoder's first state of the source's final one."""
+    """Turn the source's final state into the decoder's first state."""
     check_width(encoded.final, bridge.in_features)
     return torch.tanh(bridge(encoded.final))  # (B, D)
 
 
 def one_slot(encoded: Encoded, state: Tensor) -> Memory:
-    """Remember the source's final state: it is the key and the value of one slot."""
+    """Remember the source's final state as the key and the value of a single slot."""
     slot = encoded.final[:, None]  # (B, 1, E)
     return Memory(key=slot, value=slot, mask=encoded.mask[..., :1], state=state)
 
 
 def every_slot(encoded: Encoded, score: Score, state: Tensor) -> Memory:
-    """Remember every state of the source; project the keys once."""
+    """Remember every state of the source, and project the keys once."""
     key = score.project_keys(encoded.states)  # (B, S, A)
     return Memory(key, value=encoded.states, mask=encoded.mask, state=state)

@@ -1,4 +1,7 @@
-"""Recurrent encoders: layers that read padded sentences or frames both ways."""
+"""Recurrent encoders: bidirectional RNNs, GRUs and LSTMs over padded batches.
+
+They read token ids (`RNNEncoder`) or frames of measurements (`FrameEncoder`).
+"""
 
 import torch
 from jaxtyping import Float, Int
@@ -14,7 +17,7 @@ Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
 def reverse_padded(
     x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B S D"]:
-    """Turn each sentence around within its own length; padding stays where it is.
+    """Reverse each sentence within its own length; padding stays where it is.
 
     Args:
         x: a padded batch.
@@ -32,9 +35,9 @@ def reverse_padded(
 def at_end(
     x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B D"]:
-    """Pick the vector of each sentence's own last token.
+    """Select the vector of each sentence's last token.
 
-    Under padding that is not x[:, -1].
+    In a padded batch, that is not x[:, -1].
 
     Args:
         x: a padded batch.
@@ -52,18 +55,19 @@ class RNNStack(nn.Module):
 
     .. math:: h_s = [\overrightarrow{h}_s; \overleftarrow{h}_s]
 
-    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the one below it; of
-    an LSTM these are h, its cells c stay inside. Padding changes neither the states on
-    tokens nor the final one: reading forwards, it comes after them; reading backwards,
-    each sentence is turned around within its own length.
+    Bahdanau et al. (2015), A.2.1. Each layer reads the states of the layer below it;
+    for an LSTM, these are h, and its cells c stay inside. Padding changes neither the
+    states on tokens nor the final one: in the forward direction, padding comes after
+    the tokens; for the backward direction, each sentence is reversed within its own
+    length.
 
     Args:
         input_dim: width of the vectors.
         hidden_dim: width of a state, per direction.
-        num_layers: layers.
-        bidirectional: read backwards as well; states are then twice as wide.
+        num_layers: number of layers.
+        bidirectional: read backward as well; the states are then twice as wide.
         cell: the kind of layer: `nn.RNN` (Elman's), `nn.GRU` or `nn.LSTM`.
-        dropout: share of what each layer reads that training drops.
+        dropout: share of each layer's input that is dropped in training.
 
     Raises:
         ValueError: fewer than 1 layer.
@@ -101,15 +105,16 @@ class RNNStack(nn.Module):
         """Read a padded batch.
 
         Args:
-            states: what the lowest layer reads, one vector per token.
+            states: the input of the lowest layer, one vector per token.
             lengths: tokens in each sentence.
 
         Returns:
-            The top layer's states; its state at each sentence's own end (and,
-            backwards, at its start); the mask.
+            The top layer's states; its final state, which is the forward state at each
+            sentence's last token (concatenated with the backward state at its first);
+            the mask.
         """
         mask = source_mask(states, lengths)
-        lengths = lengths.to(states.device)  # once, where they are elsewhere
+        lengths = lengths.to(states.device)  # once, if on another device
         for layer, forwards in enumerate(self.forwards):
             below = self.dropout(states)
             states, _ = forwards(below)
@@ -123,9 +128,9 @@ class RNNStack(nn.Module):
 
 
 class RNNEncoder(nn.Module):
-    """Read a source of tokens: an embedding, and an `RNNStack` over it.
+    """Encode a source of tokens with an embedding and an `RNNStack`.
 
-    Cho et al. (2014), Section 2.2; in both directions Bahdanau et al. (2015), Section
+    Cho et al. (2014), Section 2.2; in both directions, Bahdanau et al. (2015), Section
     3.2.
 
     Args:
@@ -163,14 +168,14 @@ class RNNEncoder(nn.Module):
 
 
 class FrameEncoder(nn.Module):
-    """Read a source of measurements, such as frames of speech.
+    """Encode a source of measurements, such as frames of speech.
 
-    A linear map, and an `RNNStack` over it. Graves and Schmidhuber (2005): a
-    bidirectional network that hears a frame at a time.
+    The model is a linear map and an `RNNStack`. Graves and Schmidhuber (2005) use a
+    bidirectional network that reads one frame at a time.
 
     Args:
-        frame_dim: numbers in a frame.
-        embedding_dim: width of what a frame is mapped to.
+        frame_dim: numbers per frame.
+        embedding_dim: width of the vector to which a frame is mapped.
         hidden_dim: width of a state, per direction.
         num_layers: see `RNNStack`.
         bidirectional: see `RNNStack`.

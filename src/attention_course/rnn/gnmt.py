@@ -1,4 +1,4 @@
-"""A stack in the manner of Google's translator: deep, with one attention for it all.
+"""Encoder and decoder of Google's translator (GNMT): deep LSTM stacks, one attention.
 
 Wu et al. (2016).
 """
@@ -17,23 +17,23 @@ from attention_course.seq2seq import Encoded, Memory
 
 
 class GNMTEncoder(nn.Module):
-    r"""A bidirectional layer, then layers that read forwards.
+    r"""A bidirectional layer, then forward layers with residual connections.
 
-    From the third on each adds to what it is given:
+    From the third layer on, each adds its input to its output:
 
     .. math:: x^1 = [\overrightarrow{h}; \overleftarrow{h}], \quad x^2 = h^2, \quad x^i
         = h^i + x^{i-1} \text{ for } i \ge 3, \quad\text{where } h^i_s =
         \mathrm{LSTM}^i(x^{i-1}_s, h^i_{s-1})
 
     Wu et al. (2016), Section 3: residual connections in 3.1, the bidirectional layer in
-    3.2, where h is m and our s is their t. The second layer adds nothing, being half as
-    wide as the first.
+    3.2, where h is m and our s is their t. The second layer has no residual connection,
+    because it is half as wide as the first.
 
     Args:
         vocab_size: V, tokens in the source vocabulary.
         embedding_dim: width of a token's embedding.
         hidden_dim: width of a state, and of the states returned.
-        num_layers: layers, the bidirectional one counted.
+        num_layers: number of layers, including the bidirectional one.
 
     Raises:
         ValueError: fewer than 2 layers.
@@ -69,8 +69,8 @@ class LSTMState(NamedTuple):
     """The state of one LSTM layer.
 
     Attributes:
-        hidden: (B, D), h: what the layer says.
-        cell: (B, D), c: what it keeps to itself.
+        hidden: (B, D), h, the layer's output.
+        cell: (B, D), c, which stays inside the layer.
     """
 
     hidden: Tensor
@@ -78,7 +78,7 @@ class LSTMState(NamedTuple):
 
 
 class GNMTDecoder(nn.Module):
-    r"""A stack whose bottom layer asks, and whose layers all hear the answer.
+    r"""A stack whose bottom layer attends, and whose layers all read the context.
 
     .. math::
 
@@ -90,20 +90,20 @@ class GNMTDecoder(nn.Module):
     with :math:`x^0_t = y_{t-1}`, :math:`x^i = h^i` for i = 1 and 2, and :math:`x^i =
     h^i + x^{i-1}` from the third layer on; :math:`x^L_t` goes to the output layer.
 
-    Wu et al. (2016), Section 3. Their attention asks with :math:`y_{i-1}`, the output
-    of the bottom decoder layer at the previous step: our :math:`h^1_{t-1}`, not a
-    token; their a_i, x_t and p_t are our c_t, v_s and a_ts, the m of their 3.1 is h. So
-    the bottom layer keeps Bahdanau's order, and only it waits for its own contexts:
-    each layer above runs over all T steps in one call. All layers start from the
+    Wu et al. (2016), Section 3. Their query is :math:`y_{i-1}`, the output of the
+    bottom decoder layer at the previous step: our :math:`h^1_{t-1}`, not a token. Their
+    a_i, x_t and p_t are our c_t, v_s and a_ts, and the m of their 3.1 is h. The bottom
+    layer thus keeps Bahdanau's order, and it is the only layer that needs one call per
+    step: each layer above runs over all T steps in one call. All layers start from the
     encoder's final state through one linear map and a tanh.
 
     Args:
         vocab_size: V, tokens in the target vocabulary.
         embedding_dim: width of a token's embedding.
-        hidden_dim: width D of a state, and so of a query.
-        memory_dim: width E of the encoder's states, and so of keys and values.
+        hidden_dim: width D of a state, and thus of a query.
+        memory_dim: width E of the encoder's states, and thus of keys and values.
         score: compares queries of width D with keys of width E.
-        num_layers: L.
+        num_layers: L, number of layers.
 
     Raises:
         ValueError: fewer than 1 layer.
@@ -134,7 +134,7 @@ class GNMTDecoder(nn.Module):
         self.head = nn.Linear(hidden_dim, vocab_size)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keep every state of the source, and make all layers' first states."""
+        """Keep every state of the source, and compute each layer's first state."""
         states = first_state(encoded, self.bridge).unflatten(
             -1, (-1, self.bottom.hidden_size)
         )  # (B, L, D)
@@ -161,7 +161,7 @@ class GNMTDecoder(nn.Module):
         cache: tuple[LSTMState, ...],
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "B T V"], Float[Tensor, "B T S"], tuple[LSTMState, ...]]:
-        """Predict the token after each of T in turn. See `EncoderDecoder.step`."""
+        """Predict the token after each of T tokens. See `EncoderDecoder.step`."""
         x, context, weights, state = self._ask_and_update(
             self.embedding(token), memory, cache[0]
         )
@@ -184,7 +184,7 @@ class GNMTDecoder(nn.Module):
     ]:
         hiddens, contexts, weights = [], [], []
         for token in embedded.split(1, dim=1):
-            query = state.hidden[:, None]  # of the step before; (B, 1, D)
+            query = state.hidden[:, None]  # of the previous step; (B, 1, D)
             context, step_weights = attend(
                 self.score(query, memory.key), memory.value, memory.mask
             )

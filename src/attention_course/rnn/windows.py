@@ -1,7 +1,7 @@
-"""Windows of local attention: local-m and local-p, near a centre in the source.
+"""Windows of local attention (Luong et al.): local-m (monotonic), local-p (predictive).
 
-That is local attention. A Luong decoder has a window or none. Positions count from 0,
-in the source as in the target.
+A Luong decoder has one window or none. Positions count from 0, in the source as in the
+target. The window of a Transformer's self-attention is `masks.sliding_window_mask`.
 """
 
 import torch
@@ -14,17 +14,17 @@ from attention_course.seq2seq import Memory
 
 
 class LocalM(nn.Module):
-    r"""Attend around the source position of the step's own number.
+    r"""At target step t, attend around source position t.
 
-    The target runs along with the source:
+    The target is assumed to be in step with the source:
 
     .. math:: p_t = t, \quad a_{ts} = \mathrm{softmax}_{s:\, |s - p_t| \le w}\, e_{ts}
 
-    Luong et al. (2015), Section 3.2, "local-m". A query whose window lies past its
-    sentence's end attends to nothing.
+    Luong et al. (2015), Section 3.2, "local-m". A query whose window lies beyond the
+    end of its sentence attends to nothing.
 
     Args:
-        half_width: w, in tokens: a window holds at most 2 w + 1 of them.
+        half_width: w, in tokens; a window contains at most 2 w + 1 of them.
 
     Raises:
         ValueError: the half-width is negative.
@@ -49,13 +49,14 @@ class LocalM(nn.Module):
         """Attend within the window.
 
         Args:
-            scores: how alike each query is to each key.
-            query: not looked at here.
-            position: number t of the first query's step.
+            scores: how well each query matches each key.
+            query: not used here.
+            position: step number t of the first query.
             memory: values and mask.
 
         Returns:
-            The context of each query, and the weights: zero outside the window.
+            The context of each query, and the weights, which are zero outside the
+            window.
 
         Raises:
             ValueError: scores, query, position and memory disagree on B, T or S, or the
@@ -71,7 +72,7 @@ class LocalM(nn.Module):
 class LocalP(nn.Module):
     r"""Attend around a source position that the query predicts.
 
-    The further from it, the less:
+    A Gaussian lowers the weights with the distance from that position:
 
     .. math::
 
@@ -81,8 +82,9 @@ class LocalP(nn.Module):
 
     Luong et al. (2015), Section 3.2, "local-p", where W is W_p, v is v_p, w is D, w / 2
     is sigma. S is the length of the sentence itself, without padding. The Gaussian
-    comes after the softmax, so the weights sum to at most one; through it the predicted
-    position, which moves the window in no differentiable way, gets its gradient.
+    comes after the softmax, so the weights sum to at most one. The predicted position
+    gets its gradient through the Gaussian, because shifting the window is not
+    differentiable.
 
     Args:
         query_dim: width D of a query.
@@ -113,15 +115,15 @@ class LocalP(nn.Module):
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T S"]]:
         """Attend around the predicted position.
 
-        See `LocalM.forward`; here it is `position` that is not looked at.
+        See `LocalM.forward`; here, `position` is not used.
         """
         check_mask(memory.mask, scores.shape)
         check_width(query, self.hidden_proj.in_features)
         lengths = memory.mask.sum(dim=-1)  # (B, 1)
         hidden = torch.tanh(self.hidden_proj(query))
         logit = self.position_proj(hidden).squeeze(-1)  # (B, T)
-        # In half precision there would be one number for several places: above 256,
-        # bfloat16 knows even ones only.
+        # In half precision, several positions would get the same number: above 256,
+        # bfloat16 has only even numbers.
         share = torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
         distance = _distance(lengths * share, scores, memory)
         weights = masked_softmax(scores, memory.mask & (distance <= self.half_width))
@@ -132,7 +134,7 @@ class LocalP(nn.Module):
 
 
 def _distance(centre: Tensor, scores: Tensor, memory: Memory) -> Tensor:
-    """Measure how far source positions are from each query's centre: (B, T, S)."""
+    """Compute the distance of source positions from each query's center: (B, T, S)."""
     if centre.shape != scores.shape[:2] or memory.value.shape[:2] != scores.shape[::2]:
         raise ValueError(
             f"scores of {tuple(scores.shape)} do not fit windows for"

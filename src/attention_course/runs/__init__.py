@@ -1,5 +1,7 @@
-"""What the commands do: train into a folder, load from it, decode, score, list.
+"""What the commands do: train a run in a folder, load it, decode, evaluate, list runs.
 
-Import from the module that a thing lives in. `training` alone imports Fabric, and
-`about` and `listing` import no torch, since each takes a second or more.
+The options of the commands are in `attention_course.cli`, and the training loop is in
+`attention_course.training`. Import each function from its own module: only `training`
+imports Fabric, and `about` and `listing` do not import torch, since each of these
+imports takes a second or more.
 """

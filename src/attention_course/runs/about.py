@@ -1,4 +1,7 @@
-"""What a run is of: its model, task and sizes, by the names of the registry."""
+"""Describe a run: its task, model and sizes, by their names in the registry.
+
+The weights of a run are loaded in `loading`.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +9,7 @@ from typing import Any, NamedTuple
 
 from attention_course import registry
 
-# Tasks whose targets are labels, where a loss is per label.
+# Kinds of tasks whose targets are labels, so that their loss is per label.
 LABELS = {
     registry.Kind.TAGS,
     registry.Kind.SENTENCE_CLASSES,
@@ -16,13 +19,13 @@ LABELS = {
 
 
 class About(NamedTuple):
-    """What a run is of.
+    """The task and the model of a run.
 
     Attributes:
         task: name of the task.
-        options: what is asked of it.
+        options: options of the task.
         model: name of the model.
-        sizes: how large it is.
+        sizes: sizes of the model.
     """
 
     task: str
@@ -32,33 +35,34 @@ class About(NamedTuple):
 
     @property
     def kind(self) -> registry.Kind:
-        """Return what goes in and what comes out."""
+        """Return the kind of the task: what goes in and what comes out."""
         return registry.find_task(self.task).kind
 
     @property
     def unit(self) -> str:
-        """Return what the loss is in nats of."""
+        """Return the unit of the loss, which is in nats per "label" or per "token"."""
         return "label" if self.kind in LABELS else "token"
 
     @property
     def kept(self) -> dict[str, Any]:
-        """Return the same as one table, without the folder of a corpus."""
+        """Return all of this in one dictionary, without the folder of a corpus."""
         options = {name: v for name, v in self.options.items() if name != "data"}
         return {"task": self.task, "model": self.model, **options, **self.sizes}
 
 
 def about_of(kept: Mapping[str, Any], data: str | None = None) -> About:
-    """Return what a table of `About.kept` is of.
+    """Restore a description from the dictionary in `About.kept`.
 
     Args:
-        kept: the table.
+        kept: the dictionary.
         data: the folder of the task's corpus, if it has one.
 
     Returns:
-        The same, by task and model.
+        The description of the run.
 
     Raises:
-        ValueError: the table is of no task and model, or lacks one of their sizes.
+        ValueError: the dictionary lacks the task, the model, or one of their options or
+            sizes.
     """
     if "task" not in kept or "model" not in kept:
         raise ValueError("it does not say its task and model: it was not made by train")
@@ -77,10 +81,10 @@ def about_of(kept: Mapping[str, Any], data: str | None = None) -> About:
 
 
 def refuse_other(folder: Path, resume: bool) -> None:
-    """Refuse a folder with a run that is not to be gone on with.
+    """Refuse a folder that already has a run, unless the run is to be resumed.
 
     Raises:
-        ValueError: there is one.
+        ValueError: the folder has a run, and `resume` is False.
     """
     if (folder / "checkpoint.pt").exists() and not resume:
         raise ValueError(

@@ -1,4 +1,7 @@
-"""Ask a trained model: what it says, how sure it is, and where it looks."""
+"""Decode sources with a trained model: answers, log-probabilities, attention weights.
+
+Greedy decoding and beam search are in `attention_course.decoding`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,16 +15,16 @@ from attention_course.tasks.sequences import SequenceTask
 
 
 class Answer(NamedTuple):
-    """What a model says to one source.
+    """A model's answer for one source.
 
     Attributes:
         line: the source.
         target: tokens or labels.
-        text: the same as a text.
-        score: log-probability in nats; of a beam, divided by the length penalty. None
-            where there was nothing to decode.
-        weights: (T, S), or (L, H, T, S) by layers and heads; None where they were not
-            asked for, or the model has none.
+        text: the target as text.
+        score: log-probability in nats; with beam search, it is divided by the length
+            penalty. None if there was nothing to decode.
+        weights: (T, S), or (L, H, T, S) with layers and heads; None if they were not
+            asked for, or if the model has none.
     """
 
     line: Line
@@ -32,19 +35,19 @@ class Answer(NamedTuple):
 
     @property
     def source(self) -> list[str]:
-        """Return the source's tokens; of a file, its name."""
+        """Return the source's tokens or, for a file, its name."""
         tokens = self.line.source
         return [self.line.name] if isinstance(tokens, Tensor) else list(tokens or ())
 
     def map(self) -> Tensor | None:
-        """Return one map: of heads, the mean over those of the last layer (T, S)."""
+        """Return one map (T, S): with heads, the mean over those of the last layer."""
         weights = self.weights
         if weights is None or weights.dim() == 2:
             return weights
         return weights[-1].mean(dim=0)
 
     def as_dict(self, weighed: bool) -> dict[str, Any]:
-        """Return what can be written as JSON; `heads` are only those of Transformers.
+        """Return a dictionary for JSON; only Transformers have `heads`.
 
         Args:
             weighed: whether weights were asked for.
@@ -69,17 +72,17 @@ def answer_lines(
     decoding: Mapping[str, Any],
     weighed: bool = False,
 ) -> list[Answer]:
-    """Let a model answer.
+    """Let a model answer lines of input.
 
     Args:
         task: as from `load_model`.
         model: as from `load_model`.
-        lines: at most a batch; those without a source get an empty answer.
-        decoding: "beam_size" and "length_penalty", where they are not the usual ones.
-        weighed: whether weights are wanted.
+        lines: at most one batch; lines without a source get an empty answer.
+        decoding: "beam_size" and "length_penalty", if they differ from the defaults.
+        weighed: whether to return weights.
 
     Returns:
-        An answer per line.
+        One answer per line.
     """
     asked = [line for line in lines if line.source is not None]
     if not asked:
@@ -100,7 +103,7 @@ def _sequences(
     decoding: Mapping[str, Any],
     weighed: bool,
 ) -> list[Answer]:
-    # what stands in the text of a file is not looked at
+    # starts empty, since a source need not be text
     empty = task.example("")
     examples = [empty._replace(source=line.source) for line in lines]
     said = task.decode(model, examples, **decoding)
@@ -141,7 +144,7 @@ def _labels(
 
 
 def _rounded(weights: Tensor | None) -> Any:
-    """Return nested lists with six decimals."""
+    """Return weights as nested lists, rounded to six decimals."""
     if weights is None:
         return None
     if weights.dim() == 1:

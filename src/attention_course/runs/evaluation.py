@@ -1,4 +1,7 @@
-"""Score a model on held-out examples."""
+"""Score a trained model on held-out examples, for the command `evaluate`.
+
+The metrics are in `attention_course.metrics`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,19 +29,19 @@ from attention_course.training.folder import replace
 def evaluate_run(
     task: Any, model: nn.Module, split: str, decoding: Mapping[str, Any]
 ) -> tuple[dict[str, float], list[str]]:
-    """Print what a model scores on a split.
+    """Print and return a model's scores on a split.
 
     Args:
         task: as from `load`.
         model: as from `load`.
         split: "validation" or "test".
-        decoding: "beam_size" and "length_penalty", where they are not the usual ones.
+        decoding: "beam_size" and "length_penalty", if they differ from the defaults.
 
     Returns:
-        The scores by name, the task's own first, and the predictions as texts.
+        The scores by name, the task's own metric first, and the predictions as texts.
 
     Raises:
-        ValueError: `decoding` was given for a task that is not decoded.
+        ValueError: `decoding` was given for a task without decoding.
     """
     if not isinstance(task, SequenceTask):
         registry.refuse(decoding, f"for the task {task.name}")
@@ -76,7 +79,7 @@ def sequence_scores(
     examples: Sequence[Any],
     predictions: Sequence[Any],
 ) -> dict[str, float | TextScore]:
-    """Score predicted sequences, and alignments where they are known."""
+    """Score predicted sequences, and alignments if gold alignments are known."""
     targets = [example.target for example in examples]
     scores: dict[str, float | TextScore] = {
         "exact match": exact_match(predictions, targets),
@@ -100,16 +103,16 @@ def sequence_scores(
 def note_scores(
     folder: Path, split: str, step: int, scores: Mapping[str, float]
 ) -> None:
-    """Write scores into a run's folder, for lists of runs.
+    """Write scores to a run's folder, where lists of runs find them.
 
     Args:
-        folder: of the run.
-        split: that they were made on.
-        step: that the run had reached.
-        scores: by name.
+        folder: folder of the run.
+        split: split that the scores are for.
+        step: step that the run had reached.
+        scores: the scores by name.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the scores cannot be written.
     """
     path = folder / "scores.json"
     try:

@@ -1,4 +1,4 @@
-"""The runs in a folder, as a table; it reads what is written for people."""
+"""List the runs in a folder as a table, from the summaries in their JSON files."""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +16,10 @@ def list_runs(folder: Path) -> list[tuple[str, ...]]:
         folder: where to look.
 
     Returns:
-        A row of `COLUMNS` for each run, by name: parameters, steps made of those asked
-        for, the last loss in nats, the score on the test examples if the run has been
-        evaluated, else that of the best validation, and the size on disk.
+        One row of `COLUMNS` per run, sorted by name. It has the number of parameters,
+        the steps made out of those asked for, the last loss in nats, the score on the
+        test examples if the run has been evaluated, otherwise that of the best
+        validation, and the size on disk.
 
     Raises:
         ValueError: there is no such folder.
@@ -30,7 +31,7 @@ def list_runs(folder: Path) -> list[tuple[str, ...]]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Lay rows out in columns under `COLUMNS`."""
+    """Format rows as aligned columns, with `COLUMNS` as the header."""
     lines = [COLUMNS, *rows]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join(

@@ -1,4 +1,8 @@
-"""Make the model of a run again, from its folder alone."""
+"""Load a trained model, and its task, from the folder of a run.
+
+Checkpoints are written in `attention_course.training.checkpoints`; pretrained models
+are read in `attention_course.pretrained`.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,13 +21,14 @@ from attention_course.training.folder import CHECKPOINT, read
 
 
 class Loaded(NamedTuple):
-    """A run that was loaded.
+    """A run that has been loaded.
 
     Attributes:
-        about: what it is of.
-        task: with its examples or without, see who returns it.
-        model: with its best weights, or the last ones; in eval mode.
-        step: that training had reached.
+        about: the names and sizes of its task and model.
+        task: with its examples (from `load`) or without (from `load_model`).
+        model: with its best weights, or the last ones if there was no validation; in
+            eval mode.
+        step: step that training had reached.
     """
 
     about: About
@@ -33,10 +38,10 @@ class Loaded(NamedTuple):
 
 
 def load_model(folder: Path, device: str = "auto") -> Loaded:
-    """Make the model of a run again, and as much of its task as decoding takes.
+    """Load the model of a run, and as much of its task as decoding needs.
 
     Args:
-        folder: of the run; nothing else is read.
+        folder: folder of the run; nothing else is read.
         device: "auto", "cpu" or "cuda".
 
     Returns:
@@ -55,10 +60,10 @@ def load_model(folder: Path, device: str = "auto") -> Loaded:
 
 
 def load(folder: Path, data: Path | None = None, device: str = "auto") -> Loaded:
-    """Make the task and the model of a run again.
+    """Load the model of a run, and make its task again, with its examples.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
         data: folder of the task's corpus, if it has one; None: as in training.
         device: "auto", "cpu" or "cuda".
 
@@ -66,9 +71,8 @@ def load(folder: Path, data: Path | None = None, device: str = "auto") -> Loaded
         The run; its task has its examples.
 
     Raises:
-        ValueError: there is no run in the folder, it is damaged, the task is made
-            otherwise here than it was in training, or `data` was given for a task that
-            has no corpus.
+        ValueError: there is no run in the folder, it is damaged, the task differs from
+            the one in training, or `data` was given for a task that has no corpus.
     """
     state, about = _read(folder, data)
     if "data" not in about.options:
@@ -93,7 +97,7 @@ def parameters(model: nn.Module) -> int:
 
 
 def choose_device(device: str) -> torch.device:
-    """Return the device of a name.
+    """Return the device with this name.
 
     Args:
         device: "cpu", "cuda", or "auto": CUDA if there is a GPU, as in training.
@@ -112,10 +116,10 @@ def choose_device(device: str) -> torch.device:
 
 
 def with_steps_compiled(model: nn.Module, about: About) -> Compiled:
-    """Compile the steps in which a run's model writes.
+    """Compile the decoding steps of a run's model.
 
     Raises:
-        ValueError: it does not write step by step, or is no Transformer.
+        ValueError: the model does not decode step by step, or is not a Transformer.
     """
     if about.kind is not registry.Kind.SEQUENCES:
         registry.refuse({"compile": True}, f"for the task {about.task}")
@@ -127,11 +131,11 @@ def computing(model: nn.Module, precision: str) -> Iterator[None]:
     """Compute in a precision, as Fabric does in training.
 
     Args:
-        model: where it is, the precision is changed.
+        model: the precision applies to the type of its device.
         precision: "32-true" or "bf16-mixed".
 
     Raises:
-        ValueError: something was to be compiled, and cannot be on this machine.
+        ValueError: something has to be compiled, but this machine cannot compile it.
     """
     half = precision == "bf16-mixed"
     device = next(model.parameters()).device.type
@@ -140,10 +144,10 @@ def computing(model: nn.Module, precision: str) -> Iterator[None]:
 
 
 def check_gpus() -> int:
-    """Return how many processes this machine has of a run, each of which needs a GPU.
+    """Return the number of a run's processes on this machine; each needs a GPU.
 
     Raises:
-        ValueError: there are fewer GPUs.
+        ValueError: there are fewer GPUs than processes.
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if torch.cuda.device_count() < here:
@@ -171,7 +175,7 @@ def _model(
         ends = task.source_size, task.target_size
         model = registry.make_model(about.model, *ends, **about.sizes)
         model.load_state_dict(state["best"][2] if state["best"] else state["model"])
-    except Exception as error:  # depends on what was edited
+    except Exception as error:  # its type depends on what was edited
         raise _damaged(folder, error) from error
     return model.to(chosen).eval()
 

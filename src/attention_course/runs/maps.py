@@ -1,4 +1,7 @@
-"""A page of attention maps, in HTML that needs nothing else."""
+"""Write attention maps to a self-contained HTML page, for `translate --attention`.
+
+Figures of attention maps are in `attention_course.plotting`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -77,14 +80,14 @@ says otherwise.</p>
 
 
 def page(title: str, answers: Sequence[Answer]) -> str:
-    """Write the maps of answers as a page.
+    """Return a page with the attention maps of answers.
 
     Args:
-        title: of the page.
-        answers: with weights; those to empty lines are left out.
+        title: title of the page.
+        answers: answers with weights; those to empty lines are left out.
 
     Returns:
-        HTML; numbers stand in the cells, for readers who see no colours.
+        HTML, with numbers in the cells for readers who cannot see the colors.
     """
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined

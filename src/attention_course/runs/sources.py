@@ -1,4 +1,4 @@
-"""Sources to translate: lines, images and frames, from arguments, stdin and files."""
+"""Read sources to decode: text, images and sound, from arguments, stdin and files."""
 
 import codecs
 from collections.abc import Callable, Iterator
@@ -14,17 +14,17 @@ from attention_course.registry import Source
 from attention_course.tasks.core import SPECIALS
 from attention_course.tasks.sequences import SequenceTask
 
-REPLACED = "\N{REPLACEMENT CHARACTER}"  # what Python reads for bytes that are no text
-LARGEST = {"uint8": 255, "uint16": 65_535}  # what full brightness is
+REPLACED = "\N{REPLACEMENT CHARACTER}"  # what Python puts in place of invalid bytes
+LARGEST = {"uint8": 255, "uint16": 65_535}  # the values of full brightness
 
 
 class Line(NamedTuple):
-    """A source, as it was given.
+    """A source, as the user gave it.
 
     Attributes:
         number: counted from 1.
-        name: for people: what was given.
-        source: tokens, an image or frames; None where there is nothing to decode.
+        name: the text that was given, for messages.
+        source: tokens, an image or frames; None if there is nothing to decode.
     """
 
     number: int
@@ -33,16 +33,17 @@ class Line(NamedTuple):
 
 
 def arriving(stream: BufferedIOBase, most: int = 256) -> Iterator[list[bytes]]:
-    """Go through a stream's lines in batches, each of what has come so far.
+    """Yield a stream's lines in batches of those that have arrived so far.
 
-    So a file is read in large batches, and a person is answered line by line.
+    So a file is read in large batches, and a person at a terminal is answered line by
+    line.
 
     Args:
-        stream: its `read1` returns what there is.
-        most: lines in a batch.
+        stream: its `read1` returns the bytes that are available.
+        most: maximum number of lines in a batch.
 
     Yields:
-        Lines, without their ends.
+        Lists of lines, without line endings.
     """
     rest = b""
     while piece := stream.read1(1 << 16):
@@ -54,13 +55,13 @@ def arriving(stream: BufferedIOBase, most: int = 256) -> Iterator[list[bytes]]:
 
 
 class Reader:
-    """Turn lines into sources, and say what is wrong with them.
+    """Turn lines into sources, and warn about what is wrong with them.
 
     Args:
-        task: cuts texts into tokens.
-        form: what the lines are.
-        warn: told what is wrong, in a line.
-        word: what a line is called.
+        task: splits texts into tokens.
+        form: what the lines are: text, or names of files.
+        warn: called with a line that says what is wrong.
+        word: what a line is called in warnings.
     """
 
     def __init__(
@@ -133,22 +134,22 @@ class Reader:
 
 
 def read_image(path: Path) -> Tensor:
-    """Read a grey image.
+    """Read a grayscale image.
 
     Args:
-        path: a PNG, whose colours are turned into grey, or an array in NumPy's format,
-            (height, width), of whole numbers as in a PNG or of brightness.
+        path: a PNG, whose colors are turned into gray, or an array in NumPy's format,
+            (height, width), with integers as in a PNG or with brightness.
 
     Returns:
         Brightness, 0 for black and 1 for white, (1, height, width).
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is no image, or has another brightness.
+        ValueError: the file is not an image, or its brightness is out of range.
     """
     pixels = _array(path) if path.suffix.lower() == ".npy" else _picture(path)
     pixels = pixels / LARGEST.get(str(pixels.dtype), 1)
-    # noise may go beyond, but 255 for white would be read as nothing the model knows
+    # noise may go beyond 0 and 1, but the model does not know images with 255 for white
     if not (pixels.size and -1 <= pixels.min() and pixels.max() <= 2):
         span = f"{pixels.min():g} to {pixels.max():g}" if pixels.size else "nothing"
         raise ValueError(f"brightness is 0 for black and 1 for white, got {span}")
@@ -160,7 +161,7 @@ def read_frames(path: Path) -> Tensor:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is no array of finite numbers.
+        ValueError: the file is not an array of finite numbers.
     """
     frames = torch.from_numpy(_array(path).astype(np.float32))
     if not frames.isfinite().all():

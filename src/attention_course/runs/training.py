@@ -1,4 +1,7 @@
-"""Train into a folder."""
+"""Train a model and leave its run in a folder, for the command `train`.
+
+The training loop is in `attention_course.training.loop`.
+"""
 
 import math
 import tempfile
@@ -48,12 +51,12 @@ def train_run(
 
     Args:
         about: the task and the model.
-        folder: one for each run.
+        folder: folder of the run; each run needs its own.
         config: how to train.
-        by_score: whether the best weights are those with the best score of the task,
-            instead of the lowest loss.
+        by_score: whether the best weights are those with the best score on the task,
+            instead of those with the lowest loss.
         checkpoint_every: steps between two checkpoints.
-        resume: whether to go on from the folder's checkpoint, if it has one.
+        resume: whether to resume from the folder's checkpoint, if it has one.
         device: "auto", "cpu" or "cuda".
         precision: "32-true" or "bf16-mixed".
         devices: GPUs, or processes on a CPU; see `launch` in `training`.
@@ -61,8 +64,9 @@ def train_run(
 
     Raises:
         OSError: nothing can be written to the folder.
-        Stopped: somebody pressed Ctrl-C; the folder has a checkpoint.
-        ValueError: what making, launching and training raise.
+        Stopped: the user pressed Ctrl-C; the folder has a checkpoint.
+        ValueError: the task or the model cannot be made, or `launch` or `train` raises
+            it.
     """
     with output_folder(folder):
         fabric = launch(device, precision, devices)
@@ -70,7 +74,7 @@ def train_run(
         task = registry.make_task(about.task, **about.options)
         ends = task.source_size, task.target_size
         model = registry.make_model(about.model, *ends, **about.sizes)
-        # what dropout drops differs from process to process
+        # dropout differs from process to process
         torch.manual_seed(config.seed + fabric.global_rank)
         fabric.print(
             f"{about.task}, {about.model}: {parameters(model):,} parameters, on"
@@ -104,10 +108,10 @@ def train_run(
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[None]:
-    """Make a folder before the work, and take it away again if nothing came of it.
+    """Create a folder before the work, and remove it afterwards if it is empty.
 
     Raises:
-        OSError: it cannot be made, or nothing can be written to it.
+        OSError: the folder cannot be created, or nothing can be written to it.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -129,13 +133,13 @@ def output_folder(folder: Path) -> Iterator[None]:
 def draw_history(
     folder: Path, history: Sequence[Row], unit: str, measured: str
 ) -> None:
-    """Draw the losses of a run into its folder.
+    """Plot the losses of a run, and save the figure in its folder.
 
     Args:
-        folder: of the run.
-        history: a row per step.
-        unit: what the loss is in nats of.
-        measured: what the validations measured; "loss" is drawn with its sign turned.
+        folder: folder of the run.
+        history: one row per step.
+        unit: the unit of the loss, which is in nats per "token" or per "label".
+        measured: what the validations measured; the sign of "loss" is reversed.
     """
     sign = -1 if measured == "loss" else 1
     figure = Figure(figsize=(7, 3.5), layout="constrained")

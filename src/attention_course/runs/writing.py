@@ -1,4 +1,8 @@
-"""Prompt a language model that was trained here."""
+"""Load a language model that was trained here, for the command `write`.
+
+The `Writer` that continues a prompt, and pretrained language models, are in
+`attention_course.pretrained`.
+"""
 
 from pathlib import Path
 
@@ -11,17 +15,17 @@ from attention_course.tasks.writing import WINDOW, WritingTask
 
 
 def run_writer(folder: Path, device: str = "auto") -> Writer:
-    """Make the language model of a run again.
+    """Load the language model of a run.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
         device: "auto", "cpu" or "cuda".
 
     Returns:
-        What writes.
+        A `Writer`, which continues prompts.
 
     Raises:
-        ValueError: there is no run in the folder, it is damaged, or its model is no
+        ValueError: there is no run in the folder, it is damaged, or its model is not a
             language model.
     """
     about, task, model, _ = load_model(folder, device)

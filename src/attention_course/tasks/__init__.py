@@ -1,5 +1,5 @@
-"""Tasks: what a model is trained on and scored by.
+"""The tasks: data sets that a model is trained on, with their losses and metrics.
 
-One file per task; `core` is what all share, `sequences` and `labels` are the two kinds.
-Nothing is downloaded.
+There is one file per task. `core` holds what all tasks share, and `sequences` and
+`labels` define the two main kinds of task. Nothing is downloaded.
 """

@@ -1,4 +1,7 @@
-"""What all tasks share: the protocol `Task`, `Vocabulary`, batches and padding."""
+"""What all tasks share: the `Task` protocol, `Vocabulary`, batching and padding.
+
+Masks over padding are in `attention_course.masks`.
+"""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +14,7 @@ from torch import Tensor
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
 
-# Of an example: one number, or one for each of its sequences.
+# Maps an example to its length: one number, or one number per sequence in it.
 Length = Callable[[Any], Any]
 
 
@@ -46,21 +49,22 @@ class Vocabulary:
 
 @runtime_checkable
 class Task(Protocol):
-    """What the command line, training and evaluation ask of a task.
+    """The interface of a task for the command line, training and evaluation.
 
-    Its examples, its batches and its kind of model are its own affair.
+    Each task chooses the types of its examples, batches and model.
 
     Attributes:
-        name: how the task is called in tables.
-        metric: what `score` measures ("exact match").
+        name: the task's name in tables.
+        metric: the name of what `score` measures, such as "exact match".
         train: examples to train on.
-        validation: examples to choose a model by.
-        test: examples to report on.
-        source_size: what a model's encoder is built for: tokens in the vocabulary,
+        validation: examples for choosing a model.
+        test: examples for the reported scores.
+        source_size: the input size of a model's encoder: tokens in the vocabulary,
             numbers in a frame, or cells in an image's grid.
-        target_size: tokens or labels that a model chooses from.
-        length: example -> how many tokens its sequences have, one number or several;
-            examples of like length then share a batch. None: any examples may.
+        target_size: number of tokens or labels that a model chooses from.
+        length: maps an example to the number of tokens in each of its sequences, one
+            number or several; examples of similar length then share a batch. None: any
+            examples may share a batch.
     """
 
     @property
@@ -83,34 +87,34 @@ class Task(Protocol):
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Tensor, Tensor]:
-        """Turn sources into what an encoder takes: a source tensor and lengths."""
+        """Turn sources into the inputs of an encoder: a source tensor and lengths."""
 
     def collate(
         self, examples: Sequence[Any], device: torch.device | str = "cpu"
     ) -> Any:
-        """Pad examples to a batch.
+        """Combine examples into a padded batch.
 
-        This is where lengths, ids and empty examples are checked.
+        Lengths, ids and empty examples are checked here.
         """
 
     def loss(
         self, model: Any, batch: Any, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""] | int]:
-        """Return the sum of the losses in nats, and how many predictions it is of.
+        """Return the summed loss in nats, and the number of predictions in the sum.
 
-        Padding is not in it.
+        Padding is left out.
         """
 
     def score(
         self, model: Any, examples: Sequence[Any], batch_size: int = 256
     ) -> float:
-        """Return the metric on examples; higher is better.
+        """Return the metric on the examples; higher is better.
 
         The model is left in `eval()` mode.
         """
 
     def view(self, example: Any) -> str:
-        """Write an example for people, on one line."""
+        """Format an example for display, on one line."""
 
 
 def batches(
@@ -119,7 +123,7 @@ def batches(
     batch_size: int,
     device: torch.device | str = "cpu",
 ) -> Iterator[Any]:
-    """Go through examples once, in order, at most `batch_size` at a time."""
+    """Yield all examples once, in order, in batches of at most `batch_size`."""
     for i in range(0, len(examples), batch_size):
         yield task.collate(examples[i : i + batch_size], device)
 
@@ -130,17 +134,18 @@ def shuffled_forever(
     seed: int,
     length: Length | None = None,
 ) -> Iterator[list[Any]]:
-    """Draw batches of examples without end, in a new order at every pass.
+    """Yield batches of examples forever, shuffled anew at every pass.
 
     Args:
-        examples: what to draw from; left as they are.
+        examples: what to draw from; not changed.
         batch_size: examples per batch; the last batch of a pass may be smaller.
-        seed: of the order.
-        length: of an example, one number or several; those of like length then share a
-            batch, which leaves little to pad. None: any may.
+        seed: random seed for the order.
+        length: maps an example to its length, one number or several; examples of
+            similar length then share a batch, which leaves little padding. None: any
+            examples may share a batch.
 
     Returns:
-        An endless iterator over lists of examples, for `Task.collate`.
+        An infinite iterator over lists of examples, for `Task.collate`.
 
     Raises:
         ValueError: there are no examples.
@@ -153,8 +158,8 @@ def shuffled_forever(
         if length is None:
             yield from _cut(order, batch_size)
             continue
-        # Sorted are pools of 50 batches, not all examples, so that a pass differs from
-        # the one before it.
+        # Sort pools of 50 batches rather than all examples, so that each pass differs
+        # from the one before it.
         pools = (sorted(pool, key=length) for pool in _cut(order, 50 * batch_size))
         grouped = [batch for pool in pools for batch in _cut(pool, batch_size)]
         rng.shuffle(grouped)
@@ -164,7 +169,7 @@ def shuffled_forever(
 def padded_share(
     drawn: Iterable[Sequence[Any]], length: Callable[[Any], Sequence[int]]
 ) -> float:
-    """Return which share of batches is padding, over all sequences of an example."""
+    """Return the share of padding in batches, over all sequences of the examples."""
     tokens = places = 0
     for examples in drawn:
         for counts in zip(*map(length, examples)):
@@ -178,7 +183,7 @@ def _cut(examples: list[Any], size: int) -> Iterator[list[Any]]:
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
-    """Fill rows of ids up with PAD to the longest of them."""
+    """Pad rows of ids with PAD to the length of the longest row."""
     longest = max(len(row) for row in rows)
     return torch.tensor(
         [[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long
@@ -188,20 +193,20 @@ def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
 def source_batch(
     rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device | str = "cpu"
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-    """Pad the ids of sources, and count them.
+    """Pad the token ids of sources, and count the tokens in each.
 
-    That is what every `encode(source, lengths)` takes.
+    Every `encode(source, lengths)` takes these two tensors.
 
     Args:
-        rows: token ids, a row per source.
-        vocab_size: V, tokens in the vocabulary.
-        device: where ids and lengths go.
+        rows: token ids, one row per source.
+        vocab_size: V, number of tokens in the vocabulary.
+        device: device of the ids and lengths.
 
     Returns:
         The ids, padded to the longest source, and the number of tokens in each.
 
     Raises:
-        ValueError: there are no sources, or what `check_source` raises.
+        ValueError: there are no sources, or `check_source` refuses them.
     """
     if not rows:
         raise ValueError("a batch needs at least one example, got 0")
@@ -213,18 +218,18 @@ def source_batch(
 def check_source(
     source: Int[Tensor, "B S"], lengths: Int[Tensor, " N"], vocab_size: int
 ) -> None:
-    """Refuse values that no model can read.
+    """Raise an error for ids or lengths that no model can read.
 
-    Models look at shapes only; whoever makes a batch calls this, once.
+    Models check only shapes, so the code that makes a batch calls this function once.
 
     Args:
         source: token ids, padded.
-        lengths: tokens in each source.
-        vocab_size: V, tokens in the vocabulary.
+        lengths: number of tokens in each source.
+        vocab_size: V, number of tokens in the vocabulary.
 
     Raises:
-        ValueError: not one length per source, a source that is empty or longer than its
-            row, or an id beyond the vocabulary.
+        ValueError: there is not one length per source, a source is empty or longer than
+            its row, or an id is outside the vocabulary.
     """
     if len(lengths) != len(source):
         raise ValueError(f"{len(lengths)} lengths for {len(source)} sources")

@@ -1,4 +1,4 @@
-"""Dates: free-form dates of several languages to ISO 8601.
+"""The dates task: convert dates written in several languages to ISO 8601.
 
 "Wednesday 9 May 2018" becomes "2018-05-09".
 """
@@ -16,11 +16,11 @@ from attention_course.tasks.sequences import Example, SequenceTask, make_task
 LOCALES = ("en", "en_GB", "de", "fr", "es", "it", "nl", "pt", "sv")
 
 # Two-digit years as in POSIX strptime: 69-99 are 1969-1999, 00-68 are 2000-2068. The
-# dates are those whose year can be written with two digits under this rule, so that a
-# short form has one reading.
+# task only has dates whose year can be written with two digits under this rule, so
+# that a short form has one reading.
 FIRST, LAST = date(1969, 1, 1), date(2068, 12, 31)
 
-# The target's characters and the source field that each of them comes from.
+# For each character of the target, the source field that it comes from.
 ISO_FIELDS = ("y", "y", "y", "y", None, "M", "M", None, "d", "d")
 
 
@@ -30,26 +30,27 @@ def dates(
     held_out_size: int = 500,
     seed: int = 0,
 ) -> SequenceTask:
-    """Write random dates in the formats that CLDR gives for the locales.
+    """Make the dates task: random dates in the CLDR formats of some locales.
 
     The target is the ISO form.
 
-    Both sides are characters. No *date* is in two splits. Formats that one of the
-    locales, or of `LOCALES`, would read as another date ("1/2/05") are left out.
+    Source and target are split into characters. No *date* is in two splits. Formats
+    that any of the given locales, or of `LOCALES`, would read as a different date
+    ("1/2/05") are left out.
 
     Args:
         locales: CLDR names, as Babel takes them.
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the dates and of their forms.
+        seed: random seed for the dates and their formats.
 
     Returns:
-        The task; a year's, month's or day's digits came from all characters of that
-        field.
+        The task. Its gold alignment links the digits of the year, month or day to all
+        source characters of that field.
 
     Raises:
-        ValueError: no locale, one that Babel does not know, or more examples than there
-            are dates.
+        ValueError: there is no locale, Babel does not know a locale, or there are fewer
+            dates than examples.
     """
     if not locales:
         raise ValueError("dates need at least one locale, got 0")
@@ -75,7 +76,7 @@ def dates(
 
 
 def write(day: date, locale: str, pattern: str) -> Example:
-    """Write a date in a CLDR pattern, and note which characters each field became."""
+    """Write a date in a CLDR pattern, and record which characters hold each field."""
     text, spans = "", {}
     for _, value in tokenize_pattern(pattern):
         if isinstance(value, str):
@@ -91,10 +92,10 @@ def write(day: date, locale: str, pattern: str) -> Example:
 
 @cache
 def patterns(locale: str, others: tuple[str, ...] = LOCALES) -> tuple[str, ...]:
-    """List a locale's date patterns in CLDR that no other locale reads otherwise.
+    """List a locale's CLDR date patterns that every locale reads in the same way.
 
-    A pattern whose month is a word has one reading. One in digits is left out if the
-    digits and signs of another look the same and stand for other fields: "9/5/2018" is
+    A pattern that spells out the month has one reading. A pattern of digits is left out
+    if another one looks the same but has its fields in a different order: "9/5/2018" is
     in May in London and in September in New York.
 
     Args:
@@ -135,7 +136,7 @@ def _cldr_patterns(locale: str) -> tuple[str, ...]:
 
 
 def _is_a_date(pattern: str) -> bool:
-    """Year, month and day once each, perhaps a weekday, and nothing else."""
+    """Check for year, month and day, perhaps a weekday, each once, and nothing else."""
     letters = sorted(
         value[0] for _, value in tokenize_pattern(pattern) if not isinstance(value, str)
     )
@@ -143,9 +144,9 @@ def _is_a_date(pattern: str) -> bool:
 
 
 def _shape_and_order(pattern: str) -> tuple[str, str]:
-    """Return how a date in this pattern looks, and the order of its fields.
+    """Return what a date in this pattern looks like, and the order of its fields.
 
-    That is "##/##/####" and "Mdy"; weekdays are left out.
+    For example, these are "##/##/####" and "Mdy". Weekdays are left out.
     """
     shape, order = "", ""
     for _, value in tokenize_pattern(pattern):

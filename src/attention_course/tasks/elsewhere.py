@@ -1,7 +1,7 @@
-"""Is attention an explanation? A task that wants the same answers by other weights.
+"""Is attention an explanation? Train for the same answers with different weights.
 
-If that can be learned, the weights of the other model were not the reason for its
-answers.
+If a model can learn to give another model's answers with different attention weights,
+the other model's weights were not the reason for its answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from attention_course.tasks.labels import LabelBatch, LabelledExample, LabelTask
 def shared_weight(
     one: Float[Tensor, "B 1 S"], other: Float[Tensor, "B 1 S"]
 ) -> Float[Tensor, " B"]:
-    r"""Return how much of their weight two models put on the same words, in [0, 1].
+    r"""Return the share of weight that two models put on the same words, in [0, 1].
 
     .. math:: \sum_s \min(\alpha_s, \beta_s)
     """
@@ -25,19 +25,19 @@ def shared_weight(
 
 
 class LookElsewhere:
-    r"""A task: give another model's answers, but look elsewhere.
+    r"""A task: give another model's answers, but with different attention weights.
 
     .. math:: L = -\sum_y P(y) \ln Q(y) + \lambda \sum_s \min(\alpha_s, \beta_s)
 
-    where P and the weights alpha are the other model's, and Q and beta are those of the
-    model that is trained. In the manner of Wiegreffe and Pinter (2019), who train a
-    model against another one end to end, with other distances between answers and
-    between weights.
+    Here, P and alpha are the answer probabilities and weights of the other model, and Q
+    and beta are those of the model in training. This follows Wiegreffe and Pinter
+    (2019), who train a model against another one end to end, with different distances
+    between answers and between weights.
 
     Args:
-        task: brings the examples.
+        task: provides the examples.
         other: a trained model.
-        strength: lambda, what looking at the same place costs, in nats.
+        strength: lambda, the penalty for weight on the same positions, in nats.
     """
 
     name, metric, length = "look elsewhere", "accuracy", None
@@ -53,15 +53,15 @@ class LookElsewhere:
     def collate(
         self, examples: Sequence[LabelledExample], device: torch.device | str = "cpu"
     ) -> LabelBatch:
-        """Pad examples to a batch."""
+        """Combine examples into a padded batch."""
         return self.task.collate(examples, device)
 
     def loss(
         self, model: Callable[..., Any], batch: LabelBatch, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """Return the sum of the examples' losses, and how many they are.
+        """Return the summed loss, and the number of examples in the sum.
 
-        The labels are not looked at.
+        The labels are not used.
         """
         logits, weights = model(batch.source, batch.lengths)
         with torch.no_grad():

@@ -1,16 +1,17 @@
-"""Frames: which vowel is being said, every hundredth of a second?
+"""The frames task: label each 10 ms frame of synthetic speech with its vowel.
 
-Synthetic speech goes in, and one label per frame comes out.
+A source is a sequence of frames, and the target has one label per frame.
 
-What is real: how vowels differ. The pitch and the first three formants (resonances of
-the vocal tract) of ten American English vowels are the averages over 33 men, 28 women
-and 15 children of Peterson and Barney (1952), Table II, and each sound is made as in
-speech: pulses of the vocal folds pass through one resonator per formant (Klatt, 1980,
-gives the resonator's difference equation). What is synthetic: everything else. There
-are no consonants; a speaker differs from the average of men, women or children by one
-factor on all formants and one on pitch; formants glide between vowels along a line;
-noise is white. The vowels of a sequence are drawn independently, so only sound tells
-them apart, and the ten overlap across speakers, as Peterson and Barney's do.
+The differences between vowels are real. The pitch and the first three formants
+(resonances of the vocal tract) of ten American English vowels are averages over the 33
+men, 28 women and 15 children of Peterson and Barney (1952), Table II. Each sound is
+made as in speech: pulses of the vocal folds pass through one resonator per formant
+(Klatt, 1980, gives the resonator's difference equation). Everything else is synthetic.
+There are no consonants. A speaker differs from the average man, woman or child by one
+factor on all formants and one on pitch. Formants glide from vowel to vowel, and the
+noise is white. The vowels of a sequence are drawn independently, so only their sound
+tells them apart. The ten vowels overlap across speakers, as in Peterson and Barney's
+data.
 """
 
 import math
@@ -24,11 +25,10 @@ from torch import Tensor
 
 from attention_course.tasks.labels import LabelledExample, LabelTask
 
-# As in h-d: heed, hid, head, had, hod, hawed, hood, who'd, hud, heard.
+# The vowels of heed, hid, head, had, hod, hawed, hood, who'd, hud and heard.
 VOWELS = ("i", "ɪ", "ɛ", "æ", "ɑ", "ɔ", "ʊ", "u", "ʌ", "ɝ")
 SILENCE = "-"
-# Hz. Per kind of speaker (men, women, children): pitch and formants 1 to 3 of each
-# vowel.
+# In Hz, for men, women and children: the pitch and the formants 1 to 3 of each vowel.
 AVERAGES = np.array(
     [
         [
@@ -54,24 +54,26 @@ AVERAGES = np.array(
 )
 RATE = 8_000  # samples per second
 HOP = 80  # samples per frame: 10 ms
-WINDOW = 256  # samples that a frame's spectrum is taken of
-BANDS = 32  # numbers per frame
+WINDOW = 256  # samples in the window of a frame's spectrum
+BANDS = 32  # frequency bands: numbers per frame
 BANDWIDTHS = np.array([60.0, 90.0, 150.0])  # Hz, of the three resonators
 
 
 def frames(train_size: int = 400, held_out_size: int = 60, seed: int = 0) -> LabelTask:
-    """Let random speakers say two to four random vowels each, with silence around them.
+    """Make the frames task: random speakers who say two to four random vowels each.
 
-    No speaker is in two splits: each example has its own.
+    There is silence before and after the vowels. No speaker is in two splits, since
+    each example has its own speaker.
 
     Args:
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of speakers, vowels and noise.
+        seed: random seed for speakers, vowels and noise.
 
     Returns:
-        The task: a source is (S, BANDS), see `spectra`; a label is the vowel at the
-        frame's middle, or silence. There is no gold: label s is decided around frame s.
+        The task. A source is (S, BANDS), see `spectra`; a label is the vowel in the
+        middle of its frame, or silence. There are no gold positions, since label s
+        depends on the frames around frame s.
     """
     rng = np.random.default_rng(seed)
     sizes = (train_size, held_out_size, held_out_size)
@@ -82,7 +84,7 @@ def frames(train_size: int = 400, held_out_size: int = 60, seed: int = 0) -> Lab
 
 
 def utterance(rng: np.random.Generator) -> LabelledExample:
-    """Draw a speaker and what is said, synthesise it, and cut it into frames."""
+    """Draw a speaker and vowels, synthesize the sound, and cut it into frames."""
     kind, size, pitch = rng.integers(3), rng.normal(1.0, 0.05), rng.normal(1.0, 0.1)
     vowels = rng.integers(len(VOWELS), size=rng.integers(2, 5))
     counts = rng.integers(8, 16, size=len(vowels))  # frames per vowel
@@ -113,9 +115,9 @@ def utterance(rng: np.random.Generator) -> LabelledExample:
 
 
 def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
-    """Replace each sample by the mean over `reach` samples to either side.
+    """Replace each sample by the mean over `reach` samples on either side.
 
-    A step becomes a ramp.
+    This turns a step into a ramp.
     """
     around = np.pad(voice, ((0, 0), (reach, reach)), mode="edge")
     return np.lib.stride_tricks.sliding_window_view(around, 2 * reach + 1, axis=1).mean(
@@ -124,16 +126,17 @@ def _glide(voice: np.ndarray, reach: int = 2 * HOP) -> np.ndarray:
 
 
 def pulses(pitch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Let the vocal folds open once per period.
+    """Synthesize the pulses of the vocal folds, which open once per period.
 
-    There is a pulse wherever the phase passes a whole number.
+    A pulse occurs wherever the phase passes a whole number.
 
     Args:
-        pitch: Hz, per sample.
-        rng: of the phase at the start.
+        pitch: in Hz, at each sample.
+        rng: draws the initial phase.
 
     Returns:
-        The source signal, falling by 12 dB per octave as the voice does, per sample.
+        The source signal at each sample. Its spectrum falls by 12 dB per octave, as
+        that of the voice does.
     """
     phase = np.cumsum(pitch / RATE) + rng.random()
     opened = np.diff(np.floor(phase), prepend=np.floor(phase[0]))
@@ -150,7 +153,8 @@ def resonate(source: np.ndarray, formants: np.ndarray) -> np.ndarray:
     .. math:: y_n = A x_n + B y_{n-1} + C y_{n-2}, \quad C = -e^{-2 \pi b / r}, \quad
         B = 2 e^{-\pi b / r} \cos(2 \pi f / r), \quad A = 1 - B - C
 
-    Klatt (1980), with f the formant, b its bandwidth and r the samples per second.
+    From Klatt (1980), where f is the frequency of the formant, b its bandwidth, and r
+    the number of samples per second.
 
     Args:
         source: samples.
@@ -176,9 +180,9 @@ def resonate(source: np.ndarray, formants: np.ndarray) -> np.ndarray:
 
 
 def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
-    """Take the log power spectrum around the middle of each frame.
+    """Compute the log power spectrum around the middle of each frame.
 
-    It is in `BANDS` bands of equal width.
+    The power is averaged in `BANDS` bands of equal width.
 
     Args:
         sound: samples, a whole number of frames.
@@ -194,7 +198,7 @@ def spectra(sound: np.ndarray) -> Float[Tensor, "S bands"]:
 
 
 class ReadFrames:
-    """A task's `read` for sound: pad frames with zeros, and count them."""
+    """The `read` of a task whose sources are sound: pad and count frames."""
 
     size = BANDS
 
@@ -206,15 +210,15 @@ class ReadFrames:
         """Pad frames with zeros, and count them.
 
         Args:
-            sources: frames, per example.
-            device: where they and their lengths go.
+            sources: the frames of each example.
+            device: device of the frames and lengths.
 
         Returns:
             The frames, padded to the longest source, and the number of frames in each.
 
         Raises:
-            ValueError: there are no sources, or one without frames or with frames of
-                another width.
+            ValueError: there are no sources, or a source has no frames or frames of the
+                wrong width.
         """
         if not sources:
             raise ValueError("a batch needs at least one example, got 0")

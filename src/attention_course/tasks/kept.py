@@ -1,6 +1,7 @@
-"""What a run keeps of its task: all that decoding takes, and none of the examples.
+"""Save and restore a task in a checkpoint: all that decoding needs, but no examples.
 
-It is plain data: numbers, text and lists of them, which a checkpoint can hold.
+The saved task is plain data that a checkpoint can hold: numbers, text, and lists of
+them. The checkpoints themselves are in `attention_course.training.checkpoints`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from tokenizers import Tokenizer
 
 from attention_course.tasks.core import SPECIALS, Vocabulary
 
-# The tasks that can be kept, and the modules that they are in.
+# The classes of tasks that can be saved, and their modules.
 CLASSES = {
     "CaptionTask": "scenes",
     "LabelTask": "labels",
@@ -22,10 +23,10 @@ CLASSES = {
     "TranslationTask": "multi30k",
     "WritingTask": "writing",
 }
-# What reads the sources of a `LabelTask`.
+# The classes that read the sources of a `LabelTask`, and their modules.
 READERS = {"ReadFrames": "frames", "ReadImages": "scenes", "ReadTokens": "labels"}
 EXAMPLES = {"train", "validation", "test"}
-# Made again, these have no examples and nothing to write of one.
+# The values of these fields in a restored task, which has no examples.
 WITHOUT: Mapping[str, Any] = dict.fromkeys(EXAMPLES, ()) | {
     "documents": {},
     "write": str,
@@ -33,10 +34,10 @@ WITHOUT: Mapping[str, Any] = dict.fromkeys(EXAMPLES, ()) | {
 
 
 def keep_task(task: Any) -> dict[str, Any]:
-    """Return what `make_again` makes the task of again.
+    """Return the data from which `make_again` restores a task.
 
     Args:
-        task: of one of `CLASSES`.
+        task: its class is one of `CLASSES`.
 
     Returns:
         The name of its class, and its fields without examples, as plain data.
@@ -53,7 +54,7 @@ def keep_task(task: Any) -> dict[str, Any]:
 
 
 def make_again(kept: Mapping[str, Any]) -> Any:
-    """Make a task without examples, which decodes as the one that was kept.
+    """Restore a saved task, which decodes as before but has no examples.
 
     Args:
         kept: from `keep_task`.
@@ -62,7 +63,7 @@ def make_again(kept: Mapping[str, Any]) -> Any:
         The task.
 
     Raises:
-        ValueError: it is not what `keep_task` returns.
+        ValueError: `kept` is not what `keep_task` returns.
     """
     try:
         made = _class(CLASSES, kept["class"])
@@ -73,7 +74,7 @@ def make_again(kept: Mapping[str, Any]) -> Any:
             for field in fields(made)
         }
         return made(**values)
-    except Exception as error:  # depends on what was edited
+    except Exception as error:  # its type depends on what was edited
         raise ValueError(f"no task can be made of it ({error!r})") from error
 
 

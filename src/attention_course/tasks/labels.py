@@ -1,4 +1,7 @@
-"""Labels: one for a whole source (classification), or one per position (labelling)."""
+"""Label tasks: one label per source (classification) or per position (labeling).
+
+Tasks whose target is a sequence of tokens are in `sequences`.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -12,17 +15,16 @@ from torch import Tensor, nn
 from attention_course.metrics import alignment_hit_rate, exact_match
 from attention_course.tasks.core import Length, Vocabulary, batches, source_batch
 
-NO_LABEL = -100  # what stands on padding; `F.cross_entropy` leaves it out
+NO_LABEL = -100  # the label of padding, which `F.cross_entropy` ignores
 
 
 class LabelledExample(NamedTuple):
-    """One source, what it is labelled with, and where one can tell.
+    """A source, its labels, and the source positions that decide them.
 
     Attributes:
-        source: tokens, or what else the task's `read` takes.
+        source: tokens, or whatever else the task's `read` takes.
         labels: one for the whole source, or one per position.
-        gold: for each label the source positions that decide it; empty where none are
-            known.
+        gold: for each label, the source positions that decide it; empty if unknown.
     """
 
     source: Any
@@ -31,11 +33,11 @@ class LabelledExample(NamedTuple):
 
 
 class LabelBatch(NamedTuple):
-    """Examples as padded tensors.
+    """A batch of examples, as padded tensors.
 
     Attributes:
         source: token ids (B, S), or frames (B, S, F), or images (B, C, height, width).
-        lengths: (B,), tokens in each source.
+        lengths: (B,), number of tokens in each source.
         labels: (B, 1) or (B, S), label ids; NO_LABEL on padding.
     """
 
@@ -46,7 +48,7 @@ class LabelBatch(NamedTuple):
 
 @runtime_checkable
 class Reader(Protocol):
-    """Turns sources into what an encoder takes.
+    """The interface for turning sources into the inputs of an encoder.
 
     Attributes:
         size: tokens in the vocabulary, numbers in a frame, or cells in an image's grid.
@@ -63,16 +65,16 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class LabelTask:
-    """Sources in, labels out; the model is a `Classifier` or a `Labeller`.
+    """A task that assigns labels to sources, for a `Classifier` or a `Labeller`.
 
     Attributes:
-        name: how the task is called in tables.
+        name: the task's name in tables.
         train: examples to train on.
-        validation: examples to choose a model by.
-        test: examples to report on.
-        labels: all that there are; a label's id is its place among them.
-        read: turns sources into what the encoder takes.
-        write: writes a source for people, on one line.
+        validation: examples for choosing a model.
+        test: examples for the reported scores.
+        labels: all possible labels; the id of a label is its index here.
+        read: turns sources into the inputs of the encoder.
+        write: formats a source for display, on one line.
         metric: what `score` measures.
     """
 
@@ -87,12 +89,12 @@ class LabelTask:
 
     @property
     def source_size(self) -> int:
-        """Return what `read` says of the sources."""
+        """Return the input size of the encoder, which `read` knows."""
         return self.read.size
 
     @property
     def target_size(self) -> int:
-        """Return how many labels there are."""
+        """Return the number of possible labels."""
         return len(self.labels)
 
     @property
@@ -103,18 +105,18 @@ class LabelTask:
     def collate(
         self, examples: Sequence[LabelledExample], device: torch.device | str = "cpu"
     ) -> LabelBatch:
-        """Pad examples to a batch.
+        """Combine examples into a padded batch.
 
         Args:
             examples: at least one, none with an empty source.
-            device: where source, lengths and labels go.
+            device: device of the source, lengths and labels.
 
         Returns:
             The batch, padded to the longest source in it.
 
         Raises:
-            ValueError: no examples, one whose source is empty, or one with a label that
-                the task does not know.
+            ValueError: there are no examples, a source is empty, or the task does not
+                know a label.
         """
         source, lengths = self.read([example.source for example in examples], device)
         longest = max(len(example.labels) for example in examples)
@@ -127,11 +129,11 @@ class LabelTask:
     def loss(
         self, model: Callable[..., Any], batch: LabelBatch, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Compare what the model says with the labels; padding does not count.
+        """Return the summed cross-entropy of the labels, without padding.
 
         Args:
-            model: called as model(source, lengths) -> (logits, weights), logits (B, V)
-                or (B, S, V).
+            model: called as model(source, lengths) -> (logits, weights), with logits
+                (B, V) or (B, S, V).
             batch: from `collate`.
             label_smoothing: share of the label's probability that is spread over all
                 labels.
@@ -156,7 +158,7 @@ class LabelTask:
         examples: Sequence[LabelledExample],
         batch_size: int = 256,
     ) -> list[tuple[str, ...]]:
-        """Name the likeliest label of each source, or of each position.
+        """Return the most probable label of each source, or of each position.
 
         The model is left in `eval()` mode.
         """
@@ -182,7 +184,7 @@ class LabelTask:
         examples: Sequence[LabelledExample],
         batch_size: int = 256,
     ) -> float:
-        """Return the share of labels that are right."""
+        """Return the accuracy, the share of labels that are right."""
         return accuracy(
             self.predict(model, examples, batch_size),
             [example.labels for example in examples],
@@ -195,7 +197,7 @@ class LabelTask:
         examples: Sequence[LabelledExample],
         batch_size: int = 256,
     ) -> float:
-        """Return how often a classifier's largest weight is on a position that decides.
+        """Return how often a classifier's largest weight is on a gold position.
 
         See `alignment_hit_rate`.
         """
@@ -227,13 +229,13 @@ def accuracy(
 
     Args:
         predictions: labels, per example.
-        references: the right ones, in the same order.
+        references: the right labels, in the same order.
 
     Returns:
         The share, in [0, 1].
 
     Raises:
-        ValueError: not as many labels as references, or none at all.
+        ValueError: predictions and references differ in number, or there are none.
     """
     flat, right = (
         [(label,) for labels in side for label in labels]
@@ -243,10 +245,10 @@ def accuracy(
 
 
 class ReadTokens:
-    """A task's `read` for sentences.
+    """The `read` of a task whose sources are sentences.
 
     Args:
-        vocabulary: of the training sources.
+        vocabulary: the vocabulary of the training sources.
     """
 
     def __init__(self, vocabulary: Vocabulary):

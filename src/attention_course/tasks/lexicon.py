@@ -1,10 +1,13 @@
-"""English and French words, and the rules by which French words change their form."""
+"""A lexicon of English and French words, with the rules of French inflection.
+
+The sentences that are built from these words are in `phrases`.
+"""
 
 import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-# English, French, gender; English plurals that no rule gives after a slash.
+# English, French, gender; irregular English plurals follow a slash.
 PEOPLE = """boy garçon m, girl fille f, man/men homme m, woman/women femme f,
     child/children enfant m, friend ami m, neighbour voisin m, doctor médecin m,
     nurse infirmière f, singer chanteuse f, actress actrice f, queen reine f,
@@ -19,13 +22,13 @@ THINGS = """car voiture f, book livre m, letter lettre f, apple pomme f, chair c
 ROOMS = """house maison f, garden jardin m, church église f, school école f,
     castle château m, station gare f"""
 SIGHTS = "bridge pont m, island île f, tree arbre m, river rivière f"
-# "a stone bridge": in French the second noun, "de", the first one.
+# "a stone bridge": in French, the second noun comes first, then "de" and the first.
 COMPOUNDS = """winter coat, winter shoe, winter dress, silk shirt, silk dress, silk hat,
     history book, stone bridge, stone house, country house, country church,
     winter garden"""
 MATTER = """winter hiver m, silk soie f, history histoire f, stone pierre f,
     country campagne f"""
-# "the European Economic Area": in French the noun, the second adjective, the first one.
+# "the European Economic Area": French reverses the order of these three words.
 INSTITUTIONS = """Area zone f, Union union f, Market marché m, Bank banque f,
     Council conseil m, Parliament parlement m, Court cour f"""
 FIELDS = """Economic économique, Central central, Agricultural agricole, Social social,
@@ -33,7 +36,7 @@ FIELDS = """Economic économique, Central central, Agricultural agricole, Social
 CONTINENTS = """European européen, American américain, African africain,
     Asian asiatique"""
 
-# English, French; in the masculine singular.
+# English, French (masculine singular).
 BEFORE = """small petit, big grand, old vieux, new nouveau, beautiful beau,
     bad mauvais"""
 COLOURS = "black noir, white blanc, red rouge, green vert, grey gris, blue bleu"
@@ -42,7 +45,7 @@ OF_ANIMATES = """happy heureux, curious curieux, tired fatigué, proud fier, cal
 OF_THINGS = """round rond, heavy lourd, light léger, empty vide, expensive cher,
     dry sec, modern moderne, open ouvert, strange étrange, clean propre"""
 
-# English, French infinitive.
+# English, French (verbs in the infinitive).
 ACTS = """sleep dormir, sing chanter, dance danser, work travailler, run courir,
     wait attendre"""
 TAKES_ANY = """see voir, like aimer, find trouver, know connaître, hide cacher,
@@ -53,7 +56,7 @@ ADVERBS = "often souvent, always toujours"
 ENDINGS = "today aujourd'hui, here ici"
 PREPOSITIONS = "in dans, behind derrière, under sous, near près+de"
 
-# Masculine and feminine singular, plural; None: it has none.
+# Masculine singular, feminine singular, plural; None: there is no such form.
 DETERMINERS = {
     "the": ("le", "la", "les"),
     "a": ("un", "une", None),
@@ -67,7 +70,7 @@ DETERMINERS = {
     "two": (None, None, "deux"),
     "three": (None, None, "trois"),
 }
-# French, and which of a verb's four forms it takes: those of je, il, nous and ils.
+# The French pronoun, and its verb form: 0 to 3 for those of je, il, nous and ils.
 PRONOUNS = {
     "I": ("je", 0),
     "he": ("il", 1),
@@ -93,7 +96,8 @@ FEMININE = {
     "nouveau": "nouvelle",
     "sec": "sèche",
 }
-# Before a vowel: these anywhere, the adjectives before a masculine noun.
+# Forms before a vowel: the first table always applies, the second one only before a
+# masculine noun.
 BEFORE_VOWEL = {
     "le": "l'",
     "la": "l'",
@@ -112,8 +116,8 @@ class Noun(NamedTuple):
     """A noun in both languages.
 
     Attributes:
-        english: its singular and plural.
-        french: its singular.
+        english: the singular and the plural.
+        french: the singular.
         gender: "m" or "f".
     """
 
@@ -124,14 +128,14 @@ class Noun(NamedTuple):
 
 @cache
 def pairs(*tables: str) -> dict[str, str]:
-    """Read tables of English and French words; "look-for" is two words."""
+    """Parse tables of English and French words; "look-for" stands for two words."""
     rows = (row.split() for table in tables for row in table.split(","))
     return {english.replace("-", " "): french for english, french in rows}
 
 
 @cache
 def nouns(*tables: str) -> dict[str, Noun]:
-    """Read tables of nouns, by their English singulars."""
+    """Parse tables of nouns into a dictionary with their English singulars as keys."""
     rows = (row.split() for table in tables for row in table.split(","))
     read = {}
     for english, french, gender in rows:
@@ -150,7 +154,7 @@ def with_s(word: str) -> str:
 
 
 def plural_of(word: str) -> str:
-    """Put a French noun or adjective into the plural: "chevaux", "bleus", "gris"."""
+    """Return the plural of a French noun or adjective: "chevaux", "bleus", "gris"."""
     if word.endswith(("s", "x")):
         return word
     if word.endswith("al"):
@@ -159,7 +163,7 @@ def plural_of(word: str) -> str:
 
 
 def feminine_of(adjective: str) -> str:
-    """Put a French adjective into the feminine: "heureuse", "fière", "rouge"."""
+    """Return the feminine of a French adjective: "heureuse", "fière", "rouge"."""
     for end, becomes in (("e", "e"), ("eux", "euse"), ("er", "ère"), ("en", "enne")):
         if adjective.endswith(end) and adjective not in FEMININE:
             return adjective.removesuffix(end) + becomes
@@ -173,7 +177,7 @@ def agree(adjective: str, gender: str, plural: bool) -> str:
 
 
 def conjugate(verb: str) -> list[str]:
-    """Write a French verb's present tense, with je, il, nous and ils."""
+    """Return a French verb's present-tense forms for je, il, nous and ils."""
     if verb in IRREGULAR:
         return IRREGULAR[verb].split()
     stem = verb[:-2]
@@ -186,7 +190,7 @@ def conjugate(verb: str) -> list[str]:
 
 
 def with_vowel(word: str) -> bool:
-    """Return whether a French word begins with a vowel; no h of ours is sounded."""
+    """Return whether a French word begins with a vowel or h (always mute here)."""
     return unicodedata.normalize("NFD", word)[0] in "aeiouhœ"
 
 

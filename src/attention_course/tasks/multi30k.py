@@ -1,10 +1,9 @@
-"""Multi30k: captions of 31,000 photographs, in English and in German.
+"""The multi30k task: translate photo captions from German to English, in subwords.
 
-A real corpus: translators put the English captions into German.
-
-Elliott et al. (2016). It is not part of this package: the user names a folder with the
-files of data/task1/raw in https://github.com/multi30k/dataset. What is translated here
-is German, back into English.
+Multi30k (Elliott et al., 2016) is a real corpus: the English captions of 31,000
+photographs, which translators put into German. Here a model translates the German
+captions back into English. The corpus is not part of this package: the user names a
+folder with the files of data/task1/raw in https://github.com/multi30k/dataset.
 """
 
 import gzip
@@ -38,21 +37,20 @@ SHA256 = {
 }
 SPLITS = ("train", "val", "test_2016_flickr")
 
-# stands for the space before a word, so that pieces of text join to the text again
+# marks the space before a word, so that joining the pieces restores the text
 WORD_START = "▁"
 
 
 class Subwords:
-    """Cut text into pieces that are frequent in other text.
-
-    This is byte-pair encoding, with characters as its bytes.
+    """Split text into subwords by byte-pair encoding (BPE), on characters.
 
     Sennrich et al. (2016), Section 3.2. No piece crosses a space or a punctuation mark.
-    A piece is a piece of the text itself, also where a character was never seen before.
+    Every piece is a part of the text itself, even if it has a character that was not in
+    the training texts.
 
     Args:
         texts: what to learn the pieces from.
-        vocab_size: pieces, single characters included.
+        vocab_size: number of pieces, including single characters.
     """
 
     def __init__(self, texts: Sequence[str], vocab_size: int):
@@ -67,17 +65,17 @@ class Subwords:
 
     @classmethod
     def from_str(cls, text: str) -> "Subwords":
-        """Make what `to_str` has written again."""
+        """Restore subwords from the text that `to_str` returned."""
         subwords = cls.__new__(cls)
         subwords._tokenizer = Tokenizer.from_str(text)
         return subwords
 
     def to_str(self) -> str:
-        """Write the pieces as JSON."""
+        """Return the pieces as JSON."""
         return self._tokenizer.to_str()
 
     def split(self, text: str) -> tuple[str, ...]:
-        """Cut a text into pieces; runs of spaces count as one."""
+        """Split a text into pieces; a run of spaces counts as one space."""
         marked = _mark_words(text)
         return tuple(
             marked[start:end] for start, end in self._tokenizer.encode(marked).offsets
@@ -85,41 +83,41 @@ class Subwords:
 
 
 def join(pieces: Sequence[str]) -> str:
-    """Put the pieces of a text together again."""
+    """Join the pieces of a text."""
     return "".join(pieces).replace(WORD_START, " ").strip()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationTask(SequenceTask):
-    """Sentences in subwords, scored as text.
+    """A translation task on subwords, whose score is the BLEU of the joined text.
 
     Attributes:
-        source_subwords: cuts sources.
-        target_subwords: cuts targets.
+        source_subwords: splits sources.
+        target_subwords: splits targets.
     """
 
     source_subwords: Subwords
     target_subwords: Subwords
 
     def example(self, source: str, target: str = "") -> Example:
-        """Cut a sentence and its translation, if there is one."""
+        """Split a sentence, and its translation if there is one, into subwords."""
         return _unaligned(
             self.source_subwords.split(source), self.target_subwords.split(target)
         )
 
     @property
     def length(self) -> Length:
-        """Return what counts the pieces of an example's target and of its source."""
+        """Return a function that counts the pieces of a target and its source."""
         return lambda example: (len(example.target), len(example.source))
 
     def max_length(self, examples: Sequence[Example]) -> int:
-        """Return how many pieces to decode at most; the targets are not looked at."""
+        """Return the maximum number of pieces to decode, from the sources alone."""
         return 2 * max(len(example.source) for example in examples) + 10
 
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
     ) -> float:
-        """Return the BLEU of greedy translations, cased, in [0, 100]."""
+        """Return the cased BLEU of greedy translations, in [0, 100]."""
         translations = [
             self.text(pieces) for pieces in self.predict(model, examples, batch_size)
         ]
@@ -128,21 +126,22 @@ class TranslationTask(SequenceTask):
         ).score
 
     def text(self, tokens: Sequence[str]) -> str:
-        """Put the pieces of a text together again."""
+        """Join the pieces of a text."""
         return join(tokens)
 
 
 def multi30k(data: str | Path, vocab_size: int = 4_000) -> TranslationTask:
-    """Read the corpus, German -> English.
+    """Make the multi30k task from the files of the corpus, German -> English.
 
-    There are 29,000 pairs to train on, 1,014 to validate, and test_2016_flickr, 1,000.
+    There are 29,000 training pairs, 1,014 validation pairs, and the 1,000 test pairs of
+    test_2016_flickr.
 
-    Text keeps its case. Either language has its own subwords, learned from the training
-    pairs alone.
+    The text keeps its case. Each language has its own subwords, learned from the
+    training pairs alone.
 
     Args:
         data: the folder with the six files.
-        vocab_size: pieces of each language.
+        vocab_size: number of pieces in each language.
 
     Returns:
         The task; there is no gold alignment.
@@ -181,7 +180,7 @@ def multi30k(data: str | Path, vocab_size: int = 4_000) -> TranslationTask:
 
 
 def _unaligned(source: tuple[str, ...], target: tuple[str, ...]) -> Example:
-    """Make an example without gold: nobody knows which pieces belong together."""
+    """Make an example without gold positions, since the alignment is not known."""
     return Example(source, target, (frozenset(),) * len(target))
 
 

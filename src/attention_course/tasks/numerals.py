@@ -1,10 +1,9 @@
-"""Numerals: English number words to German or French ones.
+"""The numerals task: translate English number words to German or French ones.
 
-Their parts stand in another order, or follow another count.
-
-"thirty-four" is "vierunddreißig", four-and-thirty, and "ninety-nine" is
-"quatre-vingt-dix-neuf", four-twenty-ten-nine. The words are real, from num2words; which
-numbers are asked for is random.
+The parts of a number come in a different order, or the languages count differently:
+"thirty-four" is "vierunddreißig" (four-and-thirty), and "ninety-nine" is
+"quatre-vingt-dix-neuf" (four-twenty-ten-nine). The words are real, from num2words; the
+numbers are random.
 """
 
 import random
@@ -16,7 +15,7 @@ from num2words import num2words
 
 from attention_course.tasks.sequences import Example, SequenceTask, make_task
 
-# A German numeral is one word; it is cut before and after these parts.
+# A German numeral is one word, which is split before and after these parts.
 PIECES = {
     "en": r"\w+|-|,",
     "de": r"hundert|tausend|und|\w+?(?=hundert|tausend|und|$)",
@@ -24,9 +23,9 @@ PIECES = {
 }
 LANGUAGES = ("de", "fr")
 
-# What a piece says: "thousand", or "hundred" or a digit of one of the groups of three,
-# counted from the right. What joins tens and units ("-", "und", "et") is a place of its
-# own.
+# The place in a number that a piece stands for: "thousand", or "hundred" or a digit in
+# one of the groups of three digits, counted from the right. The word or hyphen between
+# tens and units ("-", "und", "et") is a place of its own.
 Place = tuple[str] | tuple[str, int]
 
 
@@ -37,30 +36,31 @@ def numerals(
     held_out_size: int = 500,
     seed: int = 0,
 ) -> SequenceTask:
-    """Write random numbers in English words.
+    """Make the numerals task: random numbers in English words and in another language.
 
-    The target is the same number in another language.
+    The target is the same number in the other language.
 
-    Tokens are words, hyphens and commas; the German word is cut into its parts, which
-    `"".join` makes one word again. Every digit is 0 with a chance of one third, so that
-    short numbers and gaps are not rare. No number is in two splits, and all below 100,
-    among them the irregular ones, are in the training examples.
+    Tokens are words, hyphens and commas. A German word is split into its parts, which
+    `"".join` puts together again. Every digit is 0 with a probability of one third, so
+    that short numbers and gaps are not rare. No number is in two splits, and all
+    numbers below 100, including the irregular ones, are in the training examples.
 
     Args:
-        language: of the target, "de" or "fr".
-        digits: of the longest number, 3 to 6.
+        language: the target language, "de" or "fr".
+        digits: number of digits in the longest number, 3 to 6.
         train_size: examples to train on, at least 100.
         held_out_size: examples in each of validation and test.
-        seed: of the numbers.
+        seed: random seed for the numbers.
 
     Returns:
-        The task. A piece came from the words that say the same digit: "onze" in
-        "soixante et onze" from both of "seventy" and "one". "und", "et" or "-" between
-        tens and units came from the hyphen; the English "and" became nothing.
+        The task. Its gold alignment links a piece to the English words for the same
+        digit: "onze" in "soixante et onze" to both "seventy" and "one". "und", "et" or
+        "-" between tens and units is linked to the hyphen; the English "and" is linked
+        to nothing.
 
     Raises:
-        ValueError: another language or number of digits, too few training examples, or
-            too many examples.
+        ValueError: the language or the number of digits is not available, there are too
+            few training examples, or there are too many examples.
     """
     if language not in LANGUAGES:
         raise ValueError(
@@ -98,7 +98,7 @@ def numerals(
 def translate(number: int, language: str) -> Example:
     """Write a number below a million in English and in another language.
 
-    Gold says which pieces of the two say the same.
+    The gold alignment links pieces that stand for the same place in the number.
     """
     source, said = _pieces(number, "en")
     target, to_say = _pieces(number, language)
@@ -112,7 +112,7 @@ def translate(number: int, language: str) -> Example:
 def _pieces(
     number: int, language: str
 ) -> tuple[tuple[str, ...], list[frozenset[Place]]]:
-    """Write a number, and note which places of it each piece says."""
+    """Write a number, and list the places in it that each piece stands for."""
     pieces = _cut(number, language)
     high, low = divmod(number, 1000)
     if not high:
@@ -154,7 +154,7 @@ def _below_100(number: int, language: str) -> list[set[str]]:
     said = [{"tens"}] * (len(pieces) - 2) + [{"join"}, {"units"}]
     if language == "de":
         return said[::-1]
-    # French counts on from 60 and 80: the "onze" of 71 says a ten and a one.
+    # French counts on from 60 and 80: "onze" in 71 stands for a ten and a one.
     return (
         said
         if pieces[-1] == num2words(units, lang=language)

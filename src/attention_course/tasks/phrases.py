@@ -1,13 +1,14 @@
-"""Phrases: English sentences to French ones, from a grammar of both languages.
+"""The phrases task: translate English sentences to French, from a small grammar.
 
 "my old friend does not like the European Economic Area ." becomes "mon vieil ami n'aime
 pas la zone économique européenne .".
 
-What is real: the words and the rules. Most adjectives come after the French noun, some
-before it; articles and adjectives agree with the noun and verbs with their subject;
-"ne" and "pas" stand on both sides of the verb; compound nouns are turned around. What
-is synthetic: the sentences are drawn at random from the grammar, and they mean little.
-No sentence begins with a capital. For each English sentence there is one French one.
+The words, which are in `lexicon`, and the rules are real. Most French adjectives come
+after the noun, and some before it. Articles and adjectives agree with the noun, and
+verbs with their subject. "ne" and "pas" surround the verb, and compound nouns are
+reversed. The sentences are synthetic: they are drawn at random from the grammar, and
+they mean little. No sentence begins with a capital letter. Each English sentence has
+one French translation.
 """
 
 import random
@@ -21,12 +22,12 @@ Links = frozenset[int]
 
 
 class NounPhrase(NamedTuple):
-    """What a noun phrase says, in English words.
+    """The content of a noun phrase, in English words.
 
     Attributes:
-        determiner: of `lexicon.DETERMINERS`.
+        determiner: a key of `lexicon.DETERMINERS`.
         noun: a noun in the singular, or a compound: "stone bridge", "Economic Area".
-        plural: whether it is many.
+        plural: whether the noun is plural.
         adjectives: in English order.
     """
 
@@ -37,16 +38,16 @@ class NounPhrase(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """What a sentence says, in English words.
+    """The content of a sentence, in English words.
 
     Attributes:
-        subject: a noun phrase, two that are joined by "and", or a pronoun.
-        verb: in the infinitive; "be" takes an adjective as its object.
-        object: a noun phrase, or an adjective with or without "very"; None: nothing.
-        negated: whether it is denied.
-        adverb: of `lexicon.ADVERBS`.
+        subject: a noun phrase, two noun phrases joined by "and", or a pronoun.
+        verb: an infinitive; "be" takes an adjective as its object.
+        object: a noun phrase, or an adjective with or without "very"; None: no object.
+        negated: whether the sentence is negated.
+        adverb: a word of `lexicon.ADVERBS`.
         place: a preposition and a noun phrase.
-        ending: of `lexicon.ENDINGS`.
+        ending: a word of `lexicon.ENDINGS`.
     """
 
     subject: NounPhrase | tuple[NounPhrase, NounPhrase] | str
@@ -59,24 +60,24 @@ class Clause(NamedTuple):
 
 
 class _Draft:
-    """A sentence that is being written in both languages."""
+    """A sentence under construction, in both languages."""
 
     def __init__(self) -> None:
         self.english: list[str] = []
         self.french: list[tuple[str, Links]] = []
 
     def say(self, *words: str) -> Links:
-        """Go on in English, and return which words of the sentence these are."""
+        """Append English words, and return their positions."""
         start = len(self.english)
         self.english += words
         return frozenset(range(start, len(self.english)))
 
     def write(self, word: str, links: Links) -> None:
-        """Go on in French with a word that comes from these English ones."""
+        """Append a French word, which comes from the English words at `links`."""
         self.french.append((word, links))
 
     def finish(self) -> Example:
-        """Return the sentence, with what depends on the next word: "an", "l'", "du"."""
+        """Return the sentence, with words adapted to the next one: "an", "l'", "du"."""
         english = [
             "an" if word == "a" and next_word[0] in "aeiou" else word
             for word, next_word in zip(self.english, [*self.english[1:], "."])
@@ -98,9 +99,9 @@ class _Draft:
 def translate(clause: Clause) -> Example:
     """Write a sentence in English and in French.
 
-    Gold says which English words each French word comes from. "ne" comes from "does"
-    and "not", "pas" from "not" alone; "de" in "pont de pierre" from both of the words
-    "stone bridge".
+    The gold alignment says which English words each French word comes from: "ne" comes
+    from "does" and "not", "pas" from "not" alone, and "de" in "pont de pierre" from
+    both words of "stone bridge".
     """
     draft = _Draft()
     person, gender, plural = _subject(draft, clause.subject)
@@ -128,7 +129,7 @@ def translate(clause: Clause) -> Example:
 def _subject(
     draft: _Draft, subject: NounPhrase | tuple[NounPhrase, NounPhrase] | str
 ) -> tuple[int, str, bool]:
-    """Write who does it; return person, gender and number, with which words agree."""
+    """Write the subject; return its person, gender and number, for agreement."""
     if isinstance(subject, str):
         pronoun, person = lexicon.PRONOUNS[subject]
         draft.write(pronoun, draft.say(subject))
@@ -142,7 +143,7 @@ def _subject(
 
 
 def _verb(draft: _Draft, clause: Clause, person: int) -> Links:
-    """Write verb, adverb and negation; return where "not" is."""
+    """Write the verb, adverb and negation; return the position of "not"."""
     first, *rest = clause.verb.split()
     being, third = first == "be", person == 1
     helper: Links = frozenset()
@@ -169,7 +170,7 @@ def _verb(draft: _Draft, clause: Clause, person: int) -> Links:
 
 
 def _noun_phrase(draft: _Draft, phrase: NounPhrase, denied: Links = frozenset()) -> str:
-    """Write a noun phrase, the object of a verb that is denied or not.
+    """Write a noun phrase; `denied` is where the negation of its verb is, if any.
 
     Returns:
         The noun's gender.
@@ -210,15 +211,16 @@ def _noun_phrase(draft: _Draft, phrase: NounPhrase, denied: Links = frozenset())
 def subject_of(example: Example) -> tuple[str, bool] | None:
     """Return a subject's gender and number, with which the last adjective agrees.
 
-    That is, in a sentence like "the old cows are black .", where the adjective is the
-    French sentence's last word but one; a probe can ask a context for them.
+    This is for sentences like "the old cows are black .", where the adjective is the
+    second-to-last token of the French sentence. A probe can try to predict gender and
+    number from a context vector.
 
     Args:
-        example: of the task.
+        example: an example of the task.
 
     Returns:
-        "m" or "f", and whether it is plural; None for a sentence without a form of "be"
-        whose subject is one noun phrase.
+        "m" or "f", and whether the subject is plural; None unless the sentence has "is"
+        or "are" and its subject is a single noun phrase.
     """
     words = example.source
     being = next((i for i, word in enumerate(words) if word in ("is", "are")), 0)
@@ -236,16 +238,16 @@ def phrases(
     held_out_size: int = 500,
     seed: int = 0,
 ) -> SequenceTask:
-    """Draw English sentences of a grammar, and translate them to French.
+    """Make the phrases task: random English sentences with French translations.
 
     No English sentence is in two splits.
 
     Args:
-        max_words: words in the longest English sentence, the full stop counted; the
+        max_words: words in the longest English sentence, including the period; the
             shortest have 4.
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the sentences.
+        seed: random seed for the sentences.
 
     Returns:
         The task; every French word has gold positions. See `translate`.
@@ -271,7 +273,7 @@ def phrases(
 
 
 def draw_clause(rng: random.Random) -> Clause:
-    """Draw what a sentence says."""
+    """Draw the content of a random sentence."""
 
     def sometimes(share: float, table: str) -> str | None:
         return rng.choice(list(lexicon.pairs(table))) if rng.random() < share else None
@@ -317,7 +319,7 @@ def draw_clause(rng: random.Random) -> Clause:
         if verb in lexicon.pairs(lexicon.TAKES_THINGS)
         else rng.choice((animate, thing))
     )
-    # One likes the cats or this cat, not a cat.
+    # "like" takes "the cats" or "this cat", but not "a cat".
     barred = ("a", "some") if verb == "like" else ()
     if rng.random() < 0.15 and verb in lexicon.pairs(lexicon.TAKES_ANY):
         object_ = _draw_institution(rng)

@@ -1,10 +1,10 @@
-"""Pretraining: guess the words that were hidden in a sentence.
+"""The pretraining task: masked language modeling, which predicts hidden words.
 
-Nobody has to label anything for that.
+The task needs no labels.
 
-BERT's masked tokens (Devlin et al., 2019, Section 3.1) on the synthetic sentences of
-`tagging`. What an encoder learns here helps it to tag where few labelled sentences are
-at hand.
+It is BERT's masked language model (Devlin et al., 2019, Section 3.1) on the synthetic
+sentences of `tagging`. What an encoder learns here helps it to tag when there are few
+labeled sentences. Predicting the next token is the task in `writing`.
 """
 
 import random
@@ -29,9 +29,9 @@ NOT_ASKED = ""
 
 @dataclass(frozen=True)
 class MaskedTask(LabelTask):
-    """Sentences with some words hidden in, those words out.
+    """A task that predicts the hidden words of sentences.
 
-    A label's id is its token's.
+    A label has the same id as its token.
     """
 
     def score(
@@ -40,7 +40,7 @@ class MaskedTask(LabelTask):
         examples: Sequence[LabelledExample],
         batch_size: int = 256,
     ) -> float:
-        """Return the share of hidden words that are guessed."""
+        """Return the share of hidden words that are predicted right."""
         hidden = [
             tuple(label for label in example.labels if label != NOT_ASKED)
             for example in examples
@@ -48,7 +48,7 @@ class MaskedTask(LabelTask):
         return accuracy(self.predict(model, examples, batch_size), hidden)
 
     def view(self, example: LabelledExample) -> str:
-        """Write an example on one line: what is shown -> what is hidden."""
+        """Format an example on one line: the words shown -> the words hidden."""
         return (
             f"{self.write(example.source)} -> {' '.join(filter(None, example.labels))}"
         )
@@ -60,20 +60,20 @@ class MaskedTask(LabelTask):
 def pretraining(
     train_size: int = 20_000, held_out_size: int = 300, seed: int = 0
 ) -> MaskedTask:
-    """Hide words in the sentences of `tagging`; their tags are not looked at.
+    """Make the pretraining task: the sentences of `tagging`, with hidden words.
 
-    To go on from what an encoder has learned here, tag with the token ids of this task:
-    `dataclasses.replace(tagging(50), read=pretraining().read)` has 50 labelled
-    sentences.
+    The tags are not used. To fine-tune an encoder that was pretrained here, use the
+    token ids of this task for tagging: `dataclasses.replace(tagging(50),
+    read=pretraining().read)` has 50 labeled sentences.
 
     Args:
         train_size: sentences to train on.
         held_out_size: sentences in each of validation and test.
-        seed: of the sentences and of what is hidden in them.
+        seed: random seed for the sentences and for the words hidden in them.
 
     Returns:
-        The task. Its training sentences are in no held-out split of `tagging` with this
-        seed and `held_out_size`.
+        The task. None of its training sentences is in a held-out split of `tagging`
+        with the same `seed` and `held_out_size`.
     """
     sentences = tagging(train_size, held_out_size, seed)
     words = sorted({word for example in sentences.train for word in example.source})
@@ -97,20 +97,20 @@ def pretraining(
 def hide(
     sentence: Sequence[str], words: Sequence[str], rng: random.Random
 ) -> LabelledExample:
-    """Ask for 15 % of a sentence's words, at least one.
+    """Choose 15 % of a sentence's words, at least one, as words to predict.
 
-    In 80 % of the places stands a mask, in 10 % a random word, and in 10 % the word
-    itself, so that an encoder cannot rely on a mask where something is asked of it.
+    A mask replaces 80 % of these words and a random word 10 %; the other 10 % stay as
+    they are, so that an encoder cannot rely on a mask to tell which words to predict.
     Devlin et al. (2019), Section 3.1 and Appendix A.1.
 
     Args:
-        sentence: its words.
-        words: what a random word is drawn from.
-        rng: where the chance comes from.
+        sentence: the words of the sentence.
+        words: the words to draw a random word from.
+        rng: the random number generator.
 
     Returns:
-        The sentence with its words hidden; the labels are those words, and `NOT_ASKED`
-        elsewhere.
+        The sentence with words hidden; the labels are the words to predict, and
+        `NOT_ASKED` elsewhere.
     """
     shown, asked = list(sentence), [NOT_ASKED] * len(sentence)
     for s in rng.sample(range(len(sentence)), max(1, round(0.15 * len(sentence)))):

@@ -1,6 +1,6 @@
-"""Repeats: strings of random letters that begin again and again.
+"""Random strings of letters that repeat with a period, to study induction heads.
 
-What comes next can be read off the string itself, and off nothing else.
+The next letter can be predicted from the string itself, and from nothing else.
 """
 
 import torch
@@ -16,24 +16,24 @@ def repeated_strings(
     all_different: bool = False,
     generator: torch.Generator | None = None,
 ) -> tuple[Int[Tensor, "B T"], Int[Tensor, " B"]]:
-    """Draw strings, each with a period of its own, and repeat their beginnings.
+    """Draw random strings, each of which repeats with a period of its own.
 
     Args:
-        size: B, strings to draw.
-        length: T, letters in a string.
-        periods: the shortest and the longest period, in letters; all from the one to
-            the other are equally likely.
-        num_letters: letters to draw from, each equally likely.
-        all_different: within one period no letter occurs twice.
-        generator: what draws; None: torch's own.
+        size: B, number of strings.
+        length: T, number of letters in a string.
+        periods: the shortest and the longest period, in letters; all periods in this
+            range are equally likely.
+        num_letters: number of different letters to draw from, all equally likely.
+        all_different: whether no letter may occur twice within a period.
+        generator: the random number generator; None: torch's default.
 
     Returns:
-        Letters as ids from 0, where letter t is letter t - p of a string of period p;
-        and the periods.
+        The letters as ids from 0, and the period p of each string, in which letter t
+        equals letter t - p.
 
     Raises:
-        ValueError: the periods do not ascend from 1, or all letters of a period should
-            be different and there are fewer letters.
+        ValueError: the periods are below 1 or not in ascending order, or
+            `all_different` is set and the longest period exceeds `num_letters`.
     """
     shortest, longest = periods
     if not 1 <= shortest <= longest:

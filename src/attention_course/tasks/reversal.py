@@ -1,6 +1,6 @@
-"""Reversal: say a random string backwards.
+"""The reversal task: reverse a random string of letters.
 
-Nothing can be guessed, so every letter has to be remembered.
+No letter can be guessed, so a model has to remember every one of them.
 """
 
 import random
@@ -15,24 +15,24 @@ def reversal(
     held_out_size: int = 1_000,
     seed: int = 0,
 ) -> SequenceTask:
-    """Make random strings of letters, and their reversals.
+    """Make the reversal task: random strings of letters and their reversals.
 
-    They have 1 to `max_length` letters, each length equally likely.
+    The strings have 1 to `max_length` letters, and all lengths are equally likely.
 
-    No string is in two splits. The training examples are drawn first: of the shortest
-    strings, 26 of one letter and 676 of two, all or most are among them.
+    No string is in two splits. The training examples are drawn first, so they contain
+    all or most of the shortest strings: 26 of one letter and 676 of two.
 
     Args:
         max_length: letters in the longest string.
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the strings.
+        seed: random seed for the strings.
 
     Returns:
-        The task; the target's token t came from the source's token S - 1 - t.
+        The task; its gold alignment links target token t to source token S - 1 - t.
 
     Raises:
-        ValueError: there are not that many different strings.
+        ValueError: there are too few different strings.
     """
     wanted = [train_size, held_out_size, held_out_size]
     if (available := sum(26**n for n in range(1, min(max_length, 6) + 1))) < 2 * sum(

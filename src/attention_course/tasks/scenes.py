@@ -1,14 +1,15 @@
-"""Scenes: images of handwritten digits among clutter.
+"""The captions and focus tasks: images of handwritten digits among clutter.
 
-They are to be described ("a three above a seven") or recognised.
+`captions` asks for a description of an image ("a three above a seven"), and `focus` for
+its only digit.
 
-What is real: the digits, 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak,
-1998; the copy that ships with scikit-learn, 1,797 images). What is synthetic: where
-they stand, and what lies around them. Each canvas has scraps of other digits, too small
-to read, and noise. No digit's image is in two splits, not even as a scrap.
+The digits are real: 8 x 8 pixels each, written by 43 people (Alpaydin and Kaynak, 1998;
+the copy that ships with scikit-learn, 1,797 images). Their positions and their
+surroundings are synthetic: each canvas has noise, and scraps of other digits that are
+too small to read. No image of a digit is in two splits, not even as a scrap.
 
 An encoder sees a canvas as a grid of cells, 4 x 4 pixels each, row by row. A digit
-covers four of them; these are the gold of its word.
+covers four cells, which are the gold positions of its word.
 """
 
 import random
@@ -25,19 +26,19 @@ from attention_course.tasks.core import Vocabulary
 from attention_course.tasks.labels import LabelledExample, LabelTask
 from attention_course.tasks.sequences import Example, SequenceTask
 
-# pixels: sides of a canvas, a grid's cell, a digit and a scrap
+# side lengths in pixels: canvas, grid cell, digit and scrap
 SIZE, CELL, DIGIT, SCRAP = 24, 4, 8, 4
-SIDE = SIZE // CELL  # cells
+SIDE = SIZE // CELL  # cells per side
 GRID = SIDE * SIDE
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 class Handwriting(NamedTuple):
-    """Some people's digits.
+    """Images of handwritten digits and their values.
 
     Attributes:
         images: (N, DIGIT, DIGIT), brightness from 0 to 1.
-        values: (N,), which digit each is.
+        values: (N,), the digit in each image.
     """
 
     images: Tensor
@@ -46,7 +47,7 @@ class Handwriting(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptionTask(SequenceTask):
-    """Images in, sequences out; `source_vocabulary` has no tokens."""
+    """A task that describes images in words; its `source_vocabulary` is not used."""
 
     @property
     def source_size(self) -> int:
@@ -60,24 +61,24 @@ class CaptionTask(SequenceTask):
         return ReadImages()(sources, device)
 
     def view(self, example: Any) -> str:
-        """Write an example on one line: the image's size -> its caption."""
+        """Format an example on one line: the image's size -> its caption."""
         return f"{_write(example.source)} -> {' '.join(example.target)}"
 
 
 def captions(
     train_size: int = 20_000, held_out_size: int = 500, seed: int = 0
 ) -> CaptionTask:
-    """Put two digits on a canvas, one above or left of the other, and say so.
+    """Make the captions task: two digits, one above or to the left of the other.
 
-    A caption is "a three above a seven".
+    An example of a caption is "a three above a seven".
 
     Args:
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the split of the digits, and of all scenes.
+        seed: random seed for the split of the digits, and for all scenes.
 
     Returns:
-        The task; gold are the cells of each digit that a word names.
+        The task; the gold positions of a word that names a digit are the digit's cells.
     """
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
@@ -93,9 +94,9 @@ def captions(
 def focus(
     train_size: int = 6_000, held_out_size: int = 500, seed: int = 0
 ) -> LabelTask:
-    """Put one digit on a canvas, and ask which it is.
+    """Make the focus task: classify the only digit on a canvas.
 
-    Arguments as in `captions`; gold are the digit's cells.
+    The arguments are those of `captions`; the gold positions are the digit's cells.
     """
     rng = random.Random(seed)
     sizes = (train_size, held_out_size, held_out_size)
@@ -109,8 +110,8 @@ def focus(
 def pair(rng: random.Random, pool: Handwriting) -> Example:
     """Draw a scene of two digits; the caption names the upper or the left one first.
 
-    The two share columns if one is above, and rows if one is to the left: of all
-    captions one is true.
+    The two share columns if one is above the other, and rows if one is to the left, so
+    only one caption is true.
     """
     near = rng.randrange(0, SIZE - 2 * DIGIT + 1, CELL)
     far = rng.randrange(near + DIGIT, SIZE - DIGIT + 1, CELL)
@@ -139,7 +140,8 @@ def single(rng: random.Random, pool: Handwriting) -> LabelledExample:
 def anywhere(rng: random.Random) -> int:
     """Draw the first row, or column, of a digit.
 
-    It is that of a cell, so that a network has one view of it to learn.
+    It is also the first row of a cell, so that a network has only one view of each
+    digit to learn.
     """
     return rng.randrange(0, SIZE - DIGIT + 1, CELL)
 
@@ -147,15 +149,15 @@ def anywhere(rng: random.Random) -> int:
 def compose(
     rng: random.Random, pool: Handwriting, corners: Sequence[tuple[int, int]]
 ) -> tuple[Float[Tensor, "1 size size"], list[int]]:
-    """Lay scraps and noise on a canvas, and a random digit over them at each place.
+    """Compose a canvas: scraps, a random digit at each place over them, and noise.
 
     Args:
-        rng: of everything.
-        pool: where digits and scraps come from.
+        rng: draws everything.
+        pool: the images that digits and scraps come from.
         corners: row and column of each digit's upper left pixel.
 
     Returns:
-        The canvas, and which digits they are.
+        The canvas, and the values of the digits.
     """
     canvas = torch.zeros(SIZE, SIZE)
     for _ in range(6):
@@ -180,18 +182,18 @@ def cells(row: int, column: int) -> frozenset[int]:
     """List the four cells of a digit.
 
     Args:
-        row: of its upper left pixel, a multiple of CELL.
-        column: of its upper left pixel, likewise.
+        row: row of the digit's upper left pixel, a multiple of CELL.
+        column: column of the digit's upper left pixel, a multiple of CELL.
 
     Returns:
-        Numbers of cells, row by row.
+        The numbers of the cells, which are counted row by row.
     """
     first = SIDE * (row // CELL) + column // CELL
     return frozenset({first, first + 1, first + SIDE, first + SIDE + 1})
 
 
 def _pools(rng: random.Random) -> Iterator[Handwriting]:
-    """Share the digits out to training, validation and test: 4 sixths, 1 and 1."""
+    """Split the digits into training, validation and test: 4/6, 1/6 and 1/6."""
     everything = _handwriting()
     order = list(range(len(everything.values)))
     rng.shuffle(order)
@@ -202,7 +204,7 @@ def _pools(rng: random.Random) -> Iterator[Handwriting]:
 
 @cache
 def _handwriting() -> Handwriting:
-    from sklearn.datasets import load_digits  # takes a second
+    from sklearn.datasets import load_digits  # the import takes a second
 
     digits = load_digits()
     return Handwriting(
@@ -212,7 +214,7 @@ def _handwriting() -> Handwriting:
 
 
 class ReadImages:
-    """A task's `read` for images: stack them, and count their cells."""
+    """The `read` of a task whose sources are images: stack images, count cells."""
 
     size = GRID
 
@@ -224,14 +226,14 @@ class ReadImages:
         """Stack images, and count their cells.
 
         Args:
-            sources: an image per example.
-            device: where they and the counts go.
+            sources: one image per example.
+            device: device of the images and the counts.
 
         Returns:
-            The images, and for each the number of cells: the same for all.
+            The images, and the number of cells of each, which is the same for all.
 
         Raises:
-            ValueError: there are no images, or one of another size.
+            ValueError: there are no images, or one has the wrong size.
         """
         if not sources:
             raise ValueError("a batch needs at least one example, got 0")

@@ -1,14 +1,14 @@
-"""Sentiment: is the reviewer pleased?
+"""The sentiment task: classify a review as positive or negative.
 
 "The hamburger in this restaurant is delicious" is positive.
 
-What is real: which words praise and which condemn comes from the lexicon of VADER
-(Hutto and Gilbert, 2014; package vaderSentiment, MIT licence), where ten people rated
-each word from -4 to 4. What is synthetic: the reviews are filled templates. Each holds
-one opinion that counts, the writer's own about this place, and up to two that do not:
-about another place, or another person's. Opinions may be negated. All are drawn alike,
-so that which words are there says little and which of them belong together says
-everything.
+The polarity of the words is real. It comes from the lexicon of VADER (Hutto and
+Gilbert, 2014; package vaderSentiment, MIT license), for which ten people rated each
+word from -4 to 4. The reviews are synthetic: they are filled templates. Each review has
+one opinion that counts, the writer's own about this place, and up to two opinions that
+do not count: about another place, or by another person. Opinions may be negated. All
+opinions are drawn in the same way, so the words of a review say little about its label;
+what matters is which words belong together.
 """
 
 import random
@@ -21,8 +21,7 @@ from attention_course.tasks.labels import LabelledExample, LabelTask, ReadTokens
 
 LABELS = ("negative", "positive")
 
-# Words of the lexicon that can be said of a dish; what they are worth is for the
-# lexicon to say.
+# Words of the lexicon that can describe a dish; `valence` reads their ratings.
 ADJECTIVES = tuple(
     "adorable amazing annoying appalling attractive awesome awful bad beautiful boring"
     " brilliant charming crappy defective delectable delicious delightful depressing"
@@ -52,8 +51,7 @@ PEOPLE = (
     " grandmother guide critic".split()
 )
 
-# {o}: the opinion. The first kind is the writer's own about this place, the others are
-# not.
+# {o} is the opinion: in OWN the writer's own about this place, in OTHER any other.
 OWN = (
     "the {thing} in this {place} is {o}",
     "this {place} has a {thing} that is {o}",
@@ -75,21 +73,21 @@ JOINTS = ("and", "but", ",", ";")
 def sentiment(
     train_size: int = 4_000, held_out_size: int = 500, seed: int = 0
 ) -> LabelTask:
-    """Make reviews, and say whether the writer is pleased.
+    """Make the sentiment task: random reviews, and whether the writer is pleased.
 
-    No review is in two splits. A third of the things, places and people are only in
-    training reviews, another third only in held-out ones, and neither are in the
-    vocabulary: a model reads them as unknown words. Adjectives are in all splits, for
-    nothing in a word that was never seen says whether it praises.
+    No review is in two splits. A third of the things, places and people occur only in
+    training reviews, and another third only in held-out reviews. Neither third is in
+    the vocabulary, so a model reads these words as unknown words. All splits have the
+    same adjectives, since nothing in an unseen adjective says whether it is positive.
 
     Args:
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the reviews.
+        seed: random seed for the reviews.
 
     Returns:
-        The task; gold are the positions of the deciding adjective and of the words that
-        negate it.
+        The task; the gold positions are those of the deciding adjective and of the
+        words that negate it.
     """
     rng = random.Random(seed)
     known, trained, held_out = (
@@ -126,9 +124,9 @@ def review(
     places: Sequence[str],
     people: Sequence[str],
 ) -> LabelledExample:
-    """Draw one review with one opinion that counts, among up to three.
+    """Draw a review of one to three opinions, of which one counts.
 
-    Gold says where it stands.
+    The gold positions are those of the opinion that counts.
     """
     forms = [
         rng.choice(OWN),
@@ -160,16 +158,16 @@ def review(
 def opposite(
     rng: random.Random, example: LabelledExample, deciding: bool = True
 ) -> LabelledExample | None:
-    """Put an adjective of the opposite worth in the place of one that is there.
+    """Replace one adjective of a review by one of the opposite polarity.
 
     Args:
-        rng: of the adjective, and of which one goes if there are two.
+        rng: draws the new adjective, and which one to replace if there are two.
         example: a review.
-        deciding: whether the one that decides goes, which turns the label, or one that
-            does not.
+        deciding: whether to replace the deciding adjective, which flips the label, or
+            another one.
 
     Returns:
-        The changed review; None: there is no other opinion in it.
+        The changed review; None if it has no other opinion to change.
     """
     words, decides = list(example.source), max(example.gold[0])
     places = [
@@ -190,9 +188,9 @@ def opposite(
 
 @cache
 def valence() -> dict[str, float]:
-    """Read from VADER's lexicon what each adjective is worth.
+    """Read the rating of each adjective from VADER's lexicon.
 
-    Below 0 it condemns, above it praises.
+    Ratings below 0 are negative, ratings above 0 positive.
     """
     text = (resources.files("vaderSentiment") / "vader_lexicon.txt").read_text(
         encoding="utf-8"

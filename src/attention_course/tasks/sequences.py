@@ -1,4 +1,8 @@
-"""From sequence to sequence: examples with gold alignments, batches, exact match."""
+"""Sequence-to-sequence tasks: examples with gold alignments, batches, exact match.
+
+Tasks that assign labels are in `labels`; greedy decoding and beam search are in
+`attention_course.decoding`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +28,13 @@ from attention_course.tasks.core import (
 
 
 class Example(NamedTuple):
-    """One source, its target, and where each target token came from.
+    """A source, its target, and the gold alignment: where each target token came from.
 
     Attributes:
-        source: tokens, or what else the task's `read` takes.
+        source: tokens, or whatever else the task's `read` takes.
         target: tokens.
-        gold: for each target token the source positions that it came from; empty where
-            it came from none.
+        gold: for each target token, the source positions that it came from; empty if
+            there are none.
     """
 
     source: Any
@@ -39,11 +43,12 @@ class Example(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What a model says to one source.
+    """A model's answer for one source.
 
     Attributes:
-        tokens: of the target.
-        score: their log-probability, in nats; of a beam, divided by the length penalty.
+        tokens: the tokens of the target.
+        score: log-probability of the tokens, in nats; with beam search, it is divided
+            by the length penalty.
     """
 
     tokens: tuple[str, ...]
@@ -51,13 +56,14 @@ class Prediction(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Examples as padded tensors.
+    """A batch of examples, as padded tensors.
 
     Attributes:
         source: (B, S), token ids; or images (B, C, height, width).
-        lengths: (B,), tokens in each source (slots in an image's memory).
-        target_in: (B, T), BOS and the target: what the decoder is given.
-        target_out: (B, T), the target and EOS: what it should say.
+        lengths: (B,), number of tokens in each source (for images, of slots in the
+            memory).
+        target_in: (B, T), BOS and the target (shifted right): the decoder's input.
+        target_out: (B, T), the target and EOS: the tokens to predict.
     """
 
     source: Shaped[Tensor, "B ..."]
@@ -68,22 +74,22 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class SequenceTask:
-    """Sequences in, sequences out.
+    """A task that turns sequences into sequences.
 
-    A kind of task with sources other than tokens answers `read` and `source_size` in
-    its own way; one whose targets may be longer than those of training answers
-    `max_length`.
+    A subclass whose sources are not tokens overrides `read` and `source_size`; one
+    whose targets may be longer than those in training overrides `max_length`.
 
     Attributes:
-        name: how the task is called in tables.
+        name: the task's name in tables.
         train: examples to train on.
-        validation: examples to choose a model by.
-        test: examples to report on.
-        source_vocabulary: of the training sources.
-        target_vocabulary: of the training targets.
-        separator: what stands between two tokens when an example is written for people.
+        validation: examples for choosing a model.
+        test: examples for the reported scores.
+        source_vocabulary: vocabulary of the training sources.
+        target_vocabulary: vocabulary of the training targets.
+        separator: text between two tokens in the display of an example.
         metric: what `score` measures.
-        longest: tokens in the longest target, where it is not among the examples.
+        longest: number of tokens in the longest target, if it is not among the
+            examples.
     """
 
     name: str
@@ -98,12 +104,12 @@ class SequenceTask:
 
     @property
     def source_size(self) -> int:
-        """Return how many tokens the source vocabulary has."""
+        """Return the number of tokens in the source vocabulary."""
         return len(self.source_vocabulary)
 
     @property
     def target_size(self) -> int:
-        """Return how many tokens the target vocabulary has."""
+        """Return the number of tokens in the target vocabulary."""
         return len(self.target_vocabulary)
 
     @property
@@ -114,17 +120,17 @@ class SequenceTask:
     def collate(
         self, examples: Sequence[Example], device: torch.device | str = "cpu"
     ) -> Batch:
-        """Pad examples to a batch.
+        """Combine examples into a padded batch.
 
         Args:
             examples: at least one, none with an empty source.
-            device: where ids and lengths go.
+            device: device of the ids and lengths.
 
         Returns:
-            The batch; sources and targets are padded to the longest in it.
+            The batch; sources and targets are padded to the longest ones in it.
 
         Raises:
-            ValueError: no examples, or one whose source is empty.
+            ValueError: there are no examples, or a source is empty.
         """
         source, lengths = self.read([example.source for example in examples], device)
         targets = [
@@ -140,7 +146,7 @@ class SequenceTask:
     def read(
         self, sources: Sequence[Any], device: torch.device | str = "cpu"
     ) -> tuple[Shaped[Tensor, "B ..."], Int[Tensor, " B"]]:
-        """Turn sources into what the encoder takes: ids and lengths.
+        """Turn sources into the inputs of the encoder: ids and lengths.
 
         See `source_batch`.
         """
@@ -150,7 +156,7 @@ class SequenceTask:
     def loss(
         self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Compare what the model says with what it should say; padding does not count.
+        """Return the summed cross-entropy of the target tokens, without padding.
 
         Args:
             model: called as model(source, lengths, target_in) -> (logits, weights).
@@ -182,10 +188,11 @@ class SequenceTask:
         """Decode examples; the model is left in `eval()` mode.
 
         Args:
-            model: what decodes.
-            examples: their sources are decoded, those of like length together.
+            model: the model that decodes.
+            examples: their sources are decoded; sources of similar length share a
+                batch.
             batch_size: examples per batch.
-            beam_size: beginnings kept per example; one is greedy decoding.
+            beam_size: hypotheses kept per example; 1 is greedy decoding.
             length_penalty: see `gnmt_length_penalty`.
 
         Returns:
@@ -203,10 +210,10 @@ class SequenceTask:
         beam_size: int = 1,
         length_penalty: float = 0.0,
     ) -> list[Prediction]:
-        """Decode examples as `predict`, and say how likely the model finds the answers.
+        """Decode examples as `predict` does, and return log-probabilities as well.
 
         Returns:
-            What was decoded, in the order of the examples.
+            The predictions, in the order of the examples.
         """
         model.eval()
         device = next(model.parameters()).device
@@ -230,9 +237,9 @@ class SequenceTask:
         return predictions
 
     def max_length(self, examples: Sequence[Example]) -> int:
-        """Return how many tokens, EOS counted, to decode at most.
+        """Return the maximum number of tokens to decode, including EOS.
 
-        They are those of the longest target, training's included.
+        It is the number of tokens in the longest target, in training or in `examples`.
         """
         targets = [
             len(example.target) for split in (examples, self.train) for example in split
@@ -242,7 +249,7 @@ class SequenceTask:
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
     ) -> float:
-        """Return the share of examples whose target is decoded right in every token.
+        """Return the exact match: the share of targets decoded right in every token.
 
         Decoding is greedy.
         """
@@ -252,7 +259,7 @@ class SequenceTask:
         )
 
     def example(self, source: str, target: str = "") -> Example:
-        """Cut texts into tokens; where they came from is not known."""
+        """Split texts into tokens; the example has no gold positions."""
         sides = (
             filter(None, text.split(self.separator)) if self.separator else text
             for text in (source, target)
@@ -261,7 +268,7 @@ class SequenceTask:
         return Example(given, wanted, (frozenset(),) * len(wanted))
 
     def text(self, tokens: Sequence[str]) -> str:
-        """Write tokens for people."""
+        """Join tokens into text for display."""
         return self.separator.join(tokens)
 
     def view(self, example: Example) -> str:
@@ -274,7 +281,7 @@ def make_task(
 ) -> SequenceTask:
     """Assemble a task from its training, validation and test examples.
 
-    The vocabularies come from the training ones.
+    The vocabularies come from the training examples.
     """
     train, validation, test = splits
     source_vocabulary = Vocabulary(

@@ -1,10 +1,11 @@
-"""Series: forecast next week's sales.
+"""The series task: time-series forecasting, of next week's sales.
 
-Given are the weeks before it, and what is known of the days to come.
+The source has the sales of the weeks before, and what is known about the days to come.
 
-Synthetic, after DeepAR (Salinas et al., 2020), but told as text: values are divided by
-the series' own mean and put into bins, and a bin is a token, so that loss and decoding
-are those of translation. A forecast is a distribution: sample from it.
+The data are synthetic, after DeepAR (Salinas et al., 2020), but values are tokens: a
+value is divided by the mean of its series and put into a bin, and each bin is a token,
+so that loss and decoding are those of translation. A forecast is a distribution to
+sample from.
 """
 
 import math
@@ -25,12 +26,12 @@ SEASON = 7
 KINDS = ("", " holiday", " promotion")
 CHANCES = (0.85, 0.05, 0.10)
 
-BINS, BIN_WIDTH = 40, 0.1  # values are told up to four times the mean
+BINS, BIN_WIDTH = 40, 0.1  # the bins cover values up to four times the mean
 
 
 @dataclass(frozen=True)
 class SeriesTask(SequenceTask):
-    """Weeks of sales in, next week's out."""
+    """A task that forecasts next week's sales from those of the weeks before."""
 
     def forecast(
         self,
@@ -40,18 +41,18 @@ class SeriesTask(SequenceTask):
         batch_size: int = 256,
         seed: int = 0,
     ) -> Float[Tensor, "paths examples T"]:
-        """Draw what may come; the model is left in `eval()` mode.
+        """Sample forecasts from a model, which is left in `eval()` mode.
 
         Args:
-            model: what forecasts.
-            examples: their sources are read, and not their targets.
-            paths: forecasts of each example.
-            batch_size: forecasts at a time.
-            seed: of the drawing.
+            model: the model that forecasts.
+            examples: their sources are read, but not their targets.
+            paths: number of forecasts for each example.
+            batch_size: forecasts per batch.
+            seed: random seed for sampling.
 
         Returns:
-            Values in units of the series' mean. A token that is no value, which a
-            trained model never says, counts as the mean.
+            Values in units of the series' mean. A token that is not a value, which a
+            trained model never predicts, counts as the mean.
         """
         model.eval()
         device = next(model.parameters()).device
@@ -86,11 +87,11 @@ class SeriesTask(SequenceTask):
     def score(
         self, model: EncoderDecoder, examples: Sequence[Example], batch_size: int = 256
     ) -> float:
-        """Return the skill of the median of 20 forecasts.
+        """Return the skill score of the median of 20 forecasts.
 
-        0 is no better than last week's values, 1 is right.
+        A skill of 0 is no better than last week's values, and 1 is perfect.
 
-        It is 1 - MAE / MAE of `last_week`, with MAE the mean absolute error.
+        It is 1 - MAE / MAE of `last_week`, where MAE is the mean absolute error.
         """
         truth = actual(examples)
         median = self.forecast(model, examples, batch_size=batch_size).quantile(
@@ -104,25 +105,26 @@ class SeriesTask(SequenceTask):
 def series(
     weeks: int = 3, train_size: int = 10_000, held_out_size: int = 500, seed: int = 0
 ) -> SeriesTask:
-    """Invent shops, each with its own busy weekdays and its own answer to a promotion.
+    """Make the series task: shops with different busy weekdays and promotion effects.
 
-    A day's sales are the product of the weekday's factor, of a promotion's (1.2 to 2.2,
-    the shop's own) or a holiday's (0.2), and of noise of 5 %. The source has a token
-    per past day, its value and what kind of day it was ("1.35 promotion"), then one per
-    day to come, its kind alone ("? holiday"). The target has a value per day to come.
+    A day's sales are the product of a factor for the weekday, a factor for a promotion
+    (1.2 to 2.2, depending on the shop) or a holiday (0.2), and noise of 5 %. The source
+    has one token per past day, with its value and the kind of day ("1.35 promotion"),
+    and then one token per day to come, with only its kind ("? holiday"). The target has
+    one value per day to come.
 
     Args:
-        weeks: of the past.
+        weeks: number of past weeks.
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the shops and their days.
+        seed: random seed for the shops and their days.
 
     Returns:
-        The task. A value came from the same weekday of last week; on a holiday or
-        promotion also from the token that announces it.
+        The task. Its gold alignment links a value to the same weekday of last week and,
+        on a holiday or promotion, also to the token that announces it.
 
     Raises:
-        ValueError: there is no past.
+        ValueError: `weeks` is below 1.
     """
     if weeks < 1:
         raise ValueError(f"a forecast needs at least 1 week of the past, got {weeks}")
@@ -148,14 +150,14 @@ def series(
 
 
 def actual(examples: Sequence[Example]) -> Float[Tensor, "examples T"]:
-    """Return what came, in units of each series' mean."""
+    """Return the true values of next week, in units of each series' mean."""
     return torch.tensor(
         [[float(token) for token in example.target] for example in examples]
     )
 
 
 def last_week(examples: Sequence[Example]) -> Float[Tensor, "examples T"]:
-    """Return the forecast to beat: each day's value one season before."""
+    """Return the seasonal naive baseline: each day's value one season (week) before."""
     return torch.tensor(
         [
             [float(day.split()[0]) for day in example.source[-2 * SEASON : -SEASON]]
@@ -165,7 +167,7 @@ def last_week(examples: Sequence[Example]) -> Float[Tensor, "examples T"]:
 
 
 def _shop(rng: random.Random, weeks: int) -> Example:
-    """Invent a shop, its past and its next week."""
+    """Draw a random shop, its past and its next week."""
     weekdays = [math.exp(rng.gauss(0, 0.4)) for _ in range(SEASON)]
     factors = dict(zip(KINDS, (1.0, 0.2, rng.uniform(1.2, 2.2))))
     past = SEASON * weeks
@@ -188,5 +190,5 @@ def _shop(rng: random.Random, weeks: int) -> Example:
 
 
 def _bin(value: float) -> str:
-    """Name the bin of a value by its middle; what is too large is in the last."""
+    """Return the midpoint of a value's bin; too large values are in the last bin."""
     return f"{(min(int(value / BIN_WIDTH), BINS - 1) + 0.5) * BIN_WIDTH:.2f}"

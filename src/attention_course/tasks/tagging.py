@@ -1,13 +1,13 @@
-"""Tagging: which part of speech is each word?
+"""The tagging task: label each word of a sentence with its part of speech.
 
 "she can book the can ." becomes PRON AUX VERB DET NOUN PUNCT.
 
-What is real: the words, and that many are of more than one part of speech ("can",
-"saw", "her", "light"). The tags are those of Universal Dependencies (Nivre et al.,
-2020). What is synthetic: the sentences come from a small grammar, with all words of a
-class equally likely, and they mean little. The grammar leaves no sentence with two
-readings, but to find the one may take a look to both sides: "light" is a noun in "the
-light saw her", an adjective in "the light saw rose".
+The words are real, and many can be more than one part of speech ("can", "saw", "her",
+"light"). The tags are those of Universal Dependencies (Nivre et al., 2020). The
+sentences are synthetic: they come from a small grammar, with all words of a class
+equally likely, and they mean little. Each sentence has only one reading, but finding it
+may take words on both sides: "light" is a noun in "the light saw her", and an adjective
+in "the light saw rose".
 """
 
 import random
@@ -29,8 +29,8 @@ TAGS = (
     "VERB",
 )
 
-# What a symbol may become, all equally likely; one that is not listed here is a class
-# of words.
+# The expansions of each symbol, all equally likely; a symbol that is not listed here is
+# a class of words.
 GRAMMAR = {
     "sentence": (
         "subject predicate stop",
@@ -45,7 +45,7 @@ GRAMMAR = {
     "did": ("took object", "took object where", "slept", "slept adverb"),
     "where": ("in the noun",),
 }
-# Per class of words: its tag, and the words.
+# The tag and the words of each class of words.
 WORDS = {
     "the": ("DET", "the a this that every her his my our some".split()),
     "noun": (
@@ -88,15 +88,17 @@ WORDS = {
 def tagging(
     train_size: int = 2_000, held_out_size: int = 300, seed: int = 0
 ) -> LabelTask:
-    """Draw sentences and their parts of speech. No sentence is in two splits.
+    """Make the tagging task: random sentences and their parts of speech.
+
+    No sentence is in two splits.
 
     Args:
         train_size: examples to train on.
         held_out_size: examples in each of validation and test.
-        seed: of the sentences.
+        seed: random seed for the sentences.
 
     Returns:
-        The task. There is no gold: tag s belongs to word s.
+        The task. There are no gold positions, since tag s belongs to word s.
     """
     rng = random.Random(seed)
     seen: dict[tuple[str, ...], LabelledExample] = {}

@@ -1,9 +1,10 @@
-"""Writing: predict every next token of a text, from the tokens before it.
+"""The writing task: language modeling, which predicts each next token of a text.
 
-The text is an extract of this course, a file beside this one: prose of the book as it
-stood in November 2026, and two modules of the package. Code and tables were taken out
-of the prose, formulas replaced by a letter, and numbers of the runs by N. Validation
-and test are whole documents.
+The text is an extract of this course, in a file next to this one: prose of the book as
+of November 2026, and two modules of the package. In the prose, code and tables were
+removed, formulas were replaced by a letter, and numbers from runs by N. The validation
+and test splits consist of whole documents. Masked language modeling is the task in
+`pretraining`.
 """
 
 import hashlib
@@ -36,9 +37,9 @@ class Document(NamedTuple):
     """A file of the extract.
 
     Attributes:
-        split: what it is for: "train", "validation" or "test".
-        name: of the file that it was taken from.
-        text: all of it.
+        split: the split that it belongs to: "train", "validation" or "test".
+        name: name of the file that it was taken from.
+        text: the whole text.
     """
 
     split: str
@@ -51,7 +52,7 @@ class Window(NamedTuple):
 
     Attributes:
         tokens: ids.
-        characters: how many characters of the text they stand for.
+        characters: number of characters of the text that they stand for.
     """
 
     tokens: tuple[int, ...]
@@ -59,11 +60,12 @@ class Window(NamedTuple):
 
 
 class TextBatch(NamedTuple):
-    """Windows as padded tensors.
+    """A batch of windows, as padded tensors.
 
     Attributes:
-        given: (B, T), BOS and all tokens but the last: what the model reads.
-        wanted: (B, T), the tokens themselves: what it should predict at each position.
+        given: (B, T), BOS and all tokens but the last (shifted right): the model's
+            input.
+        wanted: (B, T), the tokens themselves: what to predict at each position.
     """
 
     given: Int[Tensor, "B T"]
@@ -80,7 +82,7 @@ def read_extract(path: Path = EXTRACT) -> list[Document]:
         The documents, in the order of the file.
 
     Raises:
-        ValueError: it is not the file that this module was written for.
+        ValueError: the file is not the one that this module was written for.
     """
     content = path.read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != SHA256:
@@ -93,20 +95,21 @@ def read_extract(path: Path = EXTRACT) -> list[Document]:
 
 
 def learn_pieces(texts: Sequence[str], vocab_size: int) -> Tokenizer:
-    """Learn byte-pair encoding from texts.
+    """Learn a byte-pair encoding (BPE) from texts, and return its tokenizer.
 
-    Sennrich et al. (2016), Section 3.2, on bytes, as Radford et al. (2019), Section
-    2.2: the 256 bytes are pieces from the start, so that no text is unknown.
+    Sennrich et al. (2016), Section 3.2, on bytes as in Radford et al. (2019), Section
+    2.2: the 256 bytes are pieces from the start, so that every text can be encoded.
 
     Args:
-        texts: to count pairs in.
-        vocab_size: pieces in all, with the four special tokens and the 256 bytes.
+        texts: texts to count pairs in.
+        vocab_size: total number of pieces, including the four special tokens and the
+            256 bytes.
 
     Returns:
-        A tokenizer; the ids of the special tokens are those of `Vocabulary`.
+        The tokenizer; its special tokens have the same ids as in `Vocabulary`.
 
     Raises:
-        ValueError: `vocab_size` has no room for the bytes.
+        ValueError: `vocab_size` is too small for the special tokens and the bytes.
     """
     alphabet = sorted(ByteLevel.alphabet())
     least = len(SPECIALS) + len(alphabet)
@@ -130,14 +133,14 @@ def learn_pieces(texts: Sequence[str], vocab_size: int) -> Tokenizer:
 def cut(
     tokenizer: Tokenizer, text: str, window: int, stride: int | None = None
 ) -> list[Window]:
-    """Cut a text and its EOS into windows.
+    """Split a text, followed by EOS, into windows of tokens.
 
     Args:
         tokenizer: from `learn_pieces`.
         text: a document.
-        window: tokens in a window; the last ones may be shorter.
-        stride: tokens from the beginning of one window to that of the next. None: a
-            window, so that each token is in one of them.
+        window: tokens in a window; the last windows may be shorter.
+        stride: tokens from the start of one window to the start of the next. None: as
+            many as in a window, so that each token is in one window.
 
     Returns:
         The windows, from left to right.
@@ -161,14 +164,14 @@ def cut(
 
 @dataclass(frozen=True)
 class WritingTask:
-    """Windows of text, of which every token is predicted.
+    """A task that predicts every token in windows of text.
 
     Attributes:
-        name: how the task is called in tables.
+        name: the task's name in tables.
         train: overlapping windows.
-        validation: windows that have no token in common.
-        test: the same of other documents.
-        tokenizer: makes ids of texts and texts of ids.
+        validation: windows that do not overlap.
+        test: windows of other documents that do not overlap.
+        tokenizer: turns texts into ids and ids into texts.
         documents: the windows of each document of validation and test.
         metric: what `score` measures.
     """
@@ -185,18 +188,18 @@ class WritingTask:
 
     @property
     def source_size(self) -> int:
-        """Return V: source and target are one text."""
+        """Return V, the size of the vocabulary; source and target are the same text."""
         return self.tokenizer.get_vocab_size()
 
     @property
     def target_size(self) -> int:
-        """Return V."""
+        """Return V, the size of the vocabulary."""
         return self.tokenizer.get_vocab_size()
 
     def read(
         self, sources: Sequence[str], device: torch.device | str = "cpu"
     ) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        """Turn prompts into what `TransformerLM.encode` takes.
+        """Turn prompts into the inputs of `TransformerLM.encode`.
 
         Raises:
             ValueError: there are no prompts.
@@ -213,7 +216,7 @@ class WritingTask:
     def collate(
         self, examples: Sequence[Window], device: torch.device | str = "cpu"
     ) -> TextBatch:
-        """Pad windows to a batch, and shift them by one.
+        """Combine windows into a padded batch, and shift the inputs right by one.
 
         Raises:
             ValueError: there are no windows, or one is empty.
@@ -227,10 +230,10 @@ class WritingTask:
     def loss(
         self, model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Return the cross-entropy in nats, summed over all tokens, and their number.
+        """Return the summed cross-entropy in nats, and the number of tokens in the sum.
 
         Args:
-            model: called as `model(given)`, returns logits (B, T, V).
+            model: called as `model(given)`; returns logits (B, T, V).
             batch: from `collate`.
             label_smoothing: share of probability spread over the whole vocabulary.
         """
@@ -248,7 +251,7 @@ class WritingTask:
     def bits(
         self, model: nn.Module, examples: Sequence[Window], batch_size: int = 64
     ) -> float:
-        """Return -log2 of the probability of windows, in bits.
+        """Return -log2 of the probability of the windows, in bits.
 
         The model is left in `eval()` mode.
         """
@@ -268,7 +271,7 @@ class WritingTask:
         return -self.bits(model, examples, batch_size) / characters
 
     def view(self, example: Window) -> str:
-        """Write a window on one line, with a bar between two tokens."""
+        """Format a window on one line, with a bar between tokens."""
         pieces = [self.tokenizer.decode([token]) for token in example.tokens]
         return "|".join(pieces).replace("\n", "\\n")
 
@@ -276,14 +279,14 @@ class WritingTask:
 def writing(
     vocab_size: int = 1024, window: int = WINDOW, stride: int = 32
 ) -> WritingTask:
-    """Make the task of writing on with the extract.
+    """Make the writing task: language modeling on the extract.
 
     The pieces are learned from the training documents alone.
 
     Args:
         vocab_size: V, see `learn_pieces`.
         window: tokens in a window.
-        stride: between the beginnings of two windows to train on.
+        stride: tokens between the starts of two training windows.
 
     Returns:
         The task; nothing in it is drawn at random.

@@ -1,11 +1,12 @@
-"""Training and evaluation of any model on any task.
+"""Train and evaluate any model on any task: training loop, settings and checkpoints.
 
-Device, precision and processes come from Lightning Fabric, which wraps a model and
-leaves the loop to be read in `loop`. What is drawn is the seed's, and a run that was
-stopped goes on from its last checkpoint to the same weights.
+Lightning Fabric takes care of device, precision and processes; it wraps a model, and
+the training loop itself is in `loop`. All random draws depend on the seed, and a run
+that was stopped resumes from its last checkpoint and ends with the same weights. What
+the commands `train` and `evaluate` do is in `attention_course.runs`.
 
-A module is imported when something in it is asked for: Fabric takes a second, which
-whoever only decodes or scores should not wait for.
+Each module is imported only when something in it is used: importing Fabric takes a
+second, and decoding and scoring should not have to wait for it.
 """
 
 from importlib import import_module

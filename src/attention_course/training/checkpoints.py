@@ -1,7 +1,8 @@
-"""Checkpoints: save a run of training, restore it, and go on from there.
+"""Checkpoints: save a training run, restore it, and resume it.
 
-It is in one file, which is either whole or not there. The other files of the folder are
-for people and for lists of runs; nothing is read back from them.
+A checkpoint is a single file, which is either complete or absent. The other files of
+the folder are for people and for lists of runs; training does not read them back. To
+load a trained model, see `attention_course.runs.loading`.
 """
 
 import csv
@@ -39,10 +40,10 @@ class Row(NamedTuple):
 
     Attributes:
         step: counted from 1.
-        tokens: predictions that the losses up to this step were summed over.
-        loss: of this step, in nats per token.
-        metric: of the validation after this step; None where there was none.
-        seconds: since the start, over all runs that it took.
+        tokens: number of predictions in the losses up to this step.
+        loss: loss of this step, in nats per token.
+        metric: result of the validation after this step; None if there was none.
+        seconds: training time since the start, including the time before a resume.
     """
 
     step: int
@@ -56,9 +57,9 @@ class Best(NamedTuple):
     """The best validation so far.
 
     Attributes:
-        step: after which it was.
+        step: the step after which it took place.
         metric: higher is better.
-        weights: the model's, at that step.
+        weights: the model's weights at that step.
     """
 
     step: int
@@ -68,14 +69,15 @@ class Best(NamedTuple):
 
 @dataclass
 class Run:
-    """All that changes while a model is trained.
+    """The state of a training run: everything that changes during training.
 
     Attributes:
-        model: its parameters.
-        optimizer: its moments.
-        schedule: its position.
-        history: a row per step; their number is the position in the stream of batches.
-        best: None before the first validation.
+        model: holds the parameters.
+        optimizer: holds its moments.
+        schedule: holds the position in the learning-rate schedule.
+        history: one row per step; their number is the position in the stream of
+            batches.
+        best: the best validation so far; None before the first one.
     """
 
     model: nn.Module
@@ -86,17 +88,17 @@ class Run:
 
     @property
     def step(self) -> int:
-        """Return how many steps have been made."""
+        """Return the number of steps so far."""
         return len(self.history)
 
     @property
     def seconds(self) -> float:
-        """Return what they have taken."""
+        """Return the training time so far, in seconds."""
         return self.history[-1].seconds if self.history else 0.0
 
     @property
     def validations_since_best(self) -> int:
-        """Return how many validations in a row have not been the best."""
+        """Return the number of validations since the best one."""
         return (
             sum(row.metric is not None for row in self.history[self.best.step :])
             if self.best
@@ -119,20 +121,20 @@ class Run:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """A folder that a run leaves its state in.
+    """A folder that holds the state of a run.
 
-    The state is in `checkpoint.pt`, the history in `history.csv`, and what the run is
-    and how far it has got, without any weight, in `run.json`.
+    The state is in `checkpoint.pt` and the history in `history.csv`. `run.json` is a
+    summary without weights: what the run is, and how far it has come.
 
     Attributes:
-        folder: made if it is not there; one for each run.
-        every: steps between two checkpoints; the last step has one always.
-        about: what the run is of (task, model, sizes); goes into the checkpoint and has
-            to be the same on resuming.
-        task: what decoding needs of the task, see `tasks.kept`; goes into the
-            checkpoint and has to be the same on resuming.
-        data: the folder of the task's corpus, if it has one; goes into the checkpoint,
-            and may be another on resuming.
+        folder: created if it does not exist; each run needs its own.
+        every: steps between two checkpoints; the last step always has one.
+        about: the task, model and sizes of the run; stored in the checkpoint, and must
+            be the same on resuming.
+        task: what decoding needs from the task, see `tasks.kept`; stored in the
+            checkpoint, and must be the same on resuming.
+        data: the folder of the task's corpus, if it has one; stored in the checkpoint,
+            and may be different on resuming.
     """
 
     folder: Path
@@ -147,12 +149,12 @@ class Checkpoints:
         return self.folder / CHECKPOINT
 
     def save(self, fabric: Fabric, run: Run, settings: Mapping[str, Any]) -> None:
-        """Replace the last checkpoint by one of now; if that fails, the last one stays.
+        """Replace the last checkpoint by a new one; if that fails, the last one stays.
 
         Args:
-            fabric: all of its processes have to call this.
+            fabric: all of its processes must call this method.
             run: what to save.
-            settings: of the training; compared on resuming.
+            settings: the training settings; compared on resuming.
 
         Raises:
             OSError: the checkpoint could not be written; the disk may be full.
@@ -192,16 +194,16 @@ class Checkpoints:
         fabric.barrier()
 
     def restore(self, fabric: Fabric, run: Run, settings: Mapping[str, Any]) -> None:
-        """Go on from the folder's checkpoint; without one nothing happens.
+        """Restore a run from the folder's checkpoint, if there is one.
 
         Args:
-            fabric: all of its processes have to call this.
+            fabric: all of its processes must call this method.
             run: receives the state.
-            settings: of the training; those of the checkpoint have to be the same.
+            settings: the training settings; those of the checkpoint must be the same.
 
         Raises:
-            ValueError: the file is no checkpoint of ours, is damaged, or is of another
-                run.
+            ValueError: the file is not a checkpoint of this package, is damaged, or
+                belongs to another run.
         """
         if not self.path.exists():
             return
@@ -225,7 +227,7 @@ class Checkpoints:
                 f"{self.path} is of another model than this {type(run.model).__name__}"
             ) from error
         try:
-            # a run may go on on another device, where another kernel is the right one
+            # a run may resume on another device, where another kernel is the right one
             groups = zip(state["optimizer"]["param_groups"], run.optimizer.param_groups)
             for then, now in groups:
                 then["fused"] = now["fused"]
@@ -235,14 +237,14 @@ class Checkpoints:
             run.best = state["best"] and Best(*state["best"])
             states = state["random"]
             _set_random_state(states[fabric.global_rank % len(states)], fabric.device)
-        except Exception as error:  # depends on what was edited
+        except Exception as error:  # its type depends on what was edited
             raise ValueError(
                 f"{self.path} was edited or damaged: it cannot be gone on from"
                 f" ({type(error).__name__})"
             ) from error
 
     def _summary(self, run: Run, settings: Mapping[str, Any]) -> str:
-        """Write what the run is and how far it has got, as JSON."""
+        """Return a summary of the run and its progress, as JSON."""
         summary = {
             "format": VERSION,
             "about": dict(self.about),
@@ -257,7 +259,7 @@ class Checkpoints:
 
 
 def history_csv(history: Sequence[Row]) -> str:
-    """Write a history as a table: a line of names, then a line per step."""
+    """Format a history as CSV: a header, then one line per step."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Row._fields)
@@ -278,7 +280,7 @@ def _set_random_state(state: Mapping[str, Any], device: torch.device) -> None:
 
 
 def _gather(fabric: Fabric, mine: Any) -> list[Any]:
-    """Return what each process has, in the order of their ranks."""
+    """Gather one object from each process, in the order of their ranks."""
     if fabric.world_size == 1:
         return [mine]
     everyones = [None] * fabric.world_size

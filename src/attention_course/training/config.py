@@ -1,6 +1,7 @@
-"""How to train: the settings, and what values make sense.
+"""Training settings (hyperparameters): `TrainConfig`, and the range of each setting.
 
-It imports no torch, so that the command line can refuse a value at once.
+This module does not import torch, so that the command line can refuse a value at once.
+The sizes of models are in `attention_course.registry`.
 """
 
 import math
@@ -11,7 +12,7 @@ Limit = tuple[str, Callable[[float], bool]]
 AT_LEAST_1: Limit = ("at least 1", lambda value: value >= 1)
 AT_LEAST_0: Limit = ("at least 0", lambda value: value >= 0)
 SHARE: Limit = ("a share between 0 and 1", lambda value: 0 <= value <= 1)
-# Of the fields of `TrainConfig`; nan is within none of them.
+# The ranges of the fields of `TrainConfig`; none of them contains nan.
 LIMITS: dict[str, Limit] = {
     "steps": AT_LEAST_1,
     "batch_size": AT_LEAST_1,
@@ -28,27 +29,27 @@ LIMITS: dict[str, Limit] = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train.
+    """The settings of a training run.
 
     Attributes:
         steps: batches to train on.
-        batch_size: examples per batch; with several processes, of all of them together.
-        learning_rate: Adam's, at its highest.
-        warmup_steps: over which the learning rate rises to it; after them it falls to
-            zero along a cosine.
-        clip_norm: longest allowed gradient.
+        batch_size: examples per batch, in all processes together.
+        learning_rate: the peak learning rate of Adam.
+        warmup_steps: steps over which the learning rate rises to its peak; after them,
+            it falls to zero along a cosine.
+        clip_norm: largest allowed norm of the gradient.
         label_smoothing: share of a target's probability that is spread over the whole
             vocabulary.
-        teacher_forcing: how often a decoder is given the right last token; below 1 see
-            `OwnTokens`.
-        validate_every: steps between two validations, the last step having one always;
-            None: there are none.
-        patience: validations in a row without a better one after which training ends;
-            None: it goes on.
-        seed: of the order of the examples.
+        teacher_forcing: how often a decoder is given the right previous token; for
+            values below 1, see `OwnTokens`.
+        validate_every: steps between two validations; the last step always has one.
+            None: no validation.
+        patience: number of validations in a row without improvement after which
+            training stops early; None: no early stopping.
+        seed: random seed for the order of the examples.
 
     Raises:
-        ValueError: a field has a value that makes no sense.
+        ValueError: a field has a value outside its range.
     """
 
     steps: int = 300

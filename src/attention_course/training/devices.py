@@ -1,4 +1,7 @@
-"""Where and how to compute: device, precision, processes and compilation."""
+"""Set up training with Fabric: device, precision, processes and compilation.
+
+The device of a trained model is chosen in `attention_course.runs.loading`.
+"""
 
 import os
 import sys
@@ -14,23 +17,25 @@ Precision = Literal["32-true", "64-true", "bf16-mixed"]
 def launch(
     device: str = "auto", precision: Precision = "32-true", devices: int = 1
 ) -> Fabric:
-    """Start Fabric, and a process for each device.
+    """Start Fabric, with one process for each device.
 
-    The further processes run the program that calls this from its beginning, each up to
-    this line and on from here. Those that `torchrun` has started are used as they are.
+    Each additional process runs the calling program from its beginning, up to this call
+    and on from there. Processes that `torchrun` has started are used as they are.
 
     Args:
         device: "auto", "cpu" or "cuda".
         precision: "32-true", "64-true", or "bf16-mixed": weights in single precision,
             products and activations in bfloat16.
-        devices: GPUs, or processes on a CPU; each takes its share of every batch.
+        devices: number of GPUs, or of processes on a CPU; each takes its share of every
+            batch.
 
     Returns:
-        What `train` takes.
+        The Fabric, for `train`.
 
     Raises:
-        ValueError: `devices` is below 1, more than there are GPUs, or not the number
-            of processes that `torchrun` has started; or it is above 1 in a notebook.
+        ValueError: `devices` is below 1, exceeds the number of GPUs, differs from the
+            number of processes that `torchrun` has started, or is above 1 in a
+            notebook.
     """
     started = int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
@@ -65,12 +70,12 @@ def launch(
 
 
 def in_notebook() -> bool:
-    """Return whether there is no script that a further process could run."""
+    """Return whether this is a notebook or a prompt, with no script to run again."""
     return "ipykernel" in sys.modules or hasattr(sys, "ps1")
 
 
 def fabric_at(device: torch.device) -> Fabric:
-    """Return a Fabric of one process on a device, in single precision."""
+    """Return a Fabric with one process on a device, in single precision."""
     return Fabric(
         accelerator=device.type, devices=1 if device.index is None else [device.index]
     )
@@ -80,8 +85,8 @@ def compiled(module: nn.Module) -> Any:
     """Compile a module's forward pass, and with it the backward pass.
 
     Raises:
-        ValueError: it has recurrent layers. Their steps would be unrolled, and compiled
-            anew for every length.
+        ValueError: the module has recurrent layers, whose steps would be unrolled and
+            compiled again for every length.
     """
     if any(isinstance(part, nn.RNNBase | nn.RNNCellBase) for part in module.modules()):
         raise ValueError(

@@ -1,4 +1,8 @@
-"""Evaluation on held-out examples: loss, predictions, scores, alignments."""
+"""Evaluate a model on held-out examples: loss, predictions, scores and alignments.
+
+The metrics are in `attention_course.metrics`; the command `evaluate` is in
+`attention_course.runs.evaluation`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,12 +39,12 @@ def validation_loss(model: nn.Module, task: Task, batch_size: int = 256) -> floa
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model did on examples.
+    """A model's predictions, attention weights and scores on examples.
 
     Attributes:
         predictions: greedily decoded targets.
         exact_match: share of predictions that are right in every token.
-        weights: per example (T, S) attention weights, with the right target given
+        weights: for each example, attention weights (T, S) with the right target given
             (teacher forcing); see `alignment`.
         hit_rate: share of target tokens whose largest weight is on a gold position;
             None for a memory of one slot.
@@ -55,19 +59,19 @@ class Evaluation:
 
 
 def alignment(weights: Float[Tensor, "B *LH T S"] | None) -> Float[Tensor, "B T S"]:
-    """Return one map per sentence.
+    """Return one attention map per sentence.
 
-    It is the weights themselves, or their mean over the heads of a Transformer's last
-    layer.
+    The map is the weights themselves or, for a Transformer, their mean over the heads
+    of the last layer.
 
     Args:
-        weights: (B, T, S), or by layers and heads, (B, L, H, T, S).
+        weights: (B, T, S), or with layers and heads, (B, L, H, T, S).
 
     Returns:
-        Weights of each target token over the source.
+        The weights of each target token over the source.
 
     Raises:
-        ValueError: there are no weights.
+        ValueError: `weights` is None.
     """
     if weights is None:
         raise ValueError("the model gave no weights, although it was asked for them")
@@ -85,7 +89,7 @@ def evaluate(
 
     Args:
         model: put into `eval()` mode and left there.
-        task: brings the vocabularies.
+        task: provides the vocabularies.
         examples: what to decode.
         batch_size: examples per batch.
 

@@ -1,6 +1,7 @@
-"""The files of a run's folder: their names, and how a checkpoint is read or refused.
+"""The files in a run's folder: their names, and how to read and check a checkpoint.
 
-It imports no Fabric, so that decoding does not wait for it.
+Checkpoints are written in `checkpoints`. This module does not import Fabric, so that
+decoding does not have to wait for it.
 """
 
 import os
@@ -10,9 +11,9 @@ from typing import Any
 import torch
 
 CHECKPOINT, HISTORY, SUMMARY = "checkpoint.pt", "history.csv", "run.json"
-VERSION = 2  # a checkpoint of another version is refused, by its number
+VERSION = 2  # checkpoints with another number are refused
 FORMAT = "attention-course checkpoint"
-# What a checkpoint has.
+# The parts of a checkpoint and their types.
 PARTS: dict[str, type | tuple[type, ...]] = {
     "about": dict,
     "data": (str, type(None)),
@@ -30,17 +31,17 @@ PARTS: dict[str, type | tuple[type, ...]] = {
 def read(folder: Path) -> dict[str, Any]:
     """Read a folder's checkpoint.
 
-    Nothing in it can run code: only tensors, numbers and text are let through.
+    Reading it cannot run code: only tensors, numbers and text are accepted.
 
     Args:
         folder: as given to `Checkpoints`.
 
     Returns:
-        What `Checkpoints.save` wrote: `PARTS`.
+        What `Checkpoints.save` wrote, with the `PARTS`.
 
     Raises:
-        ValueError: there is no checkpoint, or the file is none of ours, of another
-            version, edited or damaged.
+        ValueError: there is no checkpoint, or the file is not from this package, has
+            another version, or was edited or damaged.
     """
     path = Path(folder) / CHECKPOINT
     if not path.exists():
@@ -74,9 +75,9 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file under another name first.
+    """Write a file atomically: under another name, which then replaces the old file.
 
-    Whoever is stopped or out of space leaves the old one whole.
+    If writing is interrupted or the disk is full, the old file stays complete.
     """
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:

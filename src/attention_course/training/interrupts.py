@@ -1,4 +1,4 @@
-"""Ctrl-C while a model is trained: the step is finished and saved first."""
+"""Handle Ctrl-C during training: finish and save the current step before stopping."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ class Stopped(KeyboardInterrupt):
     """Training was interrupted, and a checkpoint of its last step was saved.
 
     Args:
-        history: a row per step.
+        history: one row per step.
     """
 
     def __init__(self, history: Sequence[Any]):
@@ -24,16 +24,16 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def held_back(wanted: bool = True) -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a wish, which the loop looks at between two steps.
+    """Turn the first Ctrl-C into a request to stop, checked by the loop between steps.
 
-    The second one interrupts as ever.
+    The second Ctrl-C interrupts at once, as usual.
 
     Args:
-        wanted: if not, the first one does, too. Nothing can be held back outside the
-            main thread.
+        wanted: whether to do so; if not, the first Ctrl-C interrupts at once, too.
+            Outside the main thread, Ctrl-C cannot be held back.
 
     Yields:
-        What is set when somebody wishes to stop.
+        An event that is set when the user asks to stop.
     """
     asked = threading.Event()
     if not wanted or threading.current_thread() is not threading.main_thread():

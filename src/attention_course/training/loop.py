@@ -1,4 +1,8 @@
-"""The training loop: steps, learning rate, clipping, history, and going on."""
+"""The training loop: steps, learning-rate schedule, gradient clipping and history.
+
+Saving and resuming a run is in `checkpoints`; the command `train` is in
+`attention_course.runs.training`.
+"""
 
 import math
 import sys
@@ -26,9 +30,9 @@ from attention_course.training.own_tokens import OwnTokens
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
-    """Return the share of the highest learning rate to use at a step.
+    """Return the learning rate at a step, as a share of its peak.
 
-    It goes up along a line, and down along a cosine.
+    It rises along a line during warm-up, and then falls along a cosine.
     """
     if step < config.warmup_steps:
         return (step + 1) / config.warmup_steps
@@ -37,14 +41,14 @@ def warmup_and_decay(step: int, config: TrainConfig) -> float:
 
 
 class Objective(nn.Module):
-    """A task's loss as a module, which is what Fabric wraps.
+    """A task's loss as a module, so that Fabric can wrap it.
 
-    So all of it runs in the precision and the processes asked for.
+    All of the loss then runs in the requested precision and processes.
 
     Args:
-        model: what is trained.
-        task: brings the loss.
-        config: says how.
+        model: the model to train.
+        task: provides the loss.
+        config: the training settings.
     """
 
     def __init__(self, model: nn.Module, task: Task, config: TrainConfig):
@@ -58,7 +62,7 @@ class Objective(nn.Module):
         self.label_smoothing = config.label_smoothing
 
     def forward(self, batch: Any) -> tuple[Float[Tensor, ""], Tensor | int]:
-        """Return the sum of the losses in nats, and how many predictions it is of."""
+        """Return the summed loss in nats, and the number of predictions in the sum."""
         return self.task.loss(self.model, batch, self.label_smoothing)
 
 
@@ -77,28 +81,29 @@ def train_step(
         objective: the `Objective` that `fabric` has set up, together with the run's
             optimizer.
         batch: this process's share of the batch.
-        run: its optimizer and its schedule make a step.
-        clip_norm: longest allowed gradient.
-        wait: look at the loss before the update. If not, nothing is read from the
-            device; a fused optimizer then makes no more updates from the first loss or
-            gradient on that is infinite or not a number, which `read` finds later.
+        run: its optimizer and its schedule take one step.
+        clip_norm: largest allowed norm of the gradient.
+        wait: whether to check the loss before the update. If not, nothing is read from
+            the device; after the first loss or gradient that is infinite or not a
+            number, a fused optimizer then makes no more updates, and `read` raises the
+            error later.
 
     Returns:
-        On the device: the loss in nats per token, the number of tokens, both over all
-        processes, and the gradient's length before it is clipped.
+        A tensor on the device: the loss in nats per token and the number of tokens,
+        both over all processes, and the norm of the gradient before clipping.
 
     Raises:
         FloatingPointError: with `wait`, the loss or its gradient is infinite or not a
-            number; the weights are as they were.
+            number; the weights are unchanged.
     """
     total, count = objective(batch)
     count = torch.as_tensor(count, dtype=total.dtype, device=total.device)
     sums = torch.stack([total.detach(), count])
     if fabric.world_size > 1:
-        # not by Fabric, which puts a barrier before it, where the host waits
+        # not with Fabric, which adds a barrier where the host waits
         torch.distributed.all_reduce(sums)
     run.optimizer.zero_grad()
-    # Fabric averages the processes' gradients
+    # Fabric averages the gradients of the processes, hence the factor
     fabric.backward(total * fabric.world_size / sums[1])
     norm: Any = fabric.clip_gradients(
         objective, run.optimizer, max_norm=clip_norm, error_if_nonfinite=False
@@ -116,19 +121,19 @@ def train_step(
 def skip_updates_unless(finite: Bool[Tensor, ""], optimizer: Any) -> None:
     """Let a fused optimizer make no more updates, unless `finite`.
 
-    Its kernel looks at this by itself, on the device, in the place where a `GradScaler`
-    tells it of gradients that are not finite.
+    The optimizer's kernel checks this on the device, by the attribute with which a
+    `GradScaler` reports gradients that are not finite.
     """
-    fused = optimizer.optimizer  # what Fabric has wrapped
+    fused = optimizer.optimizer  # the optimizer that Fabric has wrapped
     failed = 1 - finite.float()
     fused.found_inf = torch.maximum(getattr(fused, "found_inf", failed), failed)
 
 
 def read(told: Sequence[Float[Tensor, "3"]], first: int) -> list[tuple[float, int]]:
-    """Fetch what steps have told from the device, at once; this waits for it.
+    """Read the results of steps from the device, all at once; this waits for it.
 
     Args:
-        told: by `train_step`, a tensor per step.
+        told: the results of `train_step`, one tensor per step.
         first: the number of the first of these steps.
 
     Returns:
@@ -160,36 +165,39 @@ def train(
 ) -> list[Row]:
     """Train a model on a task.
 
-    It ends up in `eval()` mode and, if there was validation, with its best weights.
+    The model ends up in `eval()` mode and, if there was validation, with its best
+    weights.
 
     Args:
         model: changed in place.
-        task: brings the examples and the loss.
+        task: provides the examples and the loss.
         config: defaults to `TrainConfig()`.
-        fabric: device, precision and processes, see `launch`; None: one process, where
-            the model is (CPU or GPU).
-        validate: how good a model is, higher is better; None: the task's score on its
-            validation examples.
-        checkpoints: where they go; if one is there, training goes on from it. None:
-            there are none.
-        compile: let `torch.compile` make fewer and larger kernels of model and loss;
-            the first steps then take a minute or more.
+        fabric: device, precision and processes, see `launch`; None: one process, on the
+            device of the model.
+        validate: returns a metric of a model, where higher is better; None: the task's
+            score on its validation examples.
+        checkpoints: where to save checkpoints; if there is one already, training
+            resumes from it. None: no checkpoints.
+        compile: whether `torch.compile` turns model and loss into fewer and larger
+            kernels; the first steps then take a minute or more.
         read_every: steps between two readings of the losses, each of which waits for
             the device; None: 20 on a GPU, 1 on a CPU, where there is nothing to wait
-            for. The last step and those of validations and checkpoints are read always.
+            for. Losses are always read at the last step, at validations and at
+            checkpoints.
 
     Returns:
-        A row per step.
+        One row per step.
 
     Raises:
         FloatingPointError: a loss or a gradient is infinite or not a number; the
             weights are those before that step.
         OSError: a checkpoint could not be written.
-        Stopped: somebody pressed Ctrl-C; the step was finished, and a checkpoint saved.
-            Without checkpoints, or with several processes, it is a KeyboardInterrupt as
-            ever.
-        ValueError: there are no training examples, the checkpoint that is there is of
-            another run or damaged, or `read_every` or `compile` makes no sense here.
+        Stopped: the user pressed Ctrl-C; the step was finished, and a checkpoint saved.
+            Without checkpoints, or with several processes, Ctrl-C raises a
+            KeyboardInterrupt as usual.
+        ValueError: there are no training examples, the existing checkpoint is damaged
+            or belongs to another run, `read_every` is below 1, or the model cannot be
+            compiled.
     """
     config = config or TrainConfig()
     fabric = fabric or fabric_at(next(model.parameters()).device)
@@ -223,7 +231,7 @@ def train(
         if len(examples) >= fabric.world_size
     )
     batches = made_ahead(task, islice(shares, run.step, config.steps), fabric)
-    unread: list[tuple[Tensor, float]] = []  # what steps told, and when
+    unread: list[tuple[Tensor, float]] = []  # results of steps, and their times
     may_stop = checkpoints is not None and fabric.world_size == 1
     first = fabric.is_global_zero
     with (
@@ -277,9 +285,9 @@ def train(
 def made_ahead(
     task: Task, drawn: Iterable[Sequence[Any]], fabric: Fabric
 ) -> Iterator[Any]:
-    """Make batches of examples where `fabric` computes.
+    """Collate batches of examples on the device of `fabric`.
 
-    For a GPU, a thread makes them ahead of time, in pinned memory, from where they are
+    For a GPU, a thread makes them ahead of time in pinned memory, from which they are
     copied without waiting. A CPU has no time to spare for that.
     """
     if fabric.device.type == "cpu":
@@ -294,9 +302,9 @@ def made_ahead(
 def ahead(
     make: Callable[[Any], Any], drawn: Iterable[Any], number: int = 2
 ) -> Iterator[Any]:
-    """Make things in another thread, in order, up to `number` of them ahead.
+    """Call `make` on items in another thread, in order, up to `number` of them ahead.
 
-    What `make` raises is raised here, when its thing is due.
+    An error in `make` is raised here, when its item is due.
     """
     left = iter(drawn)
     with ThreadPoolExecutor(max_workers=1) as thread:
@@ -308,12 +316,12 @@ def ahead(
 
 
 def progress_bar(name: str, done: int, steps: int, hidden: bool = False) -> tqdm:
-    """Return a bar of plain text, which goes when it is done.
+    """Return a progress bar of plain text, which disappears when it is done.
 
-    So a page of the book keeps nothing of it. A process that is not the first of
-    several hides its own.
+    So it leaves no trace on a page of the book. Among several processes, only the first
+    one shows its bar.
     """
-    # a file would fill with it
+    # not if the output goes to a file, which the bar would fill
     seen = sys.stdout.isatty() or "ipykernel" in sys.modules
     # On stdout: nbgrader takes anything on stderr for an error.
     where = {"file": sys.stdout, "leave": False, "mininterval": 0.5}

@@ -1,4 +1,4 @@
-"""Scheduled sampling: train a decoder on tokens that it has written itself."""
+"""Scheduled sampling: train a decoder on tokens that it has predicted itself."""
 
 import torch
 from jaxtyping import Float, Int
@@ -8,17 +8,17 @@ from attention_course.seq2seq import EncoderDecoder
 
 
 class OwnTokens(nn.Module):
-    """Give a decoder its own last token now and then, in training.
+    """Sometimes give a decoder its own last token in training (scheduled sampling).
 
-    It will have to live with it afterwards.
+    After training, the decoder always has to continue from its own tokens.
 
-    Bengio et al. (2015), "scheduled sampling", without the schedule: a coin is thrown
-    for every token, and what is not the right one is drawn from what the model has just
-    predicted. Step by step, so slower than `decode`.
+    Bengio et al. (2015), "scheduled sampling", but without the schedule: for every
+    token, a coin flip decides between the right token and one sampled from the model's
+    last prediction. The decoder runs step by step, so this is slower than `decode`.
 
     Args:
-        model: what is trained; it knows nothing of this.
-        ratio: how often the right token is given.
+        model: the model to train, which needs no changes for this.
+        ratio: probability with which the right token is given.
 
     Raises:
         ValueError: the model has no decoder.
@@ -40,9 +40,9 @@ class OwnTokens(nn.Module):
         lengths: Int[Tensor, " B"],
         target: Int[Tensor, "B T"],
     ) -> tuple[Float[Tensor, "B T V"], None]:
-        """Predict every next token; called as the model is.
+        """Predict every next token; it is called in the same way as the model.
 
-        There are no weights in the answer.
+        It returns no attention weights.
         """
         memory = self.model.encode(source, lengths)
         cache, given, predictions = self.model.start(memory), target[:, :1], []

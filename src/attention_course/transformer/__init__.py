@@ -1,7 +1,8 @@
-"""Transformers: sequences that are their own memory, layer upon layer.
+"""Transformers: blocks, positional encodings, encoder, decoder and language model.
 
-Positions say where a token stands, blocks say what one layer does, stacks put blocks
-upon an embedding, and a language model is a stack that reads what it writes.
+`positions` and `rotary` say where a token is, `blocks` has the layers, `stacks` puts
+blocks on top of an embedding, and `language_model` has a stack that reads its own
+output. Functions that build whole models from sizes are in `models`.
 """
 
 from attention_course.transformer.blocks import (

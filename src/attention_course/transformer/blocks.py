@@ -1,10 +1,10 @@
-"""Blocks: one layer of a Transformer, of sub-layers, residuals and norms.
+"""Transformer blocks: sub-layers, residual connections, norms, feed-forward networks.
 
-In pre-norm blocks a sub-layer reads the normalized sequence, y = x + f(LN(x)); in
-post-norm blocks the sum is normalized, y = LN(x + f(x)). Dropout stands where Vaswani
-et al. (2017), Section 5.4, put it: on what a sub-layer adds, and on embeddings with
-positions; not on attention weights and inside feed-forward networks, as
-`nn.Transformer` has it too.
+In pre-norm blocks, a sub-layer reads the normalized sequence, y = x + f(LN(x)); in
+post-norm blocks, the sum is normalized, y = LN(x + f(x)). Dropout is where Vaswani et
+al. (2017), Section 5.4, put it: on the output of each sub-layer, and on embeddings with
+positions. `nn.Transformer` also has dropout on attention weights and inside
+feed-forward networks; these blocks do not.
 """
 
 import torch
@@ -18,15 +18,15 @@ from attention_course.fast.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    r"""What each position does for itself, between looking at the others.
+    r"""A feed-forward network that maps each position separately.
 
     .. math:: \mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2
 
     Vaswani et al. (2017), Eq. 2.
 
     Args:
-        dim: D, width of what comes in and goes out.
-        hidden_dim: width in between, the paper's d_ff.
+        dim: D, width of the input and the output.
+        hidden_dim: width of the hidden layer, the paper's d_ff.
     """
 
     def __init__(self, dim: int, hidden_dim: int):
@@ -35,13 +35,13 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(hidden_dim, dim)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Map every position by itself."""
+        """Map every position separately."""
         check_width(x, self.inner.in_features)
         return self.outer(self.inner(x).relu_())
 
 
 class SwiGLU(nn.Module):
-    r"""A feed-forward network with a gate: each hidden number is let through or not.
+    r"""A feed-forward network with a gate, which scales each hidden unit.
 
     .. math:: \mathrm{FFN}(x) = (\mathrm{Swish}(x W) \odot x V)\, W_2,
         \quad \mathrm{Swish}(z) = \frac{z}{1 + e^{-z}}
@@ -50,8 +50,8 @@ class SwiGLU(nn.Module):
     maps where `FeedForward` has two, and no biases.
 
     Args:
-        dim: D, width of what comes in and goes out.
-        hidden_dim: width in between, the paper's d_ff.
+        dim: D, width of the input and the output.
+        hidden_dim: width of the hidden layer, the paper's d_ff.
     """
 
     def __init__(self, dim: int, hidden_dim: int):
@@ -61,19 +61,19 @@ class SwiGLU(nn.Module):
         self.outer = nn.Linear(hidden_dim, dim, bias=False)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Map every position by itself."""
+        """Map every position separately."""
         check_width(x, self.inner.in_features)
         return self.outer(F.silu(self.gate(x)) * self.inner(x))
 
 
 class RMSNorm(nn.Module):
-    r"""Give every vector the same length, and leave its mean as it is.
+    r"""Scale every vector to the same length, without subtracting its mean.
 
     .. math:: y_d = g_d\, \frac{x_d}{\mathrm{RMS}(x)}, \quad
         \mathrm{RMS}(x) = \sqrt{\tfrac{1}{D} \sum_d x_d^2 + \epsilon}
 
     Zhang and Sennrich (2019), Eq. 4, where x is a, D is n; epsilon, which keeps a
-    vector of zeros one, is not in the paper. `nn.RMSNorm` is the same.
+    vector of zeros at zero, is not in the paper. `nn.RMSNorm` computes the same.
 
     Args:
         dim: D, width of a vector.
@@ -87,7 +87,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(dim))
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        """Normalise every vector by itself."""
+        """Normalize every vector separately."""
         check_width(x, self.normalized_shape[0])
         # Squares overflow in half precision.
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -96,7 +96,9 @@ class RMSNorm(nn.Module):
 
 
 class Residual(nn.Module):
-    r"""The way around a sub-layer f, and the norm on it: `after(x, f(before(x)))`.
+    r"""The residual connection around a sub-layer f, with its norm.
+
+    Use it as `after(x, f(before(x)))`.
 
     .. math:: \text{post-norm: } y = \mathrm{LN}(x + f(x)), \quad \text{pre-norm: } y =
         x + f(\mathrm{LN}(x))
@@ -106,8 +108,8 @@ class Residual(nn.Module):
 
     Args:
         norm: normalizes vectors of width D.
-        dropout: share of what the sub-layer adds that training drops.
-        pre_norm: normalize what the sub-layer reads, instead of the sum.
+        dropout: share of the sub-layer's output that is dropped in training.
+        pre_norm: normalize the sub-layer's input instead of the sum.
     """
 
     def __init__(
@@ -122,29 +124,29 @@ class Residual(nn.Module):
         self.pre_norm = pre_norm
 
     def before(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return what the sub-layer reads."""
+        """Return the input of the sub-layer."""
         check_width(x, self.norm.normalized_shape[0])
         return self.norm(x) if self.pre_norm else x
 
     def after(
         self, x: Float[Tensor, "B T D"], added: Float[Tensor, "B T D"]
     ) -> Float[Tensor, "B T D"]:
-        """Add what the sub-layer says."""
+        """Add the output of the sub-layer."""
         x = x + self.dropout(added)
         return x if self.pre_norm else self.norm(x)
 
 
 class EncoderBlock(nn.Module):
-    """Every position looks at the others, then thinks for itself.
+    """An encoder layer: self-attention, then a feed-forward network.
 
-    Vaswani et al. (2017), Section 3.1, Figure 1 left. With a causal mask it is the
+    Vaswani et al. (2017), Section 3.1, Figure 1 left. With a causal mask, it is the
     block of a decoder-only model.
 
     Args:
-        self_attention: how a position looks at the others.
-        feed_forward: how it thinks: maps vectors of width D to such.
-        around_self: the way around the attention.
-        around_feed_forward: the way around the network.
+        self_attention: attention within the sequence.
+        feed_forward: maps vectors of width D to vectors of width D.
+        around_self: the residual connection around the attention.
+        around_feed_forward: the residual connection around the feed-forward network.
     """
 
     def __init__(
@@ -170,8 +172,8 @@ class EncoderBlock(nn.Module):
 
         Args:
             x: the states of the layer below.
-            mask: True = may attend, broadcastable to (B, T, past + T), with as many
-                positions before x as `past` has.
+            mask: True = may attend, broadcastable to (B, T, past + T), where the first
+                positions are those of `past`.
             past: what this block returned for the positions before x.
 
         Returns:
@@ -185,14 +187,14 @@ class EncoderBlock(nn.Module):
 
 
 class AttentionBlock(nn.Module):
-    """Every position looks at the others, and that is all.
+    """A layer of self-attention alone, without a feed-forward network.
 
-    Elhage et al. (2021) take models of such blocks apart: without networks in between,
-    what a layer adds is the sum of what its heads write.
+    Elhage et al. (2021) analyze models of such blocks: without feed-forward networks,
+    what a layer adds to the residual stream is the sum of its heads' outputs.
 
     Args:
-        self_attention: how a position looks at the others.
-        around_self: the way around the attention.
+        self_attention: attention within the sequence.
+        around_self: the residual connection around the attention.
     """
 
     def __init__(self, self_attention: Attention, around_self: Residual):
@@ -213,17 +215,17 @@ class AttentionBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Every position looks at those before it, then at the source, then thinks.
+    """A decoder layer: self-attention, cross-attention, then a feed-forward network.
 
     Vaswani et al. (2017), Section 3.1, Figure 1 right.
 
     Args:
-        self_attention: how a position looks at those before it.
-        cross_attention: how it looks at the source.
-        feed_forward: how it thinks: maps vectors of width D to such.
-        around_self: the way around the first attention.
-        around_cross: the way around the second one.
-        around_feed_forward: the way around the network.
+        self_attention: attention to the target positions so far.
+        cross_attention: attention to the source.
+        feed_forward: maps vectors of width D to vectors of width D.
+        around_self: the residual connection around the self-attention.
+        around_cross: the residual connection around the cross-attention.
+        around_feed_forward: the residual connection around the feed-forward network.
     """
 
     def __init__(
@@ -258,7 +260,7 @@ class DecoderBlock(nn.Module):
             x: the states of the layer below.
             source: `cross_attention.remember(states, states)` of the source.
             mask: which target positions may be attended to, broadcastable to (B, T,
-                past + T), with as many positions before x as `past` has.
+                past + T), where the first positions are those of `past`.
             source_mask: which source positions may be attended to, broadcastable to (B,
                 T, S).
             past: the keys and values that this block returned for the positions before
@@ -287,11 +289,11 @@ def look_around(
     mask: Bool[Tensor, "..."] | None,
     past: KeyValue | None,
 ) -> tuple[Float[Tensor, "B T D"], KeyValue]:
-    """Let a sequence ask itself: its past, and the T positions that come now.
+    """Apply self-attention to T new positions and the positions before them.
 
     Args:
-        attention: by which it asks.
-        query: what the T positions ask with, and what they are remembered by.
+        attention: the self-attention.
+        query: the T new positions, which serve as queries, keys and values.
         mask: see `EncoderBlock.forward`.
         past: the keys and values of the positions before.
 

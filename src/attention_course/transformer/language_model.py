@@ -1,4 +1,7 @@
-"""A language model: a stack alone, with prompts that are padded and have positions."""
+"""A Transformer language model (decoder-only) that continues padded batches of prompts.
+
+The encoder and decoder stacks of a translator are in `stacks`.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,10 +17,10 @@ from attention_course.transformer.stacks import causal_after, check_depth
 
 
 class Prompt(NamedTuple):
-    """What a language model is to go on with: its memory.
+    """The prompts that a language model continues; they are its memory.
 
     Attributes:
-        token: (B, S), ids, padded on the right.
+        token: (B, S), token ids, padded on the right.
         mask: (B, S), True on tokens, False on padding.
     """
 
@@ -33,13 +36,13 @@ class TransformerLM(nn.Module):
     Radford et al. (2018), Section 3.1, Eqs. 1-2: a decoder-only Transformer, a stack of
     encoder blocks under a causal mask.
 
-    It is driven like an `EncoderDecoder` whose source is a prompt, the beginning of
-    what it writes. Every sentence starts with the first token of the first step, BOS;
-    the prompt follows, then what is written. So a prompt may be empty, and without any,
-    the memory is None. Prompts of unequal length are padded: no position attends to the
-    padding, each row counts its own tokens, and as the padding is put before BOS, all
-    distances are what they would be without it, so that a prompt is continued in a
-    batch as it is alone.
+    It has the interface of an `EncoderDecoder` whose source is a prompt, the beginning
+    of what it writes. Every sentence starts with the first token of the first step,
+    BOS; then come the prompt and the generated text. The prompt may therefore be empty,
+    and if there is no prompt, the memory is None. Prompts of unequal length are padded.
+    No position attends to the padding, each row counts only its own tokens, and the
+    padding is put before BOS, so all distances are the same as without it. A prompt is
+    therefore continued in a batch as it is alone.
 
     Args:
         embedding: of tokens, of width D.
@@ -66,17 +69,17 @@ class TransformerLM(nn.Module):
         self.head = head
 
     def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Prompt:
-        """Keep the prompts.
+        """Store the prompts.
 
         Args:
             source: ids of their tokens, without BOS, padded on the right.
-            lengths: tokens in each prompt; 0 where there is none.
+            lengths: tokens in each prompt; 0 for an empty prompt.
 
         Returns:
             The memory that `decode`, `start` and `step` take.
 
         Raises:
-            ValueError: not one length per prompt.
+            ValueError: there is not exactly one length per prompt.
         """
         return Prompt(source, source_mask(source, lengths)[:, 0])
 
@@ -86,18 +89,18 @@ class TransformerLM(nn.Module):
         """Predict every next token (teacher forcing). See `EncoderDecoder.decode`.
 
         Args:
-            target: ids, the first one BOS; the others come after the prompt.
-            memory: from `encode`; None: there is no prompt.
+            target: token ids, the first one BOS; the others come after the prompt.
+            memory: from `encode`; None: no prompt.
 
         Returns:
-            Logits of the token after each target token, of the first one after BOS and
-            the prompt.
+            Logits of the token after each target token; those for BOS are of the token
+            after BOS and the prompt.
         """
         logits, _, _ = self.step(target, memory, self.start(memory))
         return logits, None
 
     def start(self, memory: Prompt | None = None) -> tuple[None, ...]:
-        """Return the cache before the first step: nothing per layer."""
+        """Return the cache before the first step: None for each layer."""
         return (None,) * len(self.blocks)
 
     def step(
@@ -136,7 +139,7 @@ class TransformerLM(nn.Module):
             slot = torch.arange(past + token.size(1), device=token.device)
             real = (slot >= padding[:, None])[:, None]  # (B, 1, past + T)
             mask = real if mask is None else mask & real
-            before = past - padding  # padding is no past
+            before = past - padding  # padding does not count as past
         x = self.embedding(token, before)
         all_seen = []
         for block, layer_past in zip(self.blocks, cache):
@@ -150,12 +153,12 @@ class TransformerLM(nn.Module):
 
 
 def _padding(memory: Prompt) -> Int[Tensor, " B"]:
-    """Count the padding of each prompt."""
+    """Count the padding tokens of each prompt."""
     return (~memory.mask).sum(dim=1)
 
 
 def _padding_first(bos: Int[Tensor, "B 1"], memory: Prompt) -> Int[Tensor, "B T"]:
-    """Put prompts after BOS, and what they are padded with before it."""
+    """Put the prompts after BOS, and their padding before it."""
     begin = torch.cat([bos, memory.token], dim=1)  # (B, 1 + S)
     slot = torch.arange(begin.size(1), device=begin.device)
     return begin.gather(1, (slot - _padding(memory)[:, None]) % begin.size(1))

@@ -1,4 +1,7 @@
-"""Positions and token embeddings: sines, a learned table, and how both are added."""
+"""Positional encodings (sinusoidal, learned), token, segment and patch embeddings.
+
+Rotary positions are in `rotary`.
+"""
 
 import math
 
@@ -10,14 +13,15 @@ from torch import Tensor, nn
 from attention_course.checks import check_width
 from attention_course.fast.dropout import Dropout
 
-# How many tokens came before: one number, or one for each row of the batch.
+# How many tokens came before: one number, or one per row of the batch.
 Past = int | Int[Tensor, " B"]
 
 
 class SinusoidalPositions(nn.Module):
-    r"""Say where a token stands by the hands of D/2 clocks.
+    r"""Sinusoidal positional encoding: sines and cosines of D/2 frequencies.
 
-    Each is slower than the one before, and there is no last position:
+    Each pair is like the hand of a clock that is slower than the one before, and there
+    is no last position:
 
     .. math:: p_{t,2i} = \sin(t / 10000^{2i/D}), \quad
         p_{t,2i+1} = \cos(t / 10000^{2i/D})
@@ -25,7 +29,7 @@ class SinusoidalPositions(nn.Module):
     Vaswani et al. (2017), Section 3.5, where t is pos, D is d_model.
 
     Args:
-        dim: D, width of a position; even.
+        dim: D, width of a position; must be even.
 
     Raises:
         ValueError: `dim` is odd.
@@ -40,11 +44,11 @@ class SinusoidalPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
-        """Add to each vector its position.
+        """Add to each vector the encoding of its position.
 
         Args:
             x: embedded tokens.
-            past: tokens that came before them; one number, or one per row (B,).
+            past: number of tokens before them; one number, or one per row (B,).
 
         Returns:
             x_t + p_{past + t}.
@@ -61,11 +65,10 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Say where a token stands by a learned vector per position.
+    """Learned positional embedding: a vector per position.
 
-    The last row of the table is the last position.
-    Gehring et al. (2017), Section 3.1; Vaswani et al. (2017), Section 3.5, found them
-    as good as sines.
+    The last row of the table is the last position. Gehring et al. (2017), Section 3.1;
+    Vaswani et al. (2017), Section 3.5, found learned positions as good as sines.
 
     Args:
         max_length: rows of the table, in tokens.
@@ -91,12 +94,12 @@ class LearnedPositions(nn.Module):
 
         Raises:
             ValueError: there are more tokens than positions, or they are not of width
-                D. Where each row has a past of its own, a GPU, which is not waited for,
-                ends the program instead.
+                D. If each row has a past of its own, a GPU ends the program instead of
+                raising an error, because the check would have to wait for it.
         """
         check_width(x, self.table.embedding_dim)
         if isinstance(past, Tensor):
-            # What stands before the first token is padding.
+            # Positions before the first token are padding.
             places = _places(x, past).clamp(min=0)
             try:
                 return x + self.table(places)
@@ -112,36 +115,37 @@ class LearnedPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Say nothing: the blocks know the order by themselves, as rotary ones, or not."""
+    """No positional encoding, for rotary blocks or for models without positions."""
 
     def forward(
         self, x: Float[Tensor, "B T D"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
-        """Return the vectors as they are."""
+        """Return the vectors unchanged."""
         return x
 
 
 def _places(x: Tensor, past: Past) -> Tensor:
-    """Number the T tokens: (T), or (B, T) if each row has a past of its own."""
+    """Number the T tokens: (T), or (B, T) if each row has its own past."""
     t = torch.arange(x.size(1), device=x.device)
     return t + (past[:, None] if isinstance(past, Tensor) else past)
 
 
 class TokenEmbedding(nn.Module):
-    r"""Embed tokens, and say where they stand.
+    r"""Embed tokens and add their positions.
 
     .. math:: x_t = \sqrt{D}\, E_{w_t} + p_t
 
-    Vaswani et al. (2017), Section 3.4. The table is drawn with variance 1/D, so that
-    what enters the first block has variance 1, and so have the logits where the same
-    table is used for the output. GPT-2 and Llama have 1 in place of the root.
+    Vaswani et al. (2017), Section 3.4. The table is initialized with variance 1/D, so
+    that the input of the first block has variance 1, and so do the logits if the same
+    table is used for the output (weight tying). GPT-2 and Llama have 1 instead of the
+    root.
 
     Args:
         vocab_size: V, tokens in the vocabulary.
         dim: D, width of an embedding.
         positions: adds positions of width D.
-        dropout: share of the sum that training drops.
-        scale: what embeddings are multiplied by; None: the root of D.
+        dropout: share of the sum that is dropped in training.
+        scale: factor that multiplies the embeddings; None: the root of D.
     """
 
     def __init__(
@@ -167,12 +171,12 @@ class TokenEmbedding(nn.Module):
     def forward(
         self, token: Int[Tensor, "B T"], past: Past = 0
     ) -> Float[Tensor, "B T D"]:
-        """Embed T tokens that come after `past` others, in each row."""
+        """Embed T tokens of each row, which come after `past` others."""
         return self.dropout(self.positions(self.table(token) * self.scale, past))
 
 
 class SegmentEmbedding(nn.Module):
-    r"""Embed the tokens of two texts: what each is, where it stands, and in which text.
+    r"""Embed the tokens of two texts: token, segment and position, as in BERT.
 
     .. math:: x_t = \mathrm{LN}(E_{w_t} + S_{k_t} + p_t)
 
@@ -180,11 +184,11 @@ class SegmentEmbedding(nn.Module):
 
     Args:
         vocab_size: V, tokens in the vocabulary.
-        num_segments: texts that a token may be in, 2 as a rule.
+        num_segments: number of texts that a token may be in, usually 2.
         dim: D, width of an embedding.
         positions: adds positions of width D.
         norm: normalizes the sum.
-        dropout: share of what comes out that training drops.
+        dropout: share of the output that is dropped in training.
     """
 
     def __init__(
@@ -216,8 +220,9 @@ class SegmentEmbedding(nn.Module):
         """Embed T tokens.
 
         Args:
-            token: ids.
-            segment: which text each token is in, from 0; None: all are in the first.
+            token: token ids.
+            segment: which text each token is in, counted from 0; None: all are in the
+                first.
         """
         if segment is None:
             segment = torch.zeros_like(token)
@@ -229,12 +234,12 @@ class PatchEmbedding(nn.Module):
     """Divide an image into square patches, map each to a vector, and add its position.
 
     Dosovitskiy et al. (2021), Section 3.1, Equation 1, without the class token, a
-    learned vector that they put before the patches to stand for the whole image. With
+    learned vector that they put before the patches to represent the whole image. With
     this embedding, a `TransformerEncoder` reads an image as it reads a sentence.
 
     Args:
         channels: C, numbers per pixel.
-        patch_size: pixels to a side of a patch.
+        patch_size: side of a patch, in pixels.
         grid_size: patches in the largest image.
         dim: D, width of a patch's vector.
 
@@ -252,7 +257,7 @@ class PatchEmbedding(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """What each number of a patch adds to its vector: (C patch_size^2, D)."""
+        """The weights that map a patch to its vector: (C patch_size^2, D)."""
         return self.projection.weight.T
 
     def forward(
@@ -264,8 +269,8 @@ class PatchEmbedding(nn.Module):
             source: images of one size.
 
         Raises:
-            ValueError: the images have another number of channels, or more patches than
-                the grid, or are not divided evenly by the patch.
+            ValueError: the images have another number of channels or more patches than
+                the grid, or their sides are not multiples of the patch's.
         """
         size = self.patch_size
         if source.size(1) != self.channels:

@@ -1,4 +1,7 @@
-"""Rotary positions, and heads that share keys: the attention of today's models."""
+"""Rotary positions (RoPE) and grouped-query attention, as in Llama and other models.
+
+Positions that are added to embeddings are in `positions`.
+"""
 
 from collections.abc import Callable
 
@@ -13,10 +16,10 @@ from attention_course.scores import ScaledDotScore
 
 
 class RotaryPositions(nn.Module):
-    r"""Say where a token stands by turning its query and its key.
+    r"""Rotary positional encoding: rotate queries and keys by their positions.
 
-    Entries i and i + D/2 are a point in a plane. Position t turns it by the angle of a
-    clock's hand, and each plane's clock is slower than the one before:
+    Entries i and i + D/2 are a point in a plane. Position t rotates that point by an
+    angle proportional to t, and each plane rotates more slowly than the one before:
 
     .. math::
 
@@ -26,14 +29,16 @@ class RotaryPositions(nn.Module):
         \sin\theta_{ti} & \cos\theta_{ti} \end{pmatrix}
         \begin{pmatrix} x_{t,i} \\ x_{t,i+D/2} \end{pmatrix}
 
-    A product of a turned query and a turned key depends on their distance t - s and on
-    no other place (Su et al., 2021, Eq. 16). Su et al. (2021), Eq. 15, where t is m, D
-    is d and b is 10000, turn neighbours, entries 2i and 2i + 1, as in Llama's
-    own code; its weights in the library transformers are ordered for halves.
+    The dot product of a rotated query and a rotated key depends on their positions only
+    through the distance t - s (Su et al., 2021, Eq. 16). Su et al. (2021), Eq. 15,
+    where t is m, D is d and b is 10000, rotate neighboring entries 2i and 2i + 1, as
+    Llama's own code does; in the library transformers, Llama's weights are ordered for
+    halves.
 
     Args:
-        dim: D, width of what is turned, which is that of one head; even.
-        base: b; the larger, the slower the slow clocks.
+        dim: D, width of the vectors that are rotated, which is that of one head; must
+            be even.
+        base: b; the larger it is, the more slowly the slow planes rotate.
 
     Raises:
         ValueError: `dim` is odd or below 2, or `base` is not positive.
@@ -51,14 +56,14 @@ class RotaryPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "*B T D"], past: int = 0
     ) -> Float[Tensor, "*B T D"]:
-        """Turn each vector by its position.
+        """Rotate each vector by its position.
 
         Args:
             x: queries or keys of one head, or of many.
-            past: how many positions come before them.
+            past: how many positions come before x.
 
         Returns:
-            The turned vectors, as long as they were.
+            The rotated vectors; their lengths do not change.
 
         Raises:
             ValueError: they are not of width D.
@@ -73,30 +78,30 @@ class RotaryPositions(nn.Module):
 
 
 class GroupedQueryAttention(nn.Module):
-    r"""Many heads that share a few heads of keys, so that a cache is small.
+    r"""Grouped-query attention: heads share keys and values, so the cache is small.
 
-    Each group of H/G heads that ask has one head of keys and values:
+    Each group of H/G query heads shares one head of keys and values:
 
     .. math::
 
         \mathrm{head}_h = \mathrm{attend}(\mathrm{score}(Q W^Q_h, K W^K_g), V W^V_g),
         \quad g = \lfloor h G / H \rfloor
 
-    Ainslie et al. (2023), Section 2.2. With G = 1 it is multi-query attention (Shazeer,
-    2019, Section 3); with G = H it is `MultiHeadAttention` without biases, which Llama
-    has not, either. What is remembered, and so a cache, has 2 B S G Dh numbers per
-    layer.
+    Ainslie et al. (2023), Section 2.2. With G = 1, it is multi-query attention
+    (Shazeer, 2019, Section 3); with G = H, it is `MultiHeadAttention` without biases,
+    which Llama does not have either. The remembered keys and values, and thus the
+    cache, take 2 B S G Dh numbers per layer.
 
     Args:
         dim: D, width of queries, keys, values and contexts.
-        num_heads: H, heads that ask; it divides D.
-        num_key_heads: G, heads that are asked; it divides H.
-        positions: turns queries and keys of width Dh, in self-attention: the T queries
-            are then the last T of the S positions remembered. Keys are remembered as
-            they are and turned when they are asked, so that the memory need not know
-            where it begins. None: nothing is turned.
-        look_up: computes contexts (B, H, T, Dh) of queries, keys, values and a mask or
-            None where no weights are asked for, such as `blockwise_attend`. None:
+        num_heads: H, query heads; it must divide D.
+        num_key_heads: G, heads of keys and values; it must divide H.
+        positions: rotates queries and keys of width Dh, in self-attention. The T
+            queries are then the last T of the S positions remembered. Keys are stored
+            unrotated and are rotated for each call of `ask`, so that the memory need
+            not know where it begins. None: nothing is rotated.
+        look_up: computes contexts (B, H, T, Dh) from queries, keys, values and a mask
+            or None, when no weights are needed; `blockwise_attend` is one choice. None:
             torch's fused kernel.
 
     Raises:
@@ -142,23 +147,23 @@ class GroupedQueryAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
-        """Remember keys and values, then ask: see `remember` and `ask`."""
+        """Call `remember` on the keys and values, then `ask`."""
         return self.ask(query, self.remember(key, value), mask, need_weights)
 
     def remember(
         self, key: Float[Tensor, "B S D"], value: Float[Tensor, "B S D"]
     ) -> KeyValue:
-        """Do once per source what does not depend on the query.
+        """Compute, once per source, what does not depend on the query.
 
         Args:
             key: one vector per source position.
             value: one vector per source position.
 
         Returns:
-            Projected keys and values (B, G, S, Dh), by the heads that are asked.
+            Projected keys and values (B, G, S, Dh), split into heads.
 
         Raises:
-            ValueError: not one value per key, or not of width D.
+            ValueError: the numbers of keys and values differ, or their width is not D.
         """
         if key.shape[:2] != value.shape[:2]:
             raise ValueError(
@@ -179,12 +184,14 @@ class GroupedQueryAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T S"] | None]:
-        """Look up each query in what was remembered. See `MultiHeadAttention.ask`.
+        """Compute each query's context from the remembered keys and values.
+
+        See `MultiHeadAttention.ask`.
 
         Raises:
-            ValueError: queries are not of width D, the memory is of another batch or
-                other heads, the mask is wrong (see `masked_softmax`), or there are
-                positions and more queries than they could have turned keys.
+            ValueError: the queries are not of width D, the memory is of another batch
+                or has other heads, the mask is wrong (see `masked_softmax`), or there
+                are rotary positions and more queries than keys.
         """
         check_width(query, self.query_proj.in_features)
         q, (k, v) = _by_heads(self.query_proj(query), self.num_heads), memory
@@ -195,7 +202,7 @@ class GroupedQueryAttention(nn.Module):
         group_size = self.num_heads // self.num_key_heads
         k = k.repeat_interleave(group_size, dim=1)  # (B, H, S, Dh)
         v = v.repeat_interleave(group_size, dim=1)
-        # a single row of weights is small, and quicker without the kernel
+        # a single row of weights is small, and faster without the kernel
         if need_weights or q.size(2) == 1:
             context, weights = attend(self.score(q, k), v, mask)
         else:
@@ -206,7 +213,7 @@ class GroupedQueryAttention(nn.Module):
     def _check(
         self, q: Tensor, k: Tensor, mask: Bool[Tensor, "..."] | None
     ) -> Bool[Tensor, "..."] | None:
-        """Refuse what does not fit, and make the mask one for all heads."""
+        """Check the shapes, and give the mask one axis for all heads."""
         if q.size(0) != k.size(0):
             raise ValueError(
                 f"there are queries for {q.size(0)} sentences, but a memory of"

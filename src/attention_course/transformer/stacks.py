@@ -1,4 +1,7 @@
-"""Stacks: a Transformer's encoder and decoder; the decoder's cache, layer by layer."""
+"""A Transformer's encoder and decoder: stacks of blocks, with the decoder's cache.
+
+Decoder-only models are in `language_model`.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple, cast
@@ -19,15 +22,15 @@ from attention_course.transformer.positions import (
 
 
 class TransformerEncoder(nn.Module):
-    """Read a source with a stack of blocks: a translator's encoder, or a body for BERT.
+    """Encode a source with a stack of blocks, for a translator or as the body of BERT.
 
     Vaswani et al. (2017), Section 3.1.
 
     Args:
         embedding: of the source's tokens or patches, of width D.
         blocks: L `EncoderBlock`s.
-        norm: normalizes, once, the sum that pre-norm blocks leave; `nn.Identity()`
-            after post-norm blocks.
+        norm: normalizes the final sum of pre-norm blocks; `nn.Identity()` after
+            post-norm blocks.
 
     Raises:
         ValueError: fewer than 1 block.
@@ -57,9 +60,9 @@ class TransformerEncoder(nn.Module):
         Args:
             source: token ids (B, S), or images (B, C, height, width) for a
                 `PatchEmbedding`.
-            lengths: tokens in each source, or patches.
+            lengths: tokens or patches in each source.
             segment: for a `SegmentEmbedding`, which text each token is in; None: there
-                is one.
+                is only one text.
 
         Returns:
             The top layer's states; their mean over each sentence's tokens; the mask.
@@ -69,16 +72,16 @@ class TransformerEncoder(nn.Module):
         for block in self.blocks:
             x, _ = block(x, mask)
         states = self.norm(x)
-        # equal scores: equal weights
+        # equal scores give uniform weights
         mean, _ = attend(states.new_zeros(mask.shape), states, mask)
         return Encoded(states, mean[:, 0], mask)
 
 
 class TransformerMemory(NamedTuple):
-    """All that a Transformer's decoder needs of the source, computed once per source.
+    """What a Transformer's decoder needs from the source, computed once per source.
 
     Attributes:
-        layers: what each block's cross-attention looks things up in.
+        layers: the keys and values of each block's cross-attention.
         mask: (B, 1, S), True = may attend.
     """
 
@@ -87,15 +90,14 @@ class TransformerMemory(NamedTuple):
 
 
 class TransformerDecoder(nn.Module):
-    r"""Predict each token from all tokens before it and from the source, all at once.
+    r"""Predict each token from the source and all tokens before it, all at once.
 
     Vaswani et al. (2017), Section 3.1. No position depends on what comes after it, so
-    keys and values of past tokens never change: they are the cache of `step`, and
+    the keys and values of past tokens never change: they are the cache of `step`, and
     `decode` is one long step.
 
     Args:
-        embedding: of the target's tokens, of width D, which is that of the encoder's
-            states.
+        embedding: of the target's tokens; its width D is that of the encoder's states.
         blocks: L `DecoderBlock`s.
         norm: see `TransformerEncoder`.
         head: maps a state to V logits.
@@ -136,7 +138,7 @@ class TransformerDecoder(nn.Module):
         return logits, weights
 
     def start(self, memory: TransformerMemory) -> tuple[None, ...]:
-        """Return the cache before the first step: nothing per layer."""
+        """Return the cache before the first step: None for each layer."""
         return (None,) * len(self.blocks)
 
     def step(
@@ -165,7 +167,7 @@ class TransformerDecoder(nn.Module):
 
 
 def causal_after(past: int, token: Int[Tensor, "B T"]) -> Bool[Tensor, "T all"] | None:
-    """Let each of T tokens attend to the past and to itself.
+    """Let each of T tokens attend to all tokens up to and including itself.
 
     Returns:
         A mask (T, past + T); None for a single token, which may attend to everything.
@@ -176,7 +178,7 @@ def causal_after(past: int, token: Int[Tensor, "B T"]) -> Bool[Tensor, "T all"] 
 
 
 def check_depth(blocks: Sequence[nn.Module]) -> None:
-    """Refuse a stack of nothing.
+    """Check that a stack has a block.
 
     Raises:
         ValueError: fewer than 1 block.

@@ -1,4 +1,4 @@
-"""What lab01_preprocessing asks: from texts to batches, from logits to a loss."""
+"""Questions of lab 1: text preprocessing, padded batches, the loss and exact match."""
 
 from attention_labs.lab01_preprocessing.collate import COLLATE
 from attention_labs.lab01_preprocessing.exact_match import EXACT_MATCH

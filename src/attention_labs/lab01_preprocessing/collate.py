@@ -1,4 +1,4 @@
-"""collate: examples become a batch."""
+"""Question `collate`: turn examples into a padded batch."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""exact_match: the share of answers that are right in every token."""
+"""Question `exact_match`: the share of answers that are right in every token."""
 
 from collections.abc import Callable
 from typing import Any

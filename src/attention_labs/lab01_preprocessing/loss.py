@@ -1,4 +1,4 @@
-"""loss: the sum of the losses of all tokens, and their number."""
+"""Question `loss`: the summed cross-entropy of all tokens, and their number."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""pad: rows of ids are filled up to one length."""
+"""Question `pad`: pad rows of ids at the end, to the length of the longest row.
+
+Padding at the front is in `pad_left`.
+"""
 
 import torch
 

@@ -1,4 +1,7 @@
-"""pad_left: rows of ids are filled up in front, and every token knows its place."""
+"""Question `pad_left`: pad rows of ids at the front, and number each row's tokens.
+
+Padding at the end is in `pad`.
+"""
 
 from collections.abc import Sequence
 

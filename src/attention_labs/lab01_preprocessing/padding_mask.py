@@ -1,4 +1,4 @@
-"""padding_mask: which positions hold a token."""
+"""Question `padding_mask`: mark the positions that hold a token rather than padding."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What the questions of this lab share: words and lengths at random, and mistakes."""
+"""Random words and lengths, and typical mistakes, for all questions of lab 1."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""tokenize: a text is cut into words and signs."""
+"""Question `tokenize`: split a text into words and symbols, in lower case."""
 
 import re
 import unicodedata

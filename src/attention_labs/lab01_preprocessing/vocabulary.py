@@ -1,4 +1,4 @@
-"""vocabulary: a number for every token, and back."""
+"""Question `vocabulary`: map tokens to ids, and ids back to tokens."""
 
 import operator
 from collections.abc import Sequence

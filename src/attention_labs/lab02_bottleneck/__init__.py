@@ -1,4 +1,4 @@
-"""What lab02_bottleneck asks: two networks with one vector between them."""
+"""Questions of lab 2: an encoder and a decoder with a single vector between them."""
 
 from attention_labs.lab02_bottleneck.at_end import AT_END
 from attention_labs.lab02_bottleneck.context_step import CONTEXT_STEP

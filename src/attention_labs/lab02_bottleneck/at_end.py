@@ -1,4 +1,4 @@
-"""at_end: the vector at each sentence's own end."""
+"""Question `at_end`: pick the vector at the last token of each sentence."""
 
 from collections.abc import Callable
 from dataclasses import replace

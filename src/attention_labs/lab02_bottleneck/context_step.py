@@ -1,4 +1,7 @@
-"""context_step: a decoder that is told of the source at every step."""
+"""Question `context_step`: a decoder that gets the source's vector at every step.
+
+The decoder that gets it only once is in `final_state_step`.
+"""
 
 from attention_course.rnn import FinalStateDecoder
 from attention_labs.lab02_bottleneck.shared import (

@@ -1,4 +1,7 @@
-"""encoder: a state for every token, and the final one."""
+"""Question `encoder`: a recurrent encoder, with a state per token and a final state.
+
+The encoder with several layers is in `stacked_encoder`.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""final_state_step: a decoder that is told of the source once."""
+"""Question `final_state_step`: a decoder that gets the source's vector only once.
+
+The decoder that gets it at every step is in `context_step`.
+"""
 
 from attention_course.rnn import FinalStateDecoder
 from attention_labs.lab02_bottleneck.shared import step_question

@@ -1,4 +1,4 @@
-"""remember: the memory of one slot that a decoder starts from."""
+"""Question `remember`: the memory with one slot, from which a decoder starts."""
 
 from typing import Any
 

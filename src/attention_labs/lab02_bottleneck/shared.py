@@ -1,4 +1,4 @@
-"""What questions of this lab share: axes, sentences of several lengths, and signs."""
+"""Axes, sentences of several lengths and signs of mistakes, shared within lab 2."""
 
 import contextlib
 from collections.abc import Iterator, Mapping

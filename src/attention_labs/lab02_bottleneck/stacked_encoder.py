@@ -1,4 +1,7 @@
-"""stacked_encoder: several layers of LSTMs, each of which reads in both directions."""
+"""Question `stacked_encoder`: a stack of bidirectional LSTM layers.
+
+The encoder with a single layer is in `encoder`.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""two_slots: the state in the middle of a sentence, and the state at its end."""
+"""Question `two_slots`: the states at the middle and at the end of each sentence."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What lab03_scoring asks: from how alike to where to look."""
+"""Questions of lab 3: score functions, the masked softmax and attention."""
 
 from attention_labs.lab03_scoring.additive import ADDITIVE
 from attention_labs.lab03_scoring.attend import ATTEND

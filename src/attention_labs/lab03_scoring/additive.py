@@ -1,4 +1,4 @@
-"""additive: a small network compares a query and a key."""
+"""Question `additive`: the additive score, a small network of query and key."""
 
 from attention_course.scores import AdditiveScore
 from attention_labs.lab03_scoring.shared import keys_as_they_came, score_question

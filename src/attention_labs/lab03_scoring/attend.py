@@ -1,4 +1,4 @@
-"""attend: a share of every value, and which."""
+"""Question `attend`: attention, which returns the context and the weights."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""cosine: the product of directions, however long the vectors are."""
+"""Question `cosine`: cosine similarity, the dot product of normalized vectors."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""distance_bias: a score loses something for every position between query and key."""
+"""Question `distance_bias`: lower each score by the distance of query and key."""
 
 from collections.abc import Callable
 from dataclasses import replace

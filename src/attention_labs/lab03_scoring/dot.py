@@ -1,4 +1,7 @@
-"""dot: the product of a query and a key."""
+"""Question `dot`: the dot product of a query and a key.
+
+The scaled dot product is in `scaled_dot`.
+"""
 
 from attention_course.scores import CosineScore, DotScore, ScaledDotScore
 from attention_labs.lab03_scoring.shared import COMPARES, score_question

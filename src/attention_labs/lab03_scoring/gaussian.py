@@ -1,4 +1,4 @@
-"""gaussian: the nearer, the more alike."""
+"""Question `gaussian`: a Gaussian kernel's score, which falls with the distance."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""general: a learned map between queries and keys."""
+"""Question `general`: a dot product with a learned linear map between query and key."""
 
 from attention_course.scores import DotScore, GeneralScore
 from attention_labs.lab03_scoring.shared import (

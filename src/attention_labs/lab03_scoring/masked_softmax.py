@@ -1,4 +1,4 @@
-"""masked_softmax: weights that sum to one over what is allowed."""
+"""Question `masked_softmax`: weights that sum to one over the allowed positions."""
 
 import torch
 

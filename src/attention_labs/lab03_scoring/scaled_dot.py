@@ -1,4 +1,7 @@
-"""scaled_dot: the product, divided by the root of the width."""
+"""Question `scaled_dot`: the dot product, divided by the square root of the width.
+
+The unscaled dot product is in `dot`.
+"""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the questions of this lab share, and what is asked of every score."""
+"""Helpers of lab 3, and the requirements that all questions about scores share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

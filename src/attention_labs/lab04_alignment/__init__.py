@@ -1,4 +1,4 @@
-"""What lab04_alignment asks: who asks when, and does it look where it should?"""
+"""Questions of lab 4: decoder steps with attention, and the alignment hit rate."""
 
 from attention_labs.lab04_alignment.alignment_hit_rate import HIT_RATE
 from attention_labs.lab04_alignment.bahdanau_step import BAHDANAU_STEP

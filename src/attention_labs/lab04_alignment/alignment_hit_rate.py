@@ -1,4 +1,4 @@
-"""alignment_hit_rate: does the largest weight lie where it should?"""
+"""Question `alignment_hit_rate`: is the largest weight on a gold position?"""
 
 from collections.abc import Callable
 from statistics import fmean

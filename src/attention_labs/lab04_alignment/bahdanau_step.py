@@ -1,4 +1,7 @@
-"""bahdanau_step: the state before the update asks."""
+"""Question `bahdanau_step`: the query is the decoder's state before the update.
+
+The step with the state after the update is in `luong_step`.
+"""
 
 from dataclasses import replace
 

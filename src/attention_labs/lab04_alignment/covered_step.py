@@ -1,4 +1,4 @@
-"""covered_step: what earlier steps have attended to is attended to less."""
+"""Question `covered_step`: a coverage penalty on positions attended to before."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""input_feeding: every step is told what the step before it looked at."""
+"""Question `input_feeding`: each step gets the last step's attentional vector."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""local_p: look around a predicted position alone."""
+"""Question `local_p`: local attention, in a window around a predicted position."""
 
 from dataclasses import replace
 from typing import Any

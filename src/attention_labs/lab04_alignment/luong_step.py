@@ -1,4 +1,7 @@
-"""luong_step: the state after the update asks."""
+"""Question `luong_step`: the query is the decoder's state after the update.
+
+The step with the state before the update is in `bahdanau_step`.
+"""
 
 from dataclasses import replace
 from typing import Any

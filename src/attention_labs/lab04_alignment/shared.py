@@ -1,4 +1,4 @@
-"""What questions of this lab share: steps of a decoder, their battery, and signs."""
+"""Decoder steps, their battery of tests and signs of mistakes, shared within lab 4."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What lab05_self_attention asks: a sequence that asks itself and knows its order."""
+"""Questions of lab 5: self-attention, multiple heads, positions and packed rows."""
 
 from attention_labs.lab05_self_attention.merge_heads import MERGE_HEADS
 from attention_labs.lab05_self_attention.multi_head_attention import (

@@ -1,4 +1,7 @@
-"""merge_heads: the pieces of a vector are put side by side again."""
+"""Question `merge_heads`: concatenate the pieces of each vector from all heads.
+
+The inverse is in `split_heads`.
+"""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""multi_head_attention: all heads at once."""
+"""Question `multi_head_attention`: attention with all heads at once."""
 
 from dataclasses import replace
 from typing import Any

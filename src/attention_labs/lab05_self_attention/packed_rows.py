@@ -1,4 +1,4 @@
-"""packed_rows: several sentences in one row, and none of them notices."""
+"""Question `packed_rows`: mask and positions for several sentences in one row."""
 
 from functools import partial
 

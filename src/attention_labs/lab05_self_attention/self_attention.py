@@ -1,4 +1,7 @@
-"""self_attention: a sequence asks itself, with one head."""
+"""Question `self_attention`: self-attention with a single head.
+
+Several heads are in `multi_head_attention`.
+"""
 
 import math
 from dataclasses import replace

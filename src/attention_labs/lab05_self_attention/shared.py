@@ -1,4 +1,4 @@
-"""What several questions of this lab share: axes, where to read, hints and signs."""
+"""Axes, sections of the book, hints and signs of mistakes, shared within lab 5."""
 
 from attention_course.attention import masked_softmax
 from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT

@@ -1,4 +1,4 @@
-"""sinusoidal_positions: every position gets waves of its own."""
+"""Question `sinusoidal_positions`: the sinusoidal positional encoding."""
 
 from dataclasses import replace
 

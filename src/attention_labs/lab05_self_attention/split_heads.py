@@ -1,4 +1,7 @@
-"""split_heads: every vector is cut into a piece per head."""
+"""Question `split_heads`: split every vector into one piece per head.
+
+The inverse is in `merge_heads`.
+"""
 
 from torch import Tensor
 

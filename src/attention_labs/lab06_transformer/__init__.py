@@ -1,4 +1,4 @@
-"""What lab06_transformer asks: blocks, a step of training, and a quick writer."""
+"""Questions of lab 6: Transformer blocks, a training step, and cached decoding."""
 
 from attention_labs.lab06_transformer.cached_step import CACHED_STEP
 from attention_labs.lab06_transformer.causal_mask import CAUSAL_MASK

@@ -1,4 +1,4 @@
-"""cached_step: what came before is kept, and not computed again."""
+"""Question `cached_step`: a decoder step with a cache of keys and values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""causal_mask: a position sees itself and what came before."""
+"""Question `causal_mask`: each position sees only itself and earlier positions."""
 
 from collections.abc import Callable
 

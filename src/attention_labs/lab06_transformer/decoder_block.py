@@ -1,4 +1,4 @@
-"""decoder_block: a sequence asks itself, then the source, then each position thinks."""
+"""Question `decoder_block`: self-attention, cross-attention, feed-forward network."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""encoder_block: a sequence asks itself, then every position thinks for itself."""
+"""Question `encoder_block`: self-attention, then a feed-forward network."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""greedy: the most probable token, which is the input of the next step."""
+"""Question `greedy`: greedy decoding, which feeds back the most probable token."""
 
 from dataclasses import replace
 from types import SimpleNamespace

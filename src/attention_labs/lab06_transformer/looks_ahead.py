@@ -1,4 +1,7 @@
-"""looks_ahead: a test that finds a leak in any decoder, without training it."""
+"""Question `looks_ahead`: a test that finds leaks of future tokens in any decoder.
+
+The test does not train the decoder.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What several questions of this lab share: blocks, sizes, mistakes that all invite."""
+"""Blocks, sizes and typical mistakes, shared by several questions of lab 6."""
 
 from collections.abc import Iterator
 from dataclasses import replace

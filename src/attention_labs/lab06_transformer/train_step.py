@@ -1,4 +1,4 @@
-"""train_step: a loss per token, a gradient of a limited length, an update."""
+"""Question `train_step`: loss per token, gradient clipping and an optimizer step."""
 
 from dataclasses import replace
 from typing import Any

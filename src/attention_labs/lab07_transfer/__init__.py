@@ -1,4 +1,4 @@
-"""What lab07_transfer asks: loading by name, a head, freezing, and a fair measure."""
+"""Questions of lab 7: loading a body by name, a new head, freezing, and accuracy."""
 
 from attention_labs.lab07_transfer.accuracy import ACCURACY
 from attention_labs.lab07_transfer.freeze import FREEZE

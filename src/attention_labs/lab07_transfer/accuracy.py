@@ -1,4 +1,4 @@
-"""accuracy: the share of right labels, measured in eval mode and without gradients."""
+"""Question `accuracy`: the share of right labels, in eval mode, without gradients."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""freeze: a classifier whose body stays as it is."""
+"""Question `freeze`: a classifier whose pretrained body does not change."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

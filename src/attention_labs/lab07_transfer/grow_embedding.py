@@ -1,4 +1,4 @@
-"""grow_embedding: room for words that the body has never seen."""
+"""Question `grow_embedding`: add rows for words that the pretrained body lacks."""
 
 from dataclasses import replace
 from functools import partial

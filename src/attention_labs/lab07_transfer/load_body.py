@@ -1,4 +1,4 @@
-"""load_body: a file's tensors are copied into a body by name."""
+"""Question `load_body`: copy the tensors of a file into a body, by their names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

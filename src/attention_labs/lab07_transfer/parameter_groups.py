@@ -1,4 +1,4 @@
-"""parameter_groups: the further a part is below the head, the slower it learns."""
+"""Question `parameter_groups`: a lower learning rate for each part below the head."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""sentence_head: pool the states of real tokens, and make logits of the mean."""
+"""Question `sentence_head`: mean pooling over real tokens, then a map to logits."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the questions of this lab share: a stand-in for a body, and its sizes."""
+"""A stand-in for a pretrained body, and its sizes, for all questions of lab 7."""
 
 from collections import OrderedDict
 

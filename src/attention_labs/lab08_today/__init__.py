@@ -1,4 +1,4 @@
-"""What lab08_today asks: the parts of a language model of today."""
+"""Questions of lab 8: the parts of today's language models."""
 
 from attention_labs.lab08_today.grouped_queries import GROUPED_QUERIES
 from attention_labs.lab08_today.induction_score import INDUCTION_SCORE

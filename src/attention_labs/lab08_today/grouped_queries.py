@@ -1,4 +1,4 @@
-"""grouped_queries: many heads ask a few heads of keys, which a cache keeps."""
+"""Question `grouped_queries`: grouped-query attention, with a key-value cache."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""induction_score: does a head look at what followed the same token before?"""
+"""Question `induction_score`: the weight on what followed the same token before."""
 
 from dataclasses import replace
 from functools import partial

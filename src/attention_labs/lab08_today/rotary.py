@@ -1,4 +1,4 @@
-"""rotary: queries and keys are turned by their positions."""
+"""Question `rotary`: rotary positions (RoPE), which rotate queries and keys."""
 
 from dataclasses import replace
 from functools import partial

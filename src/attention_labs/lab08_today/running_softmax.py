@@ -1,4 +1,4 @@
-"""running_softmax: attention to keys that come block by block."""
+"""Question `running_softmax`: attention with an online softmax, block by block."""
 
 import contextlib
 import math

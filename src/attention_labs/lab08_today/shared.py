@@ -1,4 +1,4 @@
-"""What several questions of this lab share: axes, where to read, and sentences."""
+"""Axes, sections of the book and sentences, shared by several questions of lab 8."""
 
 from attention_labs.lab04_alignment.shared import LEAVES_OUT as LEAVES_OUT
 from attention_labs.rules import EVERYWHERE as EVERYWHERE

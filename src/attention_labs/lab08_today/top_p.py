@@ -1,4 +1,4 @@
-"""top_p: draw among the most probable tokens, as many as it takes."""
+"""Question `top_p`: keep the most probable tokens for top-p (nucleus) sampling."""
 
 import math
 from functools import partial

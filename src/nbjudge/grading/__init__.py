@@ -1,8 +1,9 @@
 """From submissions to grades: the instructor's half of nbjudge.
 
-It stands behind nbgrader's stock commands. `intake` reads what was handed in, `sandbox`
-runs it behind walls, `judge` asks and decides outside them, over `wire`; `record` and
-`report` say what became of it, and `converter` hands it to nbgrader's gradebook.
-`fidelity` tries the questions themselves. It may import the vocabulary of nbjudge, and
-a course only by the name in the configuration.
+It works behind nbgrader's usual commands. `intake` reads what was handed in, `sandbox`
+runs it in isolation, and `judge` sends requests and decides outside the sandbox, over
+`wire`. `record` and `report` present the results, and `converter` hands them to
+nbgrader's gradebook. `fidelity` tests the questions themselves. This package may import
+the vocabulary of nbjudge, but it imports a course only by the name in the
+configuration.
 """

@@ -1,7 +1,8 @@
-"""Many submissions on this machine: a queue of jobs, and workers that are replaced.
+"""Grade many submissions on this machine: a queue of jobs, and replaceable workers.
 
-`concurrent.futures` has pools of processes, but one that is killed breaks its pool, and
-all that it still had to do is lost. Here it is started anew, and none is lost.
+`concurrent.futures` has pools of processes, but if a process is killed, its pool breaks
+and all remaining work is lost. Here the process is started again, and no work is lost.
+To grade on other machines, see `cluster`.
 """
 
 import contextlib
@@ -19,9 +20,9 @@ from typing import Any, NamedTuple
 
 from nbjudge.grading.record import PERSON
 
-# A grading process that ends on a submission is started anew for it, so often.
+# How often a submission is tried if the grading process ends.
 ATTEMPTS = 3
-# Until a submission is asked for that another run holds.
+# How long to wait for submissions that another run holds.
 PAUSE_SECONDS = 0.2
 
 
@@ -32,29 +33,29 @@ class Job(NamedTuple):
     folder: Path
 
     def message(self) -> dict[str, str]:
-        """Make what a grading process is told of it."""
+        """Make the message that a grading process gets about the submission."""
         return {"student": self.student, "folder": str(self.folder)}
 
 
 def grade_all(
     jobs: Iterable[Job | None], setup: Mapping[str, Any], workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Grade submissions, each in a process that knows nothing of the gradebook.
+    """Grade submissions in processes that know nothing of the gradebook.
 
     Args:
-        jobs: what to grade; None where there is nothing to do at the moment.
-        setup: what every grading process is told first: lab, source, secret, walls,
+        jobs: the submissions to grade; None where there is nothing to do at the moment.
+        setup: what every grading process gets first: lab, source, secret, walls,
             limits.
-        workers: how many grading processes.
+        workers: the number of grading processes.
 
     Yields:
-        What `Grader.grade` returns, in the order in which they are done.
+        What `Grader.grade` returns, in the order in which it is finished.
     """
     waiting, pulling = iter(jobs), threading.Lock()
     done: queue.SimpleQueue[dict[str, Any] | Exception | None] = queue.SimpleQueue()
     threads = max(workers, 1)
     for _ in range(threads):
-        # a daemon: who stops the batch does not wait for it
+        # daemons, so that stopping the batch does not wait for them
         work = (waiting, pulling, done, setup)
         threading.Thread(target=_work, args=work, daemon=True).start()
     while threads:
@@ -94,16 +95,16 @@ def _work(
 def attempt(
     worker: "Worker | None", setup: Mapping[str, Any], message: Mapping[str, Any]
 ) -> tuple["Worker", dict[str, Any]]:
-    """Have a process grade a submission, also where the process ends on it.
+    """Have a process grade a submission; start a new one if the process ends.
 
     Args:
-        worker: a process of this setup; None starts one.
-        setup: what it is told first.
+        worker: a process with this setup; None starts one.
+        setup: what it gets first.
         message: the submission.
 
     Returns:
-        The process for the next submission, and what it said; if it ended each time,
-        that is {"problem": why}.
+        The process for the next submission, and the result; if the process ended each
+        time, the result is {"problem": why}.
     """
     worker, error = worker or Worker(setup), ""
     for _ in range(ATTEMPTS):
@@ -126,7 +127,7 @@ class Worker:
     """A grading process.
 
     Args:
-        setup: what it is told first.
+        setup: what it gets first.
     """
 
     def __init__(self, setup: Mapping[str, Any]):
@@ -136,13 +137,13 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # the questions may be where only nbgrader_config.py looks
+            # the questions may be on a path that only nbgrader_config.py adds
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._say(setup)
 
     def ask(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Hand a submission over; returns the answer, None if the process ended."""
+        """Hand over a submission; return the result, or None if the process ended."""
         self._say(message)
         assert self._process.stdout is not None
         try:
@@ -152,7 +153,7 @@ class Worker:
             return None
 
     def last_words(self) -> str:
-        """End it and return the last line that it wrote."""
+        """Kill the process and return the last line that it wrote."""
         self._process.kill()
         self._process.communicate()
         self._errors.seek(0)
@@ -161,13 +162,13 @@ class Worker:
         return lines[-1][:200] if lines else "it was killed"
 
     def close(self) -> None:
-        """Let it finish."""
+        """Let the process finish, and wait for it."""
         self._process.communicate()
         self._errors.close()
 
     def _say(self, message: Any) -> None:
         assert self._process.stdin is not None
-        # it has ended: no answer will come, and that is noticed
+        # if the process has ended, `ask` notices that no answer comes
         with contextlib.suppress(OSError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()

@@ -1,7 +1,7 @@
-"""Locks: one grader at a time for each submission, where several share a course.
+"""Locks on submissions: one grader at a time for each, where several share a course.
 
-On PostgreSQL a claim is an advisory lock of the server's, which goes with the
-connection; elsewhere it is a lock on a file, which goes with the process.
+On PostgreSQL, a claim is an advisory lock on the server, which ends with the
+connection; elsewhere it is a file lock, which ends with the process.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from filelock import BaseFileLock, FileLock
 from sqlalchemy import Connection, NullPool, create_engine, func, make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
-# How long a server that has gone may stay away.
+# How long a server may be unavailable before we give up.
 AWAY_SECONDS = 600.0
 
 
@@ -23,9 +23,9 @@ def claims(url: str, course: str, folder: Path) -> "Claims":
     """Return the claims of one run.
 
     Args:
-        url: of the gradebook.
-        course: its id, as several courses may share a server.
-        folder: for the files.
+        url: URL of the gradebook.
+        course: id of the course, because several courses may share a server.
+        folder: folder for the lock files.
 
     Raises:
         SQLAlchemyError: the server does not answer.
@@ -37,10 +37,10 @@ def claims(url: str, course: str, folder: Path) -> "Claims":
 
 
 class FileClaims:
-    """Claims on files, for graders on one machine.
+    """Claims by file locks, for graders on one machine.
 
     Args:
-        folder: where the files are.
+        folder: where the lock files are.
     """
 
     def __init__(self, folder: Path):
@@ -48,7 +48,7 @@ class FileClaims:
         self._held: dict[tuple[str, str], BaseFileLock] = {}
 
     def take(self, lab: str, student: str) -> bool:
-        """Claim a submission; False if another run has claimed it."""
+        """Claim a submission; return False if another run has claimed it."""
         path = self.folder / _hash(f"{lab}/{student}").hex()
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path, blocking=False, thread_local=False)
@@ -58,12 +58,12 @@ class FileClaims:
         return lock.is_locked
 
     def keep(self, lab: str, student: str) -> None:
-        """Make sure of a claim, and wait for it if it is not held."""
+        """Make sure that a submission is claimed, and wait if it is not."""
         while (lab, student) not in self._held and not self.take(lab, student):
             time.sleep(0.2)
 
     def release(self, lab: str, student: str) -> None:
-        """Let others claim it."""
+        """Let other runs claim the submission."""
         if lock := self._held.pop((lab, student), None):
             lock.release()
 
@@ -76,11 +76,11 @@ class FileClaims:
 class ServerClaims:
     """Claims on a PostgreSQL server, for graders on any machine.
 
-    A server that is restarted forgets all claims; `keep` takes one again.
+    A server that is restarted forgets all claims; `keep` claims a submission again.
 
     Args:
-        url: of the gradebook.
-        course: its id.
+        url: URL of the gradebook.
+        course: id of the course.
     """
 
     def __init__(self, url: str, course: str):
@@ -92,7 +92,7 @@ class ServerClaims:
         self._connection: Connection = self._engine.connect()
 
     def take(self, lab: str, student: str) -> bool:
-        """Claim a submission; False if another run has claimed it.
+        """Claim a submission; return False if another run has claimed it.
 
         Raises:
             SQLAlchemyError: the server has been away for too long.
@@ -105,7 +105,7 @@ class ServerClaims:
         return taken
 
     def keep(self, lab: str, student: str) -> None:
-        """Make sure of a claim, and wait for it if it is not held.
+        """Make sure that a submission is claimed, and wait if it is not.
 
         Raises:
             SQLAlchemyError: the server has been away for too long.
@@ -118,11 +118,11 @@ class ServerClaims:
             time.sleep(0.2)
 
     def release(self, lab: str, student: str) -> None:
-        """Let others claim it."""
+        """Let other runs claim the submission."""
         with self._lock:
             if (lab, student) in self._held:
                 self._held.discard((lab, student))
-                with contextlib.suppress(SQLAlchemyError):  # gone with it
+                with contextlib.suppress(SQLAlchemyError):  # the server has released it
                     self._connection.execute(
                         select(func.pg_advisory_unlock(self._key(lab, student)))
                     )
@@ -134,7 +134,7 @@ class ServerClaims:
         self._engine.dispose()
 
     def _again(self, ask: Callable[[], object]) -> object:
-        """Ask the server, and wait for it while it is away."""
+        """Query the server, and wait while it is unavailable."""
         end = time.monotonic() + AWAY_SECONDS
         while True:
             try:
@@ -150,7 +150,7 @@ class ServerClaims:
                     self._connection = self._engine.connect()
 
     def _key(self, lab: str, student: str) -> int:
-        """Return the number of a lock; the server has one space of them for all."""
+        """Return the number of a lock; the server has one range of numbers for all."""
         digest = _hash(f"nbjudge/{self._course}/{lab}/{student}")
         return int.from_bytes(digest[:8], signed=True)
 

@@ -1,9 +1,9 @@
-"""Submissions graded on other machines, over Dask distributed.
+"""Grade submissions on other machines, with Dask distributed.
 
-Workers get a submission as bytes and send back what became of its cells and questions;
-folders, gradebook and records are here alone. What a worker, the scheduler or the
-network loses is handed in again under the same hash. A submission has one result
-whatever happens: this takes the first that comes.
+Workers get a submission as bytes and send back the results of its cells and questions;
+folders, gradebook and records exist only here. If a worker, the scheduler or the
+network loses a submission, it is sent again under the same hash. Each submission has
+only one result: the first that arrives. To grade on this machine, see `batch`.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from nbjudge.grading.worker import Grader
 
 LOOK_SECONDS = 0.02
 ROLL_CALL_SECONDS = 1.0
-# For a scheduler none of whose workers has ever been fit to grade.
+# How long to wait if no worker of the scheduler has ever been fit to grade.
 REFUSED_SECONDS = 60.0
 
 
@@ -49,14 +49,14 @@ _using = threading.Lock()
 
 
 def judge(setup: str, intake: Mapping[str, Any]) -> dict[str, Any]:
-    """Judge a submission, in a process that is kept for the next one.
+    """Judge a submission in a process that is kept for the next one.
 
     Args:
-        setup: of the lab, as JSON.
+        setup: the setup of the lab, as JSON.
         intake: see `Intake.plain`.
 
     Returns:
-        What the process said; see `nbjudge.grading.worker`.
+        What the process returned; see `nbjudge.grading.worker`.
     """
     with _using:
         for other in _idle.keys() - {setup}:  # of another lab, or another run
@@ -71,12 +71,12 @@ def judge(setup: str, intake: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refusal(course: str, walls: bool, code: str) -> str:
-    """Say why a worker may not grade, in one line; empty if it may.
+    """Return why a worker may not grade, in one line; empty if it may.
 
     Args:
         course: the module of the questions.
-        walls: whether there have to be any.
-        code: what `code_of` says where grades are written.
+        walls: whether it has to isolate submissions.
+        code: the hash that `code_of` returns where grades are written.
     """
     if code_of(course) != code:
         return "its course, judge or torch is another version"
@@ -85,9 +85,7 @@ def refusal(course: str, walls: bool, code: str) -> str:
 
 
 def code_of(course: str) -> str:
-    """Hash what a score depends on: the course's packages, this one, and torch's
-    version.
-    """  # noqa: D205
+    """Hash what scores depend on: course packages, nbjudge, and torch's version."""
     total = hashlib.sha256(torch.__version__.encode())
     packages = [Path(nbjudge.__file__).parent, *load(course).places().values()]
     for place in packages:
@@ -100,11 +98,11 @@ def code_of(course: str) -> str:
 
 
 class _Task:
-    """A submission that is being judged somewhere.
+    """A submission that is being judged on the cluster.
 
     Attributes:
         allowed: the workers that it was given to.
-        futures: of the same judgement, one for each that was handed in.
+        futures: one for each time it was sent, all for the same judgment.
     """
 
     def __init__(self, job: Job, intake: Intake, setup: str):
@@ -116,20 +114,20 @@ class _Task:
         self.futures: list[Future] = []
 
     def release(self) -> None:
-        """Have the cluster forget it."""
+        """Let the cluster forget the submission."""
         for future in self.futures:
             future.release()
         self.futures = []
 
 
 class Cluster:
-    """The workers of a scheduler, and what they are doing for us.
+    """The workers of a scheduler, and the submissions that they are judging for us.
 
     Args:
-        address: of the scheduler.
-        setup: of the lab; see `grade_all`.
-        straggler_seconds: after which a submission is given to a second worker.
-        log: for what the instructor should know.
+        address: address of the scheduler.
+        setup: the setup of the lab; see `grade_all`.
+        straggler_seconds: seconds after which a submission is given to a second worker.
+        log: for messages to the instructor.
     """
 
     def __init__(
@@ -155,7 +153,7 @@ class Cluster:
         self.tasks: list[_Task] = []
         self.again: deque[_Task] = deque()
         self.copies, self.served = 0, False
-        # what it says of a lost connection is a page; this says it in a line
+        # its messages about a lost connection fill a page; ours is one line
         for name in ("distributed", "distributed.client"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._connect(time.monotonic())
@@ -164,7 +162,7 @@ class Cluster:
         """Grade submissions; see `grade_all`.
 
         Raises:
-            ClusterError: for too long there was no scheduler, or no worker that may
+            ClusterError: for too long, there was no scheduler, or no worker that may
                 grade.
         """
         coming, more = iter(jobs), True
@@ -198,8 +196,8 @@ class Cluster:
             time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
-        """Let the cluster go; what it still does for us is forgotten there."""
-        with contextlib.suppress(Exception):  # it may have gone before
+        """Disconnect; the cluster forgets what it is still doing for us."""
+        with contextlib.suppress(Exception):  # it may already be gone
             self.client.close(timeout=2)
 
     def _connect(self, since: float | int) -> None:
@@ -221,7 +219,7 @@ class Cluster:
         self.roll_call, self.usable = 0.0, time.monotonic()
 
     def _lost(self, reason: str) -> None:
-        """Begin anew with a scheduler that has gone, and forgotten everything."""
+        """Start again after the scheduler has gone and forgotten everything."""
         self.log.warning("the scheduler has gone (%s); waiting for it", reason)
         began = time.monotonic()
         self.close()
@@ -232,7 +230,7 @@ class Cluster:
         self.tasks = []
 
     def _call_roll(self) -> None:
-        """See which workers there are, and test new ones."""
+        """Find out which workers there are, and test new ones."""
         now = time.monotonic()
         if now < self.roll_call:
             return
@@ -271,14 +269,13 @@ class Cluster:
             raise ClusterError(f"no worker of {self.address} may grade: {reasons}")
 
     def _room(self) -> int:
-        """Count the submissions that may be with the cluster at a time."""
+        """Return the number of submissions that may be on the cluster at a time."""
         return 2 * sum(self.threads.get(worker, 0) for worker in self.admitted)
 
     def _submit(self, task: _Task, workers: set[str]) -> None:
-        """Hand a submission in to one of these; a further time under a further name.
+        """Send a submission to some workers; if sent again, it gets a new name.
 
-        Under the same one, the scheduler would go on waiting for the workers of the
-        first time.
+        Under the old name, the scheduler would keep waiting for the first workers.
         """
         again = f" {self.copies}" if task.allowed else ""
         self.copies += bool(again)
@@ -297,7 +294,7 @@ class Cluster:
             self.tasks.append(task)
 
     def _look(self, task: _Task) -> dict[str, Any] | None:
-        """Return a submission's result, if there is one; mend what went wrong."""
+        """Return a submission's result, if there is one; send it again if needed."""
         for future in task.futures:
             if future.status == "finished":
                 said = future.result(timeout=60)
@@ -318,7 +315,7 @@ class Cluster:
         return None
 
     def _having(self, task: _Task) -> set[str]:
-        """Return the workers that a submission waits or runs on."""
+        """Return the workers on which a submission is waiting or running."""
         keys = {future.key for future in task.futures}
         doing = self.client.processing()
         return {worker for worker, has in doing.items() if keys & {*has}}
@@ -329,7 +326,7 @@ class Cluster:
         if task.failures == ATTEMPTS:
             reason = f"the grader itself failed: {printable(reason)}"
             return failed(task.job, self.grader.lab, reason)
-        # not at once: there may be no worker now that may have it
+        # not at once: there may be no suitable worker at the moment
         self.tasks.remove(task)
         self.again.append(task)
         return None

@@ -1,4 +1,4 @@
-"""Run nbgrader's commands in a course directory; say in a line what went wrong."""
+"""Run nbgrader's commands in a course directory, and report errors in one line."""
 
 import re
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class GradingError(Exception):
-    """Something that the instructor has to mend; the message is one line."""
+    """Something that the instructor has to fix; the message is one line."""
 
 
 def nbgrader(course: Path, *arguments: str) -> None:
@@ -20,7 +20,7 @@ def nbgrader(course: Path, *arguments: str) -> None:
     Raises:
         GradingError: nbgrader failed; the message holds its last error.
     """
-    # `nbgrader` itself may be missing from PATH, its package is not.
+    # The `nbgrader` command may be missing from PATH; its package is not.
     command = [sys.executable, "-m", "nbgrader", *arguments]
     done = subprocess.run(command, cwd=course, capture_output=True, text=True)
     if done.returncode:
@@ -43,7 +43,7 @@ def lab_names(source: Path) -> list[str]:
 
 
 def check_lab(source: Path, lab: str) -> None:
-    """Make sure that a lab is there and that its notebook can be read.
+    """Make sure that a lab exists and that its notebook can be read.
 
     Args:
         source: nbgrader's source directory.
@@ -52,7 +52,7 @@ def check_lab(source: Path, lab: str) -> None:
     Raises:
         GradingError: there is no such lab, or its notebook is corrupt.
     """
-    # Here, because this module is imported without the labs' extra, too.
+    # Imported here, because this module is also used without the labs' extra.
     import nbformat
 
     if lab not in lab_names(source):

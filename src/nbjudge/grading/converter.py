@@ -1,8 +1,9 @@
 """nbgrader's autograde converter, replaced by ours, and its settings (`c.NbJudge`).
 
-`nbgrader autograde` and formgrader's button make an `Autograde` from their
-configuration and start it. `install` puts this one in its place; the gradebook,
-feedback, formgrader and export see what they always see.
+`nbgrader autograde` and formgrader's button create an `Autograde` from their
+configuration and run it. `install` puts this class in its place; for the gradebook,
+feedback, formgrader and export, nothing changes. The class that writes the results is
+in `gradebook`.
 """
 
 import contextlib
@@ -52,7 +53,7 @@ AGAIN = "run it again to go on from here (without --force, which begins anew)"
 
 
 class NbJudge(Configurable):
-    """What the judge is told of a course."""
+    """Settings that describe a course to the judge."""
 
     questions = Unicode(
         "", help="Module that holds QUESTIONS, a dict from names to questions."
@@ -67,7 +68,7 @@ class NbJudge(Configurable):
 
 
 class Autograde(GradebookWriter):
-    """Grade submissions in sandboxes; this process alone writes to the gradebook."""
+    """Grade submissions in sandboxes; only this process writes to the gradebook."""
 
     trust_submissions = Bool(
         False, help="Run submissions without walls, on your own account."
@@ -108,7 +109,7 @@ class Autograde(GradebookWriter):
     ).tag(config=True)
 
     def init_notebooks(self) -> None:
-        """Find what was handed in, also directories without a notebook."""
+        """Find what was handed in, including directories without a notebook."""
         excluded = (self.coursedir.student_id_exclude or "").split(",")
         self.jobs = [
             job
@@ -152,7 +153,7 @@ class Autograde(GradebookWriter):
         self._check(lab)
         setup = self._setup(lab)
         clashing = clashes(job.student for job in self._handed_in("*"))
-        # first of all, so that a run that is stopped has forgotten none of them
+        # first of all, so that even a run that is stopped has removed every record
         for job in self.jobs if self.force else ():
             self.state.forget(lab, job.student)
         records, todo = [], []
@@ -209,7 +210,7 @@ class Autograde(GradebookWriter):
             yield from cluster.grade(jobs)
 
     def _setup(self, lab: str) -> dict[str, Any]:
-        """Say what every grading process is told first."""
+        """Return what every grading process gets first."""
         limits = Limits(
             cell=self.cell_seconds,
             question=self.question_seconds,
@@ -247,7 +248,7 @@ class Autograde(GradebookWriter):
         ]
 
     def released(self, lab: str) -> list[dict[str, Any]]:
-        """Return the lab's cells as its release has them."""
+        """Return the lab's cells as they are released to students."""
         path = self.coursedir.format_path(self.coursedir.source_directory, ".", lab)
         notebook = nbformat.read(f"{path}/{lab}.ipynb", as_version=4)
         for step in (
@@ -260,7 +261,7 @@ class Autograde(GradebookWriter):
         return cells
 
     def _stop(self, reason: str) -> Exception:
-        """Say why, as nbgrader's command itself does not."""
+        """Log the reason, because nbgrader's command does not; return an exception."""
         self.log.error(reason)
         return NbGraderException(reason)
 
@@ -284,14 +285,14 @@ class Autograde(GradebookWriter):
             )
 
     def report(self, lab: str = "", shown: Shown = EVERYTHING) -> Path:
-        """Write the instructor's pages on all that has a record, from whichever run.
+        """Write the instructor's pages on all records, whichever run wrote them.
 
         Args:
-            lab: write its page alone, and that of the course.
-            shown: which groups of students may be told apart.
+            lab: write only this lab's page, and the page of the course.
+            shown: which groups of students may be distinguished.
 
         Returns:
-            Where the page of the course is.
+            The path of the course's page.
         """
         course, roster = self._course(), self.roster()
         labs = [self._lab(name, roster) for name in self.state.labs()]
@@ -310,7 +311,7 @@ class Autograde(GradebookWriter):
         return self.state.write_report(f"{folder}index", html)
 
     def _lab(self, name: str, roster: list[str]) -> Lab:
-        """Gather what there is on a lab; what was taken away again does not count."""
+        """Collect the results of a lab; submissions that were removed do not count."""
         students = [job.student for job in self._handed_in("*", name)]
         found = [r for each in students if (r := self.state.record(name, each))]
         waiting = [record for record in found if self.is_waiting(record)]
@@ -319,7 +320,7 @@ class Autograde(GradebookWriter):
 
     @patient
     def _check(self, lab: str) -> None:
-        """Stop if this is no lab, or none of the gradebook's."""
+        """Stop if there is no such lab, or if it is not in the gradebook."""
         try:
             check_lab(Path(self.coursedir.root, self.coursedir.source_directory), lab)
         except GradingError as error:
@@ -340,10 +341,10 @@ class Autograde(GradebookWriter):
 
 
 def install() -> None:
-    """Let nbgrader's command and formgrader's button use this converter."""
+    """Make nbgrader's command and formgrader's button use this converter."""
     autogradeapp.Autograde = api.Autograde = Autograde
     if "nbgrader.server_extensions.formgrader.formgrader" in sys.modules:
-        # where it is served, and only there: it brings a server with it
+        # only where formgrader is served, because the import brings a server with it
         from nbjudge.grading.formgrader import link
 
         link()

@@ -1,4 +1,4 @@
-"""The course that is graded: load its questions by name, and find its packages."""
+"""Load the course to grade: import its questions by name, and find its packages."""
 
 import functools
 import importlib
@@ -17,14 +17,15 @@ class CourseError(Exception):
 
 
 class Course(NamedTuple):
-    """What the judge knows of a course.
+    """What the judge knows about a course.
 
     Attributes:
-        module: the importable name of its questions; notebooks import `check` from it.
-        questions: by name.
-        book: what feedback sends readers to.
-        packages: the top-level packages that hold the questions, and the code that is
-            asked for.
+        module: the importable name of the module with its questions; notebooks import
+            `check` from it.
+        questions: the questions, by name.
+        book: the book that the feedback refers to.
+        packages: the top-level packages that hold the questions and the code that they
+            ask for.
     """
 
     module: str
@@ -33,7 +34,7 @@ class Course(NamedTuple):
     packages: tuple[str, ...]
 
     def places(self) -> dict[str, Path]:
-        """Return for each package its folder or file, also of an editable install."""
+        """Return the folder or file of each package, including editable installs."""
         found = {}
         for name in self.packages:
             spec = importlib.util.find_spec(name)
@@ -49,10 +50,11 @@ def load(module: str) -> Course:
     """Import a course's questions.
 
     Args:
-        module: what holds `QUESTIONS`, name -> question, and may hold `BOOK`.
+        module: name of the module that holds `QUESTIONS`, name -> question, and may
+            hold `BOOK`.
 
     Raises:
-        CourseError: there is no such module, or no question in it.
+        CourseError: there is no such module, or it has no questions.
     """
     if not module:
         raise CourseError("name the course's questions: c.NbJudge.questions = MODULE")

@@ -20,10 +20,10 @@ def course_page(
     """Make the page on all labs.
 
     Args:
-        labs: what is known of each.
-        course: whose questions they are.
+        labs: the data of each lab.
+        course: the course that the questions belong to.
         formgrader: address of formgrader.
-        shown: which groups may be told apart.
+        shown: which groups may be distinguished.
     """
     made = [
         (lab.name, each)
@@ -69,7 +69,7 @@ def _shares(lab: Lab) -> list[float | int]:
 
 
 def _students(labs: Sequence[Lab], formgrader: str) -> Section:
-    """Set every student's share of each lab side by side, the least first."""
+    """Show each student's share of the points of all labs, the fewest points first."""
     found: dict[str, dict[str, Record]] = {}
     for lab in labs:
         for student in lab.missing:

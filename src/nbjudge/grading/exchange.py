@@ -1,4 +1,4 @@
-"""What nbgrader's exchange needs of a submission to bring its feedback back."""
+"""Files that nbgrader's exchange needs with a submission, to return its feedback."""
 
 import secrets
 from datetime import datetime
@@ -10,16 +10,17 @@ TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
 
 
 def keep_for_exchange(handed_in: Path, graded: Path, when: datetime | None) -> None:
-    """Put two small files beside the graded notebook; no other file is copied.
+    """Put two small files next to the graded notebook; no other file is copied.
 
-    `nbgrader release_feedback` reads both for every student, and stops at the first who
-    lacks one, as those do whose work came another way. The secret names the page that a
-    student fetches; one made here is nobody's.
+    `nbgrader release_feedback` reads both files for every student, and stops at the
+    first student who lacks one, for example because the work was collected in another
+    way. The secret names the page that a student fetches; a secret made here belongs to
+    nobody.
 
     Args:
         handed_in: the student's folder.
         graded: the folder of the graded notebook.
-        when: it was handed in, if that is known.
+        when: the time at which it was handed in, if known.
     """
     content = content_of(handed_in / SECRET)
     secret = (

@@ -1,4 +1,4 @@
-"""`nbgrader export`: the scores as a table, which says of each whether it is final."""
+"""`nbgrader export`: a table of the scores that says whether each of them is final."""
 
 import csv
 from collections.abc import Iterable
@@ -30,19 +30,19 @@ FINAL, AGAIN, PERSON, NOTHING = (
 
 
 class Scores(CsvExportPlugin):
-    """nbgrader's own table, and a column more.
+    """nbgrader's own table, with a column for the status of each score.
 
-    Where a person has to look there is no score, neither zero nor full.
+    If a person has to look, there is no score, neither zero nor full.
 
     The status of a score is one of:
 
     - final;
-    - so many points to be marked: some question has been marked by nobody;
-    - look again: a score that was given by hand stands, and the submission was graded
-      anew since; it may stand beside points to be marked;
+    - a number of points to be marked: nobody has marked some of the questions yet;
+    - look again: a score that was given by hand still stands, but the submission has
+      been graded again since; this may be combined with points to be marked;
     - needs a person: nothing has been marked, so there is no score;
-    - nothing graded: nothing was handed in, or it was not graded; the score is 0, as
-      nbgrader has it.
+    - nothing graded: nothing was handed in, or it was not graded; the score is 0, as in
+      nbgrader's own table.
     """
 
     def export(self, gradebook: Gradebook) -> None:
@@ -88,11 +88,11 @@ def rows_of(
 
     Args:
         gradebook: where the scores are.
-        lab: of the gradebook.
-        students: of the gradebook.
+        lab: the lab, as in the gradebook.
+        students: the students, as in the gradebook.
 
     Returns:
-        For each of them the columns of the table.
+        The columns of the table, for each student.
     """
     return [_row(gradebook, lab, student) for student in students]
 

@@ -1,11 +1,11 @@
-"""Try a course's questions on right and wrong answers.
+"""Test a course's questions on right and wrong answers.
 
 `python -m nbjudge.grading.fidelity MODULE ANSWERS [QUESTION ...]`.
 
 A question is a program, and is tested like one. Somewhere in the folder ANSWERS, a file
-QUESTION.py enters answers to the question of that name: with `right` those that deserve
-all points, however they are written, and with `wrong` those that do not, as students
-write them, each with the mistakes of which the feedback should name one.
+QUESTION.py registers answers to the question of that name: with `right`, those that
+deserve all points, however they are written; with `wrong`, those that do not, written
+as students write them, each with the mistakes of which the feedback should name one.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from nbjudge.question import Mistake, Question
 
 
 class Answer(NamedTuple):
-    """An answer to try a question on.
+    """An answer to test a question on.
 
     Attributes:
-        name: says in a word what the answer is like.
-        answers: returns it in a list, as `Mistake.answers` does, from the question's
-            reference: that is what edits start from.
-        names: the mistakes of which the feedback should name one; it need not name any
-            if there are none.
+        name: a short description of the answer.
+        answers: returns a list of answers, as `Mistake.answers` does, given the
+            question's reference, from which edits start.
+        names: the mistakes of which the feedback should name one; if empty, it need not
+            name any.
     """
 
     name: str
@@ -47,37 +47,37 @@ WRONG: defaultdict[str, list[Answer]] = defaultdict(list)
 
 
 def right(question: str, name: str | None = None) -> Callable[[Any], Any]:
-    """Enter a function or class as a right answer.
+    """Register a function or class as a right answer.
 
     Args:
-        question: its name.
-        name: of the answer, if it is not that of the function or class.
+        question: name of the question.
+        name: name of the answer, if it is not that of the function or class.
     """
     return lambda thing: _enter(RIGHT[question], name or thing.__name__, thing)
 
 
 def wrong(question: str, *names: str) -> Callable[[Any], Any]:
-    """Enter a function or class as a wrong answer.
+    """Register a function or class as a wrong answer.
 
     Args:
-        question: its name.
+        question: name of the question.
         names: the mistakes of which the feedback should name one.
     """
     return lambda thing: _enter(WRONG[question], thing.__name__, thing, names)
 
 
 def right_edits(question: str, right: Any = None, **answers: Edit) -> None:
-    """Enter edits of a right answer as right answers. See `wrong_edits`."""
+    """Register edits of a right answer as right answers. See `wrong_edits`."""
     for name, change in answers.items():
         _enter(RIGHT[question], name, change, (), right)
 
 
 def wrong_edits(question: str, right: Any = None, **answers: tuple[Any, ...]) -> None:
-    """Enter edits of a right answer as wrong answers.
+    """Register edits of a right answer as wrong answers.
 
     Args:
-        question: its name.
-        right: what is edited; without it, the question's reference.
+        question: name of the question.
+        right: the answer that is edited; by default, the question's reference.
         answers: name of the answer -> the edit, and the mistakes of which the feedback
             should name one.
     """
@@ -93,7 +93,7 @@ def _enter(
     base: Any = None,
 ) -> Any:
     def answers(reference: Any) -> list[Any]:
-        # An edit runs its owner's decorators again: what they enter does not count.
+        # An edit runs its owner's decorators again; what they register does not count.
         before = [(x, len(x)) for x in (*RIGHT.values(), *WRONG.values())]
         made = Mistake(name, "", made_by=made_by).answers(base or reference)
         for others, length in before:
@@ -105,18 +105,18 @@ def _enter(
 
 
 def grade(question: Question, thing: Any) -> Grade:
-    """Check a function or class, and let nothing through that it prints."""
+    """Check a function or class, and suppress what it prints."""
     with contextlib.redirect_stdout(io.StringIO()):
         return checker({question.name: question})(question.name, thing)
 
 
 def named(found: Grade) -> set[str]:
-    """Collect the names of the mistakes that an answer looks like."""
+    """Return the names of the mistakes that an answer looks like."""
     return {result.mistake.name for result in found.results if result.mistake}
 
 
-# What may be off with a right answer, with a wrong one, with a mistake of the question,
-# with the name of either, with an edit.
+# What can go wrong with a right answer, with a wrong one, with a mistake of the
+# question, with the name that the feedback gives to either, with an edit.
 LOST, FULL, MISSED, NAMED, GONE = (
     "lost points",
     "full points",
@@ -128,13 +128,13 @@ COLUMNS = ("right", LOST, "wrong", FULL, "mistakes", MISSED, NAMED, GONE)
 
 
 def examine(question: Question) -> Iterator[tuple[str, str]]:
-    """Try a question on its reference, on the answers entered and on its own mistakes.
+    """Test a question on its reference, the registered answers and its own mistakes.
 
     Args:
-        question: what to ask.
+        question: the question.
 
     Yields:
-        What is off, and with which answer.
+        What went wrong, and with which answer.
     """
     tries = [(LOST, Answer("the reference", lambda reference: [reference]))]
     tries += [(LOST, answer) for answer in RIGHT[question.name]]
@@ -156,13 +156,13 @@ def examine(question: Question) -> Iterator[tuple[str, str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a table with a row for each question, and below it what is off.
+    """Print a table with a row for each question, and below it what went wrong.
 
     Args:
         arguments: as on the command line.
 
     Returns:
-        The exit code: 1 if something is off.
+        The exit code: 1 if something went wrong.
     """
     parser = argparse.ArgumentParser(
         prog="python -m nbjudge.grading.fidelity",
@@ -203,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # Answers are entered into the module of this name, of which this is a copy.
+    # Answers are registered in the module of this name, of which this is a copy.
     from nbjudge.grading import fidelity
 
     sys.exit(fidelity.main())

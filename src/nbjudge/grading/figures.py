@@ -1,6 +1,7 @@
-"""Counts behind the instructor's pages: points, mistakes, who is stuck, progress.
+"""Counts for the instructor's pages: points, mistakes, who is stuck, progress.
 
-Plain counts, without a page. `Shown` decides what of a count may be told.
+This module only counts; `report` and `course_report` make the pages, and `plots` draws.
+`Shown` decides which counts may be shown.
 """
 
 from collections import Counter
@@ -15,10 +16,10 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Shown:
-    """Which groups of students may be told apart.
+    """Which groups of students may be distinguished.
 
     Attributes:
-        smallest: the least number of students that a figure may be about.
+        smallest: the smallest number of students that a figure may be about.
     """
 
     smallest: int = 1
@@ -29,9 +30,10 @@ class Shown:
         return self.smallest > 1
 
     def how_many(self, found: int, of: int) -> str:
-        """Say how many, unless that speaks of a group that is too small.
+        """Say how many, unless this would describe a group that is too small.
 
-        The others are a group, too: with 39 of 40 named, the last one is.
+        The remaining students are a group, too: if 39 of 40 are counted, the last one
+        is identified.
         """
         few, rest = found < self.smallest, of - found < self.smallest
         if self.smallest == 1 or not (few or rest):
@@ -45,7 +47,7 @@ class Shown:
         )
 
     def share(self, found: int, of: int) -> float:
-        """Return a share in percent, as a colour shows it; clipped as the count is."""
+        """Return a share in percent, to set a color; clipped like the count."""
         least = self.smallest - 1
         return 100 * min(max(found, least), of - least) / of if of else 0.0
 
@@ -54,14 +56,14 @@ EVERYTHING, GROUPS = Shown(), Shown(5)
 
 
 class Held(NamedTuple):
-    """How many answers a property holds for.
+    """For how many answers a property holds.
 
     Attributes:
-        question: its name.
+        question: name of the question.
         claim: what the property says.
-        points: what it is worth.
+        points: the points that it is worth.
         held: how many answers it holds for.
-        of: how many were asked.
+        of: how many answers were checked.
     """
 
     question: str
@@ -87,13 +89,14 @@ def bars(
 ) -> list[tuple[str, int]]:
     """Count students by points, the most points first.
 
-    Where no group may be small, the bars have ends that say nothing of anyone's score,
-    tenths of all points, and neighbours are merged until each stands for enough.
+    If no group may be small, the bars are tenths of all points, so that their ends
+    reveal nobody's score, and neighboring bars are merged until each stands for enough
+    students.
 
     Args:
-        points: of each student, in halves.
-        possible: points of the lab.
-        smallest: the least number of students that a bar may stand for.
+        points: the points of each student, in steps of one half.
+        possible: the maximum points of the lab.
+        smallest: the smallest number of students that a bar may stand for.
     """
     if smallest == 1:
         counts = sorted(Counter(points).items(), reverse=True)
@@ -113,7 +116,7 @@ def bars(
 
 
 def answers(records: Iterable[Record]) -> dict[str, list[Mapping[str, Any]]]:
-    """Gather the answers to each question, in the order of the lab."""
+    """Collect the answers to each question, in the order of the lab."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for answer in record["questions"]:
@@ -126,8 +129,8 @@ def properties(
 ) -> list[Held]:
     """Count for how many answers each property of each question holds.
 
-    Answers that were graded before their question had this many properties are left
-    out.
+    Answers are left out if they were graded when their question had another number of
+    properties.
     """
     rows = []
     for name, found in answers(records).items():
@@ -156,14 +159,14 @@ def mistakes(
 
 
 def stuck(attempts: Sequence[Record]) -> list[str]:
-    """Name the questions that a student has got nowhere with, try after try.
+    """List the questions on which a student makes no progress, notebook after notebook.
 
     Args:
-        attempts: records of one student's notebooks in one lab, in turn.
+        attempts: records of one student's notebooks in one lab, in order.
 
     Returns:
-        Questions of which the last two notebooks both have not all points and the
-        later has no more of them than the earlier; none after a single notebook.
+        Questions on which the last notebook has neither all points nor more points than
+        the notebook before; none after a single notebook.
     """
     graded = [record for record in attempts if record["points"] is not None]
     if len(graded) < 2:
@@ -178,7 +181,7 @@ def stuck(attempts: Sequence[Record]) -> list[str]:
 
 
 def progress(attempts: Iterable[Sequence[Record]]) -> list[list[float | int]]:
-    """List the points of each student's notebooks, in turn, where there are several."""
+    """List the points of each student's notebooks, in order, if there are several."""
     points = [
         [record["points"] for record in each if record["points"] is not None]
         for each in attempts

@@ -1,7 +1,8 @@
-"""Files handed in: find notebooks in folders and zip archives, and hash them.
+"""Find notebooks in the folders and zip archives that were handed in, and hash them.
 
-No library reads folders that strangers filled: this follows no link, waits for no pipe,
-unpacks nothing to disk, and gives up at stated sizes.
+No library is made for folders that strangers have filled: this module follows no link,
+waits for no pipe, unpacks nothing to disk, and stops at fixed sizes. To parse a
+notebook, see `notebooks`.
 """
 
 import contextlib
@@ -15,27 +16,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NOTEBOOK_BYTES = 20 << 20
-# Of all notebooks of one submission together.
+# For all notebooks of one submission together.
 TOTAL_BYTES = 60 << 20
-# Files looked at, in a folder or in an archive.
+# The most files that are examined in a folder or in an archive.
 ENTRIES = 1000
 DEPTH = 8
-# Browsers and chat programs add what they take the file for.
+# Browsers and chat programs add the extension of what they take the file for.
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
-# What nbgrader puts beside what a student hands in.
+# Files that nbgrader adds to what a student hands in.
 NOT_OF_THE_STUDENT = {"timestamp.txt", "submission_secret.txt"}
 HIDDEN = (".", "__MACOSX")
 
 
 class Unreadable(Exception):
-    """A person has to look; the message says why."""
+    """A person has to look at the submission; the message says why."""
 
 
 def fingerprint(folder: Path) -> str:
-    """Hash what a folder holds; it changes when something else is handed in."""
+    """Hash what a folder holds; the hash changes if something else is handed in."""
     total = hashlib.sha256()
     if not _is_link(folder) and os.access(folder, os.R_OK):
-        # hidden files are no more read than this, but they are not nothing
+        # of hidden files, only the names are read, so that they make a difference
         total.update(os.fsencode("/".join(sorted(os.listdir(folder)))))
     for path, status in _entries(folder):
         total.update(os.fsencode(path.relative_to(folder)) + b"\0")
@@ -52,20 +53,20 @@ def fingerprint(folder: Path) -> str:
 def notebooks(
     folder: Path, flags: list[str]
 ) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """List notebooks: those on top first, then the newest.
+    """Yield notebooks: those at the top first, then the newest.
 
-    Archives are opened only if there is no notebook beside them.
+    Archives are opened only if there is no notebook outside them.
 
     Args:
         folder: what was handed in.
-        flags: gets what is odd.
+        flags: gets descriptions of what is odd.
 
     Yields:
-        The name, and the content or why there is none.
+        The name, and the content or the reason why there is none.
 
     Raises:
-        Unreadable: it is no folder, or nobody may look into it, or it holds something
-            and there is no notebook.
+        Unreadable: it is not a folder, or it cannot be read, or it holds something but
+            no notebook.
     """
     if _is_link(folder) or not folder.is_dir():
         raise Unreadable("the submission is a link or a file, not a folder")
@@ -108,7 +109,7 @@ def notebooks(
 
 
 def content_of(path: Path) -> bytes | Unreadable:
-    """Read a file; returns why not if it is none, or too large."""
+    """Read a file; return the reason if it is not a file, or too large."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if path.is_symlink():
         return Unreadable("it is a link, which is not followed")
@@ -124,23 +125,23 @@ def content_of(path: Path) -> bytes | Unreadable:
 
 
 def printable(name: str) -> str:
-    """Make a file's name safe to print, and at most 80 characters long.
+    """Make the name of a file safe to print, and at most 80 characters long.
 
-    A backslash is not: formulas in pages begin commands with it.
+    Backslashes are replaced, because they begin commands in formulas on the pages.
     """
     text = name.encode("utf-8", "replace").decode()
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)[:80]
 
 
 def _is_link(folder: Path) -> bool:
-    """Whether a submission, or all that a student has, is elsewhere."""
+    """Return whether a submission, or the folder of its student, is a link."""
     return folder.is_symlink() or folder.parent.is_symlink()
 
 
 def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """List the files below a folder, hidden ones left out.
+    """Yield the files below a folder, except hidden ones.
 
-    A folder is listed only if a notebook is its name.
+    A folder is listed only if its name is that of a notebook.
     """
     number = 0
     for root, folders, files in os.walk(folder) if not _is_link(folder) else ():
@@ -176,8 +177,8 @@ def _unzip(
                         flags.append(f"{large}: {printable(name)}")
                 elif NOTEBOOK.search(name) and not entry.is_dir():
                     total += entry.file_size
-                    # it gives no more than it announced
+                    # read no more than the announced size
                     with archive.open(entry) as file:
                         yield name, file.read(entry.file_size)
-    except Exception as error:  # zipfile and what it unpacks with have no end of them
+    except Exception as error:  # zipfile and its decompressors raise many kinds
         yield name, Unreadable(f"the archive cannot be read ({type(error).__name__})")

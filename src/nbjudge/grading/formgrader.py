@@ -1,6 +1,6 @@
-"""Formgrader's links to the instructor's pages, and the server that has them.
+"""Links from formgrader to the instructor's pages, and the server for these pages.
 
-JupyterLab's own way to files would not do: there, a page may not lead to another.
+JupyterLab's own file viewer does not work here: in it, a page cannot link to another.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ LINK = """\
 Class at a Glance</a></li>
 {%%- endblock -%%}
 """
-# Formgrader's pages, and the page of ours that each leads to.
+# Formgrader's pages, and the page of ours to which each links.
 PAGES = {
     "manage_assignments.tpl": "index",
     "gradebook_assignments.tpl": "index",
@@ -28,23 +28,23 @@ PAGES = {
 
 
 class Pages(AuthenticatedFileHandler):
-    """Hands out the reports, and the book that they link to, to who is logged in."""
+    """Serve the reports, and the book that they link to, to users who are logged in."""
 
     def initialize(self, path: str, *_: Any, **__: Any) -> None:
-        """Take a folder of the course that formgrader is at."""
+        """Serve a folder of the course that formgrader shows."""
         root = self.settings["nbgrader_formgrader"].coursedir.root
         super().initialize(path=str(Path(root, path)))
 
     def check_xsrf_cookie(self) -> None:
-        """Let a page of ours lead to another: they read, and change nothing."""
+        """Let our pages link to each other: they only read, and change nothing."""
 
 
 def link() -> None:
-    """Put the links into formgrader, once."""
+    """Add the links to formgrader, once."""
     handlers = formgrader.handlers.default_handlers
     if any(handler is Pages for _, handler, *_ in handlers):
         return  # the configuration is read more than once
-    # as far apart as on disk, so that the reports' links to the book hold
+    # the same relative paths as on disk, so that the reports' links to the book work
     for folder in ("gradebook/reports", "_build/html"):
         route = rf"/formgrader/course/{folder}/(.+)"
         handlers.append((route, Pages, {"path": folder}))

@@ -1,7 +1,7 @@
-"""Write results into nbgrader's database and read scores: which are final, which wait.
+"""Write results into nbgrader's database, and read scores: which are final, which wait.
 
-nbgrader's own converter and preprocessors do the writing. This decides what they get,
-and what of it is a score.
+nbgrader's own converter and preprocessors do the writing. This module decides what they
+get, and what of it is a score.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ HELD = (
 )
 TRIES = 5
 RETRIED = (InvalidEntry, SQLAlchemyError)
-# What SQLite and psycopg say of a gradebook that will be back.
+# Messages of SQLite and psycopg about a gradebook that is only away for a while.
 AWAY = (
     "database is locked",
     "connection failed",
@@ -56,10 +56,10 @@ AWAY = (
 
 
 def patient(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method that uses the gradebook wait while it cannot be used.
+    """Make a method that uses the gradebook wait while it is unavailable.
 
-    Another program may hold it, its server may be away, and nbgrader's own way of
-    adding what is not there fails if another process does the same: that is tried
+    Another program may hold the gradebook, or its server may be away. Besides, nbgrader
+    fails to add an entry if another process adds the same one; then the method is tried
     again.
     """
 
@@ -67,7 +67,7 @@ def patient(method: Callable[..., Any]) -> Callable[..., Any]:
     def again(self: Any, *arguments: Any) -> Any:
         url, began, tries = self.coursedir.db_url, time.monotonic(), 0
         tell = functools.cache(lambda: self.log.warning(HELD))
-        # a server answers late, where a file says at once that it is held
+        # a server may answer late, whereas a locked file is known at once
         late = threading.Timer(SAID_AFTER, tell)
         if not sqlite_file(url):
             late.start()
@@ -78,7 +78,7 @@ def patient(method: Callable[..., Any]) -> Callable[..., Any]:
                     continue
                 try:
                     return method(self, *arguments)
-                except Exception as error:  # nbgrader makes its own of some
+                except Exception as error:  # nbgrader wraps some in its own types
                     if any(text in str(error) for text in AWAY):
                         if time.monotonic() - began > AWAY_SECONDS:
                             raise
@@ -95,7 +95,7 @@ def patient(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SaveGrades(preprocessors.SaveAutoGrades):
-    """nbgrader's own, but where a person must look there is no score, not even zero."""
+    """nbgrader's own, but if a person must look, there is no score, not even zero."""
 
     def _add_score(self, cell: Any, resources: Any) -> None:
         if not resources["nbgrader"]["needs_person"]:
@@ -110,29 +110,30 @@ class SaveGrades(preprocessors.SaveAutoGrades):
 
 
 class GradebookWriter(autograde.Autograde):
-    """Writes a submission's notebook, scores and record.
+    """Converter that writes a submission's notebook, scores and record.
 
     Attributes:
-        claims: of this run; a submission is written only while it is claimed.
+        claims: the claims of this run; a submission is written only while it is
+            claimed.
     """
 
     claims: Claims
 
     @property
     def state(self) -> State:
-        """What the course keeps on disk."""
+        """The files that the course keeps on disk."""
         return State(Path(self.coursedir.root))
 
     def graded(self, job: Job, lab: str) -> dict[str, Any]:
-        """Return the record of what is handed in now; empty if there is none."""
+        """Return the record of what is handed in at present; empty if there is none."""
         record = self.state.record(lab, job.student)
         is_of_this = record and record["folder"] == fingerprint(job.folder)
         return record if is_of_this else {}
 
     def by_another_run(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return what another run has written of a submission; empty if none has.
+        """Return the record that another run has written; empty if none has.
 
-        That happens where a server was restarted, and has forgotten who had claimed it.
+        That happens if a server was restarted, and has forgotten who had claimed it.
         """
         lab, student = record["lab"], record["student"]
         self.claims.keep(lab, student)
@@ -145,12 +146,12 @@ class GradebookWriter(autograde.Autograde):
     def claimed(
         self, jobs: Iterable[Job], lab: str, records: list[dict[str, Any]]
     ) -> Iterator[Job | None]:
-        """Claim submissions, those that another run grades at last.
+        """Claim submissions; those that another run is grading come last.
 
         Args:
-            jobs: what is to be graded.
-            lab: of which lab.
-            records: gets those of submissions that another run has graded.
+            jobs: the submissions to grade.
+            lab: name of the lab.
+            records: gets the records of submissions that another run has graded.
 
         Yields:
             A submission to grade; None if there is none at the moment.
@@ -172,7 +173,7 @@ class GradebookWriter(autograde.Autograde):
     def finish(self, result: dict[str, Any]) -> dict[str, Any]:
         """Write a result to the gradebook, and only then its record.
 
-        What has no record is graded again.
+        A submission without a record is graded again.
         """
         record = result["record"]
         self.claims.keep(record["lab"], record["student"])
@@ -181,7 +182,7 @@ class GradebookWriter(autograde.Autograde):
         else:
             level = self.log.level
             if getattr(self.parent, "log_level", logging.INFO) > logging.DEBUG:
-                # nbgrader's own lines on every file would bury the progress
+                # nbgrader's own messages about every file would hide the progress
                 self.log.setLevel(logging.WARNING)
             try:
                 self._write(record, result["notebook"])
@@ -214,7 +215,7 @@ class GradebookWriter(autograde.Autograde):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         when = self._handed_in_at(record)
-        # no file of a student's is copied
+        # copy no file of the student
         ignored, self.coursedir.ignore = self.coursedir.ignore, ["*"]
         self.coursedir.get_existing_timestamp = lambda _: when
         self.notebooks = [str(folder / f"{lab}.ipynb")]
@@ -237,7 +238,7 @@ class GradebookWriter(autograde.Autograde):
     def _handed_in_at(self, record: dict[str, Any]) -> datetime | None:
         """Read the time that came with a submission.
 
-        nbgrader would wait for a pipe, and break at what is no time.
+        nbgrader would wait for a pipe, and fail on text that is not a time.
         """
         path = Path(
             self._format_source(record["lab"], record["student"]), "timestamp.txt"
@@ -260,7 +261,7 @@ class GradebookWriter(autograde.Autograde):
     def _in_gradebook(self, record: dict[str, Any]) -> Iterator[Any]:
         """Find a submission in the gradebook; None if it is not there.
 
-        A name that is in no encoding is in no gradebook.
+        A name that cannot be encoded is in no gradebook.
         """
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             found = None
@@ -271,7 +272,7 @@ class GradebookWriter(autograde.Autograde):
 
     @patient
     def _clear_scores(self, record: dict[str, Any]) -> None:
-        """Leave no score of a part of this submission, and none of an earlier one."""
+        """Clear all scores: no partial and no earlier ones may remain."""
         with self._in_gradebook(record) as submission:
             for grade in _grades(submission):
                 grade.auto_score, grade.needs_manual_grade = None, True
@@ -286,7 +287,7 @@ class GradebookWriter(autograde.Autograde):
 
     @patient
     def by_hand(self, record: dict[str, Any]) -> list[str]:
-        """List the scores given by hand that stand in place of the judge's."""
+        """List the scores given by hand that replace different scores by the judge."""
         with self._in_gradebook(record) as submission:
             return [
                 f"{grade.name} {grade.manual_score:g}, now {grade.auto_score:g} by the"
@@ -298,13 +299,13 @@ class GradebookWriter(autograde.Autograde):
 
     @patient
     def roster(self) -> list[str]:
-        """List the students whom the gradebook knows."""
+        """List the students in the gradebook."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             return [student.id for student in gradebook.students]
 
     @patient
     def is_waiting(self, record: dict[str, Any]) -> bool:
-        """Whether it needs a person, and none has looked since."""
+        """Return whether a submission needs a person, and none has looked since."""
         if record["status"] != PERSON:
             return False
         with self._in_gradebook(record) as submission:
@@ -312,18 +313,18 @@ class GradebookWriter(autograde.Autograde):
 
 
 def first_line(error: Exception) -> str:
-    """Say in one line what went wrong."""
+    """Describe an error in one line."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def sqlite_file(url: str) -> str:
-    """Return where a gradebook's file is; empty if it is on a server."""
+    """Return the path of a gradebook's file; empty if it is on a server."""
     parts = make_url(url)
     return parts.database or "" if parts.get_backend_name() == "sqlite" else ""
 
 
 def _is_held(url: str) -> bool:
-    """Whether it is a file that another program has held for a second."""
+    """Return whether another program has locked a gradebook's file for a second."""
     place = sqlite_file(url)
     if place and os.path.exists(place):
         with contextlib.closing(sqlite3.connect(place, timeout=1)) as database:

@@ -1,22 +1,22 @@
-"""Intake: from the notebook handed in to the cells that run, with flags for oddities.
+"""Intake: turn the notebook that was handed in into cells to run, and flag oddities.
 
 The rules, in one place:
 
-- A notebook is looked for under the lab's name, then under any other, also in folders,
-  then in a zip archive. No link is followed. Only an empty folder is nothing: where
-  there is something that cannot be read, a person has to look. (`files`)
-- It is read whatever its encoding and format. (`notebooks`)
-- A cell of the lab is found again by its grade id, then by its cell id, then by what it
-  defines. (`matching`, for this and all that follows)
-- Graded and locked cells are taken from the source, each behind the cell that it
-  follows there.
-- An answer that was deleted comes back as it was released. Of several copies all run in
-  the student's order, so that the last one counts; copies that were never worked in do
+- A notebook is looked for under the lab's name, then under any other name, also in
+  folders, then in a zip archive. No link is followed. Only an empty folder counts as
+  nothing: if there is something that cannot be read, a person has to look. (`files`)
+- It is read in any encoding and format. (`notebooks`)
+- A cell of the lab is recognized by its grade id, then by its cell id, then by what it
+  defines. (`matching`, for this and all following rules)
+- Graded and locked cells are taken from the source, and each is placed after the cell
+  that it follows there.
+- A deleted answer is restored as it was released. If there are several copies, all run
+  in the student's order, so that the last one counts; copies that were never edited do
   not run.
-- A cell that the source marks as show ("show": true in its metadata) does not run,
-  unless an answer needs something that it defines.
-- Whatever was odd is written down as a flag. So is a checked name that no cell defines,
-  or that a cell below its answer changes: all cells run before the first check.
+- A cell with "show": true in its metadata in the source does not run, unless an answer
+  needs something that it defines.
+- Anything odd is written down as a flag. So is a checked name that no cell defines, or
+  that a cell below its answer changes: all cells run before the first check.
 """
 
 import base64
@@ -41,15 +41,15 @@ class _Found(NamedTuple):
 
 @dataclass
 class Intake:
-    """What a submission holds.
+    """The content of a submission.
 
     Attributes:
-        cells: of the notebook as it will be shown to the instructor, each with `run`,
-            whether it is executed.
-        folder: fingerprint of all that was handed in.
-        content: the notebook's bytes; empty if there were none.
-        flags: what was odd.
-        problem: why no machine can grade it; empty if one can.
+        cells: cells of the notebook as the instructor will see it, each with `run`,
+            which says whether it is executed.
+        folder: fingerprint of everything that was handed in.
+        content: the notebook's bytes; empty if there was none.
+        flags: descriptions of what was odd.
+        problem: why the machine cannot grade it; empty if it can.
     """
 
     cells: list[dict[str, Any]] = field(default_factory=list)
@@ -60,11 +60,11 @@ class Intake:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """The hash of the notebook's bytes; empty if there were none."""
+        """The hash of the notebook's bytes; empty if there was none."""
         return hashlib.sha256(self.content).hexdigest() if self.content else ""
 
     def plain(self) -> dict[str, Any]:
-        """Make what JSON can hold of it, for another machine."""
+        """Return the intake as data for JSON, to send it to another machine."""
         return {
             **{f.name: getattr(self, f.name) for f in fields(self)},
             "content": base64.b64encode(self.content).decode(),
@@ -72,20 +72,20 @@ class Intake:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "Intake":
-        """Make it anew of what `plain` gave."""
+        """Make an intake from what `plain` returned."""
         return cls(**{**plain, "content": base64.b64decode(plain["content"])})
 
 
 def take_in(folder: Path, lab: str, source: list[dict[str, Any]]) -> Intake:
-    """Take a submission in.
+    """Read a submission.
 
     Args:
-        folder: what the student handed in.
+        folder: the folder that the student handed in.
         lab: name of the lab, and of its notebook.
         source: the cells of the lab as released.
 
     Returns:
-        What it holds; if there is a problem, the cells of the release.
+        The content; if there is a problem, the cells are those of the release.
     """
     intake = Intake(folder=fingerprint(folder))
     try:
@@ -117,7 +117,7 @@ def _choose(
     if not likely and not readable and not problems:
         return []
     named = [found for found in likely if Path(found.name).name == f"{lab}.ipynb"]
-    # What cannot be read may be the work, and what was found only a copy of the lab.
+    # An unreadable notebook may be the work, and a readable one only a copy of the lab.
     if problems and not named or not likely:
         intake.content, reason = problems[0] if problems else (readable[0].content, "")
         names = ", ".join(printable(found.name) for found in readable)

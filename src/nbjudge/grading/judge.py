@@ -1,7 +1,7 @@
-"""The judge, outside the walls: opens a sandbox, sends requests, gives points.
+"""The judge, outside the sandbox: it opens a sandbox, sends requests, and gives points.
 
-Nothing that comes back can set a score. nbgrader scores what the notebook's own kernel
-says, which is what the student's code says.
+Nothing that comes back from the sandbox can set a score. nbgrader itself scores what
+the notebook's own kernel reports, which is what the student's code reports.
 """
 
 import hashlib
@@ -20,20 +20,20 @@ from nbjudge.grading.sandbox.process import Ended, Sandbox, Trouble
 from nbjudge.grading.sandbox.text import one_text
 from nbjudge.question import Question, Reply, Request, Result
 
-# A submission that breaks its process so often is given no further one.
+# A submission gets no more sandboxes than these, if it keeps breaking its process.
 MOST_SANDBOXES = 24
 REPLY = Reply.__annotations__
 NO_ANSWER = "it sent something that is no answer"
 
 
 class CellOutcome(NamedTuple):
-    """What became of a cell.
+    """The result of running a cell.
 
     Attributes:
         cell: the cell.
-        printed: what it wrote.
-        error: one line, empty if it ran through.
-        broken: whether it took the process with it, and was left out.
+        printed: what the cell printed.
+        error: the error in one line; empty if there was none.
+        broken: whether the cell ended the process, and was left out.
     """
 
     cell: CodeCell
@@ -43,13 +43,13 @@ class CellOutcome(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a question.
+    """The judge's result for one question.
 
     Attributes:
-        points: earned.
+        points: the points earned.
         html: the table that the student sees.
-        mistakes: names of the mistakes that it looks like.
-        trouble: why there was no answer, if there was none.
+        mistakes: names of the mistakes that the answer looks like.
+        trouble: why there was no answer; empty if there was one.
         held: for each property of the question, whether it holds.
     """
 
@@ -61,20 +61,20 @@ class Verdict(NamedTuple):
 
 
 def seed_of(secret: bytes, submission: str, question: str) -> int:
-    """Draw the seed of a question's inputs; nobody foresees it without the secret."""
+    """Derive the seed of a question's inputs, unpredictable without the secret."""
     return int.from_bytes(
         hmac.digest(secret, f"{submission}/{question}".encode(), hashlib.sha256)[:6]
     )
 
 
 class Judge:
-    """Judges one submission.
+    """The judge of one submission.
 
     Args:
-        course: whose questions they are.
+        course: the course that the questions belong to.
         cells: the student's cells, in order.
         asked: the graded cells.
-        sandboxes: gives a fresh sandbox.
+        sandboxes: returns a fresh sandbox.
         limits: what the submission may use.
         seed: question -> seed.
     """
@@ -91,8 +91,8 @@ class Judge:
         self.course, self.cells, self.asked = course, cells, asked
         self.sandboxes, self.limits, self.seed = sandboxes, limits, seed
         self.ran = {cell: CellOutcome(cell, "", "not run") for cell in cells}
-        # cells that took the process with them, and those in which it ended once:
-        # something else may have ended it
+        # broken: cells that ended the process; suspects: cells in which it ended once,
+        # possibly for another reason
         self.broken: set[CodeCell] = set()
         self.suspects: set[CodeCell] = set()
         self.sandbox: Sandbox | None = None
@@ -100,10 +100,10 @@ class Judge:
         self.end = time.monotonic() + limits.submission
 
     def deadline(self, sandbox: Sandbox, seconds: float) -> float:
-        """Give a sandbox CPU time, and return by when on the clock it has to answer.
+        """Grant a sandbox CPU time, and return the clock time by which it must answer.
 
         Raises:
-            Trouble: the submission has had its time.
+            Trouble: the submission has used up its time.
         """
         now = time.monotonic()
         if now > self.end:
@@ -136,17 +136,17 @@ class Judge:
         )
         answer = SandboxedAnswer(self, asked)
         results = evaluate(question, answer, seed)
-        if answer.ended:  # twice is the answer's own doing
+        if answer.ended:  # if it ends again, the answer is to blame
             answer = SandboxedAnswer(self, asked)
             results = evaluate(question, answer, seed)
         answer.close()
         return verdict_of(question, results, self.course.book, answer.trouble)
 
     def running(self) -> Sandbox:
-        """Return a sandbox in which all cells have run that do not break it.
+        """Return a sandbox in which all cells that do not break it have run.
 
         Raises:
-            Trouble: there is none, and will be none.
+            Trouble: there is none, and there will be none.
         """
         while self.sandbox is None:
             if len(self.used) == MOST_SANDBOXES:
@@ -160,7 +160,7 @@ class Judge:
         return self.sandbox
 
     def _run_cells(self, sandbox: Sandbox) -> bool:
-        """Run the cells that break nothing; whether all ran."""
+        """Run the cells that break nothing; return whether all of them ran."""
         for cell in self.cells:
             if cell in self.broken:
                 continue
@@ -188,25 +188,25 @@ class Judge:
 
 
 class SandboxedAnswer:
-    """The way to an answer in a sandbox: requests go in, replies come out.
+    """A connection to an answer in a sandbox: requests go in, replies come out.
 
-    Trouble is a reply like any other.
+    If there is trouble, the reply says so in its error.
 
     Args:
-        judge: whose sandbox to use.
-        asked: what is handed over.
+        judge: the judge whose sandbox is used.
+        asked: the graded cell to check.
     """
 
     def __init__(self, judge: Judge, asked: GradedCell):
         self.judge, self.asked = judge, asked
-        # not the seed of the inputs: this one is known in there
+        # not the seed of the inputs: this one is visible in the sandbox
         self.seed = judge.seed(f"inside {asked.question}")
         self.trouble, self.ended = "", False
         self.calls, self.deadline = 0, 0.0
         self.sandbox: Sandbox | None = None
 
     def __call__(self, request: Request) -> Reply:
-        """Send a request on and bring the reply back."""
+        """Send a request to the sandbox and return the reply."""
         if not self.trouble:
             try:
                 return self._reply(request)
@@ -216,7 +216,7 @@ class SandboxedAnswer:
         return Reply(error=self.trouble)
 
     def close(self) -> None:
-        """Tell the answer's process that it is done."""
+        """Tell the answer's process that the question is finished."""
         if self.sandbox is not None and not self.trouble:
             try:
                 if self.sandbox.call("done", None, self.deadline).kind != "ended":
@@ -249,13 +249,13 @@ class SandboxedAnswer:
 def verdict_of(
     question: Question, results: list[Result], book: Book, trouble: str = ""
 ) -> Verdict:
-    """Say what became of a question.
+    """Make the verdict on a question.
 
     Args:
-        question: what was asked.
-        results: one per property of it.
-        book: what to read.
-        trouble: why there was no answer, if there was none.
+        question: the question.
+        results: one result per property of the question.
+        book: the book that the feedback refers to.
+        trouble: why there was no answer; empty if there was one.
     """
     grade = Grade(question, results, book)
     mistakes = tuple(dict.fromkeys(r.mistake.name for r in results if r.mistake))
@@ -264,7 +264,7 @@ def verdict_of(
 
 
 def _checked(kind: str, answer: Any, call: int) -> Reply:
-    """Make a reply of what came back, if it is one."""
+    """Turn what came back into a reply, if it is a valid one."""
     match kind, answer:
         case "reply", {"call": int() as number, "reply": dict() as reply} if (
             number == call

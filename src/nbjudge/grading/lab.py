@@ -1,4 +1,4 @@
-"""The instructor's notebook: its graded cells, their questions, and what has to run."""
+"""The instructor's notebook: its graded cells, their questions, and the code to run."""
 
 import ast
 import contextlib
@@ -16,10 +16,10 @@ class GradedCell(NamedTuple):
     """A cell `check("question", thing)`.
 
     Attributes:
-        grade_id: its name.
-        question: the name of what it asks.
+        grade_id: the cell's name.
+        question: name of the question.
         thing: the expression that it checks.
-        points: what it is worth in this lab; the question may say something else.
+        points: the points that it is worth in this lab; the question may have others.
     """
 
     grade_id: str
@@ -28,11 +28,11 @@ class GradedCell(NamedTuple):
     points: int
 
     def worth(self, points: float | int, of: int) -> float:
-        """Return points of the question as points of this cell, to the next half.
+        """Convert points of the question to points of this cell, rounded up to a half.
 
         Args:
-            points: earned.
-            of: what the question gives at most.
+            points: the points earned.
+            of: the maximum points of the question.
         """
         return math.ceil(2 * points * self.points / of) / 2
 
@@ -41,7 +41,7 @@ class CodeCell(NamedTuple):
     """A cell to run.
 
     Attributes:
-        name: what it is called in messages.
+        name: its name in messages.
         source: its code.
         answers: whether a score depends on it.
     """
@@ -58,10 +58,10 @@ def graded_cells(
 
     Args:
         source: the lab's cells.
-        questions: of the course, by name.
+        questions: the course's questions, by name.
 
     Raises:
-        ValueError: a graded cell is no `check("question", thing)`.
+        ValueError: a graded cell is not of the form `check("question", thing)`.
     """
     asked = []
     for cell in filter(is_graded, source):
@@ -82,10 +82,10 @@ def graded_cells(
 
 
 def code_cells(cells: Sequence[Mapping[str, Any]]) -> list[CodeCell]:
-    """Take the code that a submission has to run.
+    """Return the code that has to run for a submission.
 
     Args:
-        cells: of the submission, restored.
+        cells: cells of the submission, after `restore`.
     """
     return [
         CodeCell(grade_id(cell) or f"number {i}", cell["source"], cell["needed"])
@@ -95,13 +95,13 @@ def code_cells(cells: Sequence[Mapping[str, Any]]) -> list[CodeCell]:
 
 
 def imports_of(source: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the modules that a lab's cells import, to have them ready in time."""
+    """List the modules that a lab's cells import, so that they can be loaded early."""
     modules: dict[str, None] = {}
     to_python = TransformerManager().transform_cell
     for cell in source:
         tree = ast.Module([], [])
         if cell["cell_type"] == "code":
-            with contextlib.suppress(SyntaxError):  # no import stands in such a cell
+            with contextlib.suppress(SyntaxError):  # such a cell imports nothing
                 tree = ast.parse(to_python(cell["source"]))
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):

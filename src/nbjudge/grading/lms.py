@@ -1,8 +1,9 @@
 """nbgrader's plugins for Moodle and Canvas: collect their archives, export to them.
 
-`nbgrader zip_collect LAB` takes Moodle's or Canvas's archive from
+`nbgrader zip_collect LAB` reads Moodle's or Canvas's archive from
 downloaded/LAB/archive/. `nbgrader export --exporter=nbjudge.grading.lms.Upload` fills
-the platform's own table, which lies in downloaded/LAB/, for the platform to take back.
+in the platform's own table from downloaded/LAB/, to be uploaded to the platform. The
+code that reads tables and names is in `platforms`.
 """
 
 import csv
@@ -31,14 +32,14 @@ from nbjudge.grading.platforms import (
     worksheet,
 )
 
-# Moodle's names of columns, in English and German.
+# Moodle's column names, in English and German.
 GRADE = ("Grade", "Bewertung")
 MOST = ("Maximum Grade", "Maximum grade", "Bestwertung")
 CANVAS_KEPT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 
 def people_of(gradebook: Gradebook) -> list[Person]:
-    """Read the roster that nbgrader has."""
+    """Read the roster from nbgrader's gradebook."""
     return [
         Person(
             student.id,
@@ -52,10 +53,10 @@ def people_of(gradebook: Gradebook) -> list[Person]:
 
 
 class Extractor(ExtractorPlugin):
-    """Opens the platform's archives, and none of a student's: the judge does that."""
+    """Unpack the platform's archives, but not a student's own: the judge does that."""
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
-        """Open every archive in a folder; copy what is none.
+        """Unpack every archive in a folder; copy other files.
 
         Args:
             archive_path: where the archives are.
@@ -74,18 +75,19 @@ class Extractor(ExtractorPlugin):
 
 
 class Collector(FileNameCollectorPlugin):
-    """Finds whose a file is by the roster, and by Moodle's grading worksheet.
+    """Find the student of each file, from the roster and Moodle's grading worksheet.
 
-    Whatever a student handed in is collected under the name that it has. Of two files
-    of one student with the same name, the one of the later attempt counts, or that of
-    the archive whose name comes last. What belongs to nobody is said and left out.
+    Everything that a student handed in is collected under its own name. If a student
+    has two files with the same name, the one from the later attempt counts, or the one
+    from the archive whose name comes last. Files that belong to nobody are reported and
+    left out.
     """
 
     def collect(self, submitted_file: str) -> dict[str, Any] | None:
-        """Say whose a file is, and how it is called.
+        """Return the student of a file, and the file's name.
 
         Args:
-            submitted_file: its path.
+            submitted_file: path of the file.
 
         Returns:
             `student_id` and `file_id`; None if it is left out.
@@ -96,7 +98,7 @@ class Collector(FileNameCollectorPlugin):
         return {"student_id": found[0], "file_id": found[1]} if found else None
 
     def _plan(self) -> dict[str, tuple[str, str]]:
-        """Look at all files at once: path -> student and name."""
+        """Decide for all files at once: path -> student and name."""
         app = self.parent
         top = Path(app._format_collect_path(app.extracted_directory))
         lab, coursedir = app.coursedir.assignment_id, app.coursedir
@@ -149,11 +151,11 @@ class Collector(FileNameCollectorPlugin):
 
 
 class Upload(ExportPlugin):
-    """Fills the platform's own table with the scores that are final.
+    """Fill in the final scores in the platform's own table.
 
-    Moodle takes its grading worksheet back, Canvas its gradebook. The table of a lab
-    lies in downloaded/LAB/; the filled one goes to gradebook/upload/LAB.csv. Where a
-    student has no final score, it says what it said.
+    Moodle takes back its grading worksheet, Canvas its gradebook. The table of a lab is
+    in downloaded/LAB/; the completed one goes to gradebook/upload/LAB.csv. If a student
+    has no final score, the cell stays as it was.
     """
 
     downloaded = Unicode(
@@ -161,7 +163,7 @@ class Upload(ExportPlugin):
     ).tag(config=True)
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write a table for each lab of which there is one.
+        """Write a table for each lab that has one.
 
         Args:
             gradebook: where the scores are.
@@ -220,7 +222,7 @@ def _moodle(
     people: list[Person],
     final: dict[str, float | int],
 ) -> Filled:
-    """Fill the column with the grade of Moodle's grading worksheet."""
+    """Fill in the grade column of Moodle's grading worksheet."""
     column = _column(path, table, GRADE)
     most = _column(path, table, MOST)
     roster = Roster(people, students_of(table))
@@ -231,7 +233,7 @@ def _moodle(
         try:
             student = roster.student(Named(name, moodle_number(row[0]), "", 0, False))
         except GradingError:
-            student = ""  # a guest, or who has left
+            student = ""  # a guest, or someone who has left
         if student in final:
             row = [*row[:column], f"{final[student]:g}", *row[column + 1 :]]
             known.add(student)
@@ -246,7 +248,7 @@ def _canvas(
     people: list[Person],
     final: dict[str, float | int],
 ) -> Filled:
-    """Keep the columns that Canvas asks for, and fill that of the lab."""
+    """Keep the columns that Canvas asks for, and fill in the column of the lab."""
     called = [
         name
         for name in table.head
@@ -282,7 +284,7 @@ def _column(path: Path, table: Table, names: tuple[str, ...]) -> int:
 
 
 def _same_points(where: str, cell: str, lab: Any) -> None:
-    """Stop where the platform counts otherwise: a grade would mean something else."""
+    """Stop if the platform has another maximum: a grade would mean something else."""
     try:
         most = float(cell.replace(",", "."))
     except ValueError:

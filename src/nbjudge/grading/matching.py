@@ -1,7 +1,7 @@
 """Match a student's cells with the lab's: by grade id, cell id or what they define.
 
-The rules are those of `intake`. nbgrader has none of them: what has lost its grade id
-is another cell to it, and a cell that is there twice stops it.
+The rules are listed in `intake`. nbgrader has none of them: to nbgrader, a cell that
+has lost its grade id is another cell, and a cell that occurs twice is an error.
 """
 
 import ast
@@ -13,36 +13,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-# What `restore` gives: the cell of the source that it was, and the cell.
+# A restored cell, after the index of the source's cell that it comes from.
 Placed = tuple[int | None, dict[str, Any]]
 
 
 def grade_id(cell: Mapping[str, Any]) -> str:
-    """Return a cell's grade id, or nothing."""
+    """Return a cell's grade id; empty if there is none."""
     metadata = cell["metadata"].get("nbgrader")
     found = metadata.get("grade_id") if isinstance(metadata, dict) else None
     return found if isinstance(found, str) else ""
 
 
 def is_graded(cell: Mapping[str, Any]) -> bool:
-    """Whether a cell of the source is one that the judge answers."""
+    """Return whether a cell of the source is graded by the judge."""
     metadata = cell["metadata"].get("nbgrader", {})
     return bool(metadata.get("grade")) and not metadata.get("solution")
 
 
 def is_answer(cell: Mapping[str, Any]) -> bool:
-    """Whether a cell of the source is one for the student's answer."""
+    """Return whether a cell of the source is for the student's answer."""
     return bool(cell["metadata"].get("nbgrader", {}).get("solution"))
 
 
 def is_locked(cell: Mapping[str, Any]) -> bool:
-    """Whether a cell of the source is to stay as it is."""
+    """Return whether a cell of the source has to stay as it is."""
     locked = cell["metadata"].get("nbgrader", {}).get("locked")
     return is_graded(cell) or bool(locked and not is_answer(cell))
 
 
 def defined(code: str) -> frozenset[str]:
-    """List the functions and classes that a cell defines, even if it is no Python."""
+    """List the functions and classes that a cell defines, even in invalid Python."""
     try:
         return frozenset(
             node.name
@@ -57,10 +57,11 @@ def defined(code: str) -> frozenset[str]:
 def needed(cells: Sequence[Mapping[str, Any]]) -> set[int]:
     """Find the code cells that a score depends on.
 
-    They are the graded cells, the answers, and all that define what one of these needs.
+    These are the graded cells, the answers, and all cells that define something that
+    one of these needs.
 
     Args:
-        cells: of the submission, restored.
+        cells: cells of the submission, after `restore`.
     """
     code = {at for at, cell in enumerate(cells) if cell["cell_type"] == "code"}
     found = {at for at in code if is_graded(cells[at]) or is_answer(cells[at])}
@@ -76,8 +77,8 @@ def needed(cells: Sequence[Mapping[str, Any]]) -> set[int]:
 def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
     """List the names that a cell defines, and those that it takes from elsewhere.
 
-    What only IPython understands is left out: its own parser takes a time that nothing
-    outside the sandbox may take.
+    Syntax that only IPython understands is left out: its own parser may take more time
+    than anything outside the sandbox may take.
     """
     for text in (code, "\n".join(map(_plain, code.splitlines()))):
         with contextlib.suppress(*NO_PYTHON):
@@ -95,7 +96,7 @@ def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _plain(line: str) -> str:
-    """Take from a line of code what IPython alone understands."""
+    """Remove from a line of code what only IPython understands."""
     code = line.strip()
     if code.startswith(("%", "!", "?")) or code.endswith("?"):
         return line[: len(line) - len(line.lstrip())] + "pass"
@@ -103,7 +104,7 @@ def _plain(line: str) -> str:
 
 
 def is_of(cells: list[dict[str, Any]], source: list[dict[str, Any]]) -> bool:
-    """Whether a notebook is of this lab: it has one of its answers or checks."""
+    """Return whether a notebook is of this lab: it has one of its answers or checks."""
     found = [source[match] for match in _matches(cells, source) if match is not None]
     return any(is_answer(cell) or is_graded(cell) for cell in found)
 
@@ -114,13 +115,13 @@ def restore(
     """Put the lab's own cells back where they belong.
 
     Args:
-        cells: of the student's notebook.
-        source: of the lab, as released.
-        flags: gets what is odd.
+        cells: cells of the student's notebook.
+        source: cells of the lab, as released.
+        flags: gets descriptions of what is odd.
 
     Returns:
-        Cells, each with `run`, whether it is executed, and with `needed`, whether a
-        score depends on it.
+        The cells, each with `run`, which says whether it is executed, and `needed`,
+        which says whether a score depends on it.
     """
     matches = _matches(cells, source)
     copies: dict[int, list[int]] = {}
@@ -143,7 +144,7 @@ def restore(
             }
             restored.append((match, {**cell, "metadata": {}, **kept}))
         elif cell["cell_type"] == its["cell_type"] == "code" and not is_graded(its):
-            # what the student has added to it; the lab's own runs, too
+            # run what the student has added to it, as well as the lab's own
             if cell["source"].strip() != its["source"].strip():
                 restored.append((None, {**cell, "metadata": {}, "run": True}))
     for i, cell in enumerate(source):
@@ -166,7 +167,7 @@ def restore(
 def _matches(
     cells: list[dict[str, Any]], source: list[dict[str, Any]]
 ) -> list[int | None]:
-    """Find for every cell the cell of the source that it was."""
+    """Find for each cell the cell of the source that it comes from."""
     numbered = list(enumerate(source))
     by_grade = {grade_id(cell): i for i, cell in numbered if grade_id(cell)}
     by_id = {cell["id"]: i for i, cell in numbered}
@@ -198,7 +199,7 @@ def _answer(
 ) -> dict[str, Any]:
     """Return one copy of an answer.
 
-    The last one that was worked in is the one that carries the grade id.
+    The last copy that was edited gets the grade id.
     """
     name, text = grade_id(source), source["source"].strip()
     worked = [i for i in copies if cells[i]["source"].strip() != text] or copies[-1:]
@@ -221,7 +222,7 @@ def _answer(
 
 
 def _oddities(source: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
-    """Say what was done to a cell that is taken from the source."""
+    """Say what was changed in a cell that is taken from the source."""
     cell, wanted = found[0], source["metadata"].get("nbgrader", {})
     had = cell["metadata"].get("nbgrader")
     odd = [f"{len(found)} copies"] * (len(found) > 1) + _other_kind(cell, source)
@@ -243,14 +244,14 @@ def _other_kind(cell: dict[str, Any], source: dict[str, Any]) -> list[str]:
 
 
 def _elsewhere(made: list[dict[str, Any]], released: set[str]) -> list[str]:
-    """Say which checked names come from no cell, or are changed below their answer.
+    """List checked names that no cell defines, or that change below their answer.
 
-    All cells run before the first check: what is deleted or tried out below a check
-    that the student saw hold may cost its points.
+    All cells run before the first check: code below a check that deletes or changes a
+    name may cost points, although the student saw the check hold.
 
     Args:
-        made: the cells of the submission, restored.
-        released: what stands in the lab's own cells.
+        made: cells of the submission, after `restore`.
+        released: the text of the lab's own cells.
     """
     code = [cell for cell in made if cell["cell_type"] == "code"]
     names = {name for c in code if is_graded(c) for name in names_of(c["source"])[1]}
@@ -270,7 +271,7 @@ def _elsewhere(made: list[dict[str, Any]], released: set[str]) -> list[str]:
 
 
 def _place(restored: list[Placed], i: int) -> int:
-    """Find the place behind the cell that it follows in the source."""
+    """Find the position after the cell that it follows in the source."""
     before = [
         (match, at)
         for at, (match, _) in enumerate(restored)

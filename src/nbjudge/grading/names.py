@@ -1,7 +1,7 @@
-"""Students' folders with names that look alike, so that one may be taken for another.
+"""Find students' folders whose names look alike and may be mistaken for each other.
 
-Unicode's own list of characters that look alike is in no package that nbgrader brings;
-this asks less, and sends to a person what it does not know to be harmless.
+No package that nbgrader installs has Unicode's own list of characters that look alike.
+This module checks less, and leaves to a person what it does not know to be harmless.
 """
 
 import unicodedata
@@ -11,10 +11,10 @@ from nbjudge.grading.files import printable
 
 
 def clashes(students: Iterable[str]) -> dict[str, str]:
-    """Find names that could be taken for one another, or for something else.
+    """Find names that could be mistaken for one another, or for something else.
 
     Returns:
-        Name -> what is wrong with it, for those with which something is wrong.
+        Name -> what is wrong with it, only for names with a problem.
     """
     alike: dict[str, list[str]] = {}
     for student in students:
@@ -28,12 +28,12 @@ def _reason(name: str, alike: list[str]) -> str:
     scripts = {unicodedata.name(c, "?").split()[0] for c in name if c.isalpha()}
     if not name.isprintable() or name != name.strip():
         return "the folder's name has characters that cannot be seen"
-    if set(name) & set('<>&"\\'):  # formgrader puts names into its pages as they are
+    if set(name) & set('<>&"\\'):  # formgrader does not escape names
         return "the folder's name has characters that are code in a web page"
-    if set(name) & set("*?[]"):  # nbgrader finds no such folder again
+    if set(name) & set("*?[]"):  # nbgrader cannot find such a folder again
         return "the folder's name has characters that stand for others; rename it"
     if name[0] in ".=+-@":
-        # nbgrader passes by what is hidden, and writes names into tables as they are
+        # nbgrader skips hidden files, and writes names into tables as they are
         return "the folder's name begins as hidden files or formulas in a table do"
     if len(scripts & {"LATIN", "CYRILLIC", "GREEK"}) > 1:
         return "the folder's name mixes alphabets"

@@ -1,8 +1,9 @@
-"""Read the cells of a notebook from bytes of any encoding and format.
+"""Read the cells of a notebook from bytes in any encoding and format.
 
-nbformat reads what is valid. This reads what students hand in: byte order marks, fields
-that are missing or of a wrong type, version 3 with parts of version 4, ten thousand
-cells. What cannot be meant otherwise is kept, and the rest is flagged.
+nbformat reads valid notebooks. This module reads what students hand in: byte order
+marks, fields that are missing or of a wrong type, version 3 with parts of version 4,
+ten thousand cells. It keeps what can have only one meaning, and flags the rest. To find
+notebooks in folders and archives, see `files`.
 """
 
 import json
@@ -12,10 +13,10 @@ from nbjudge.grading.files import Unreadable
 
 CELLS = 2000
 SOURCE_CHARACTERS = 50_000
-# Of all cells together: what turns markdown into pages may take time with the square of
+# For all cells together: rendering Markdown may take time that grows with the square of
 # it.
 TEXT_CHARACTERS = 500_000
-# Lists and objects of the whole file, and values in them: each may take a hundred times
+# Lists and objects in the whole file, and values in them: each may take a hundred times
 # as much memory as its text.
 CONTAINERS, VALUES = 300_000, 3_000_000
 
@@ -24,11 +25,11 @@ def read_cells(content: bytes, flags: list[str]) -> list[dict[str, Any]]:
     """Read the cells of a notebook; outputs are dropped.
 
     Args:
-        content: of the file.
-        flags: gets what is odd.
+        content: bytes of the file.
+        flags: gets descriptions of what is odd.
 
     Raises:
-        Unreadable: this is no notebook.
+        Unreadable: this is not a notebook.
     """
     if not content.strip():
         raise Unreadable("the file is empty")

@@ -1,4 +1,4 @@
-"""Write the instructor's pages anew: `python -m nbjudge.grading.overview`.
+"""Rewrite the instructor's pages: `python -m nbjudge.grading.overview`.
 
 With `--anonymous`, write pages that may be shown to the class.
 """
@@ -11,7 +11,7 @@ from nbjudge.grading.figures import EVERYTHING, GROUPS
 
 
 class Overview(NbGrader):
-    """What `nbgrader autograde` writes after each run, without a run."""
+    """Write the pages that `nbgrader autograde` writes, without grading."""
 
     name = "nbjudge-overview"
     description = "Write gradebook/reports/: a page on each lab, and one on the course."

@@ -1,8 +1,9 @@
-"""Moodle's and Canvas's tables, read with any encoding, and whose file is whose.
+"""Read Moodle's and Canvas's tables and file names, and find the student of each file.
 
 Moodle names each student's folder or file NAME_NUMBER_assignsubmission_file_, with the
 group in front of the name for group work; the number is that of the grading worksheet.
 (mod/assign/locallib.php, mod/assign/feedback/offline/importgradeslib.php)
+
 Canvas puts NAME_USER_ATTACHMENT_ or NAME_LATE_USER_ATTACHMENT_ before a file's name;
 the user is the column ID of its gradebook. (lib/content_zipper.rb)
 """
@@ -21,7 +22,7 @@ MOODLE = re.compile(r"(?P<name>.+?)_(?P<user>\d+)_assignsubmission_file_?(?P<fil
 CANVAS = re.compile(
     r"(?P<name>.*?)_(?:LATE_)?(?P<user>\d+)_(?P<attachment>\d+)_(?P<file>.+)"
 )
-# What the columns are called that say who somebody is, the best first.
+# Names of the columns that identify a person, the best first.
 COLUMNS = {
     "id": (
         *("id_number", "username", "sis_login_id", "login_id", "student_id", "id"),
@@ -39,8 +40,8 @@ class Table(NamedTuple):
 
     Attributes:
         head: the names of the columns.
-        rows: the number of the line in the file, and its cells.
-        odd: what could not be read, in lines for a person.
+        rows: for each row, its line number in the file and its cells.
+        odd: messages about lines that could not be read.
     """
 
     head: list[str]
@@ -49,11 +50,11 @@ class Table(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Somebody of a roster.
+    """A person on the roster.
 
     Attributes:
-        id: what nbgrader calls them.
-        number: what Canvas calls them, if it is known.
+        id: the id in nbgrader.
+        number: the number in Canvas, if it is known.
     """
 
     id: str
@@ -67,11 +68,11 @@ def read_table(path: Path) -> Table:
     """Read a table with commas, semicolons or tabs, with or without a byte order mark.
 
     Args:
-        path: of a CSV file in UTF-8, UTF-16 or, as old spreadsheets write it, in
-            Windows' own encoding.
+        path: path of a CSV file in UTF-8, UTF-16 or, as old spreadsheets write it, in
+            Windows-1252.
 
     Raises:
-        GradingError: there is no such file, or it is no such table.
+        GradingError: the file does not exist, or it is not such a table.
     """
     try:
         content = path.read_bytes()
@@ -111,21 +112,21 @@ def _decoded(content: bytes, path: Path) -> tuple[str, list[str]]:
 def people(path: Path) -> tuple[list[Person], list[str]]:
     """Read a roster: Moodle's participants or grading worksheet, Canvas's gradebook.
 
-    A table of nbgrader's own columns is read, too.
+    A table with nbgrader's own column names is read, too.
 
     Args:
-        path: of the table.
+        path: path of the table.
 
     Returns:
-        Who is in it, and what could not be read, in lines for a person.
+        The people in it, and messages about what could not be read.
 
     Raises:
-        GradingError: there is no table, or no column says who somebody is.
+        GradingError: there is no table, or no column identifies people.
     """
     head, rows, odd = read_table(path)
     at = _columns(head)
     if "id" in at and all(" " in row[at["id"]].strip() for _, row in rows):
-        del at["id"]  # "Participant 17", which the next worksheet calls otherwise
+        del at["id"]  # "Participant 17", which changes with every worksheet
     if "id" not in at and "email" not in at:
         raise GradingError(
             f"{path} has no column with an id; it has: {', '.join(head)}. Name one of"
@@ -150,7 +151,7 @@ def people(path: Path) -> tuple[list[Person], list[str]]:
 
 
 def _columns(head: Sequence[str]) -> dict[str, int]:
-    """Find the columns that say who somebody is."""
+    """Find the columns that identify a person."""
     names = ["_".join(name.casefold().split()) for name in head]
     return {
         what: names.index(known)
@@ -170,20 +171,20 @@ def _names(cells: Mapping[str, str]) -> tuple[str, str]:
 
 
 def is_canvas(head: Iterable[str]) -> bool:
-    """Whether a table is Canvas's gradebook."""
+    """Return whether a table is Canvas's gradebook."""
     return {"Student", "ID", "Section"} <= {*head}
 
 
 def _is_no_student(cells: Mapping[str, str]) -> bool:
-    """Whether a row of Canvas's gradebook is its row of points, or the test student."""
+    """Return whether a row of Canvas's gradebook is for points or the test student."""
     name = cells.get("name", "")
     return name in ("Points Possible", "Student, Test") or not any(cells.values())
 
 
 def plain(name: str) -> str:
-    """Make names comparable: of one case, and of letters and numbers alone.
+    """Make names comparable: ignore case, and keep only letters and digits.
 
-    A name whose UTF-8 was taken for the encoding of old archives is mended.
+    A name in UTF-8 that was decoded with the encoding of old archives is repaired.
     """
     try:
         name = name.encode("cp437").decode("utf-8")
@@ -194,13 +195,13 @@ def plain(name: str) -> str:
 
 
 class Named(NamedTuple):
-    """A file of a platform's archive.
+    """A file in a platform's archive.
 
     Attributes:
-        name: of the student, or group and student, as the archive has it.
-        user: the number behind it.
-        file: what the student calls the file.
-        order: of two files with one name, the later has the greater.
+        name: the student's name, or group and student, as the archive has it.
+        user: the number after the name.
+        file: the student's name for the file.
+        order: of two files with the same name, the later one has the larger number.
     """
 
     name: str
@@ -211,11 +212,11 @@ class Named(NamedTuple):
 
 
 def named(parts: Sequence[str], lab: str) -> Named | None:
-    """Read the path of a file in an archive; None if neither platform has written it.
+    """Parse the path of a file in an archive; None if neither platform has written it.
 
     Args:
-        parts: of the path, from the archive's folder on.
-        lab: whose archive it is.
+        parts: parts of the path, from the archive's folder on.
+        lab: name of the lab.
     """
     for at, part in enumerate(parts):
         if found := MOODLE.fullmatch(part):
@@ -232,10 +233,10 @@ def named(parts: Sequence[str], lab: str) -> Named | None:
 
 
 class Roster:
-    """Finds the student whom an archive means.
+    """The people of a course, to find the student whom an archive means.
 
     Args:
-        people: of the course.
+        people: the people of the course.
         worksheet: Moodle's number -> a student's id or email.
     """
 
@@ -247,7 +248,7 @@ class Roster:
         """Return the id of the student.
 
         Raises:
-            GradingError: there is none, or more than one.
+            GradingError: there is no such student, or more than one.
         """
         said = self.worksheet.get(its.user, "") if not its.canvas else ""
         keys = {said.casefold()} - {""}
@@ -265,7 +266,7 @@ class Roster:
         raise GradingError(f"{who} is not in the roster")
 
     def called(self, name: str) -> list[str]:
-        """Find who is called so; before it may stand the name of a group and a dash."""
+        """Find the people with a name; a group's name and a dash may precede it."""
         parts = name.split("-")
         for at in range(len(parts)):
             called = plain("-".join(parts[at:]))
@@ -284,10 +285,10 @@ class Roster:
 
 
 def worksheet(folder: Path) -> tuple[Path, Table] | None:
-    """Find the platform's own table of a lab: the one CSV file in a folder.
+    """Find the platform's own table of a lab: the only CSV file in a folder.
 
     Raises:
-        GradingError: there are several, or it cannot be read.
+        GradingError: there are several, or the file cannot be read.
     """
     paths = sorted(folder.glob("*.csv"))
     if len(paths) > 1:
@@ -297,14 +298,14 @@ def worksheet(folder: Path) -> tuple[Path, Table] | None:
 
 
 def moodle_number(cell: str) -> str:
-    """Take the number out of the first cell of a grading worksheet."""
+    """Extract the number from the first cell of a row of a grading worksheet."""
     return cell.rpartition(" ")[2]
 
 
 def students_of(table: Table) -> dict[str, str]:
     """Read a grading worksheet: Moodle's number -> a student's id or email.
 
-    The first column is the identifier, in whatever language.
+    The first column is the identifier, whatever the language.
     """
     at = _columns(["", *table.head[1:]])
     column = at.get("id", at.get("email"))

@@ -1,4 +1,4 @@
-"""Plots of a class, as SVG in the colours of the page around them."""
+"""Plots of a class, as SVG in the colors of the page around them."""
 
 import io
 import re
@@ -30,12 +30,12 @@ def points(bars: Sequence[tuple[str, int]], unit: str = "points") -> Markup:
 
     Args:
         bars: points and number of students, the most points first.
-        unit: what is below the bars.
+        unit: the label below the bars.
     """
     figure, axes = _axes(6 if len(bars) < 14 else 9, 2.6)
     labels = [label for label, _ in reversed(bars)]
     merged = any(" to " in label for label in labels)
-    # where no bars are merged, what nobody has leaves a gap
+    # if no bars are merged, points that nobody has leave a gap
     places: Sequence[Any] = labels if merged else [float(label) for label in labels]
     drawn = axes.bar(places, [count for _, count in reversed(bars)], color=PLOT)
     axes.bar_label(drawn, padding=2)
@@ -55,8 +55,8 @@ def progress(
     """Draw a line for each student, from the first notebook handed in to the last.
 
     Args:
-        students: name and points of each notebook in turn.
-        possible: points of the lab.
+        students: name, and points of each notebook in order.
+        possible: the maximum points of the lab.
     """
     figure, axes = _axes(5.5, 0.28 * len(students) + 1)
     for row, (_, scores) in enumerate(students):
@@ -72,14 +72,14 @@ def progress(
 
 
 def shares(labs: Sequence[tuple[str, Sequence[float | int]]]) -> Markup:
-    """Draw the students' shares of the points, a row for each lab.
+    """Draw the students' shares of the points, with a row for each lab.
 
     Args:
-        labs: name, and each student's share in percent.
+        labs: name of the lab, and each student's share in percent.
     """
     figure, axes = _axes(5.5, 0.45 * len(labs) + 1)
     for row, (_, found) in enumerate(reversed(labs)):
-        # equal shares side by side, so that each student is seen
+        # equal shares are stacked, so that each student is visible
         above: dict[float, int] = {}
         for share in sorted(found):
             place = above[round(share)] = above.get(round(share), -1) + 1
@@ -102,12 +102,12 @@ def _axes(
 
 
 def _plain(name: str) -> str:
-    """Keep Matplotlib from reading a formula into a name."""
+    """Escape dollar signs, so that Matplotlib reads no formula in a name."""
     return name.replace("$", r"\$")
 
 
 def _svg(figure: Figure, told: str, name: str) -> Markup:
-    """Make a part of a page of a figure; `told` is for those who do not see it."""
+    """Make HTML from a figure; `told` describes it to those who cannot see it."""
     written = io.StringIO()
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})

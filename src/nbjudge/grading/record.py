@@ -1,8 +1,8 @@
-"""What becomes of a submission: its JSON record, and a notebook with its feedback.
+"""The result of a submission: its JSON record, and a notebook with the feedback.
 
-Students' Markdown is tamed by a rule of our own: bleach, which nbconvert brings, cleans
-HTML; in Markdown it changes formulas (`a < b`), and lets through links, images and the
-commands of MathJax.
+Our own rule makes students' Markdown safe: bleach, which comes with nbconvert, cleans
+HTML. In Markdown it changes formulas (`a < b`), and it lets through links, images and
+MathJax commands.
 """
 
 import re
@@ -18,10 +18,10 @@ from nbjudge.grading.sandbox.text import COMMAND, without_commands
 
 GRADED, FLAGGED, PERSON = "graded", "graded with a flag", "needs a person"
 FLAGS = 50
-# Of what all cells together have printed.
+# Characters that are kept of what all cells together have printed.
 OUTPUT_CHARACTERS = 200_000
-# What makes text in a markdown cell more than text: tags, entities, images, which are
-# fetched without a click, links but to pages, and what MathJax has of these.
+# What makes text in a Markdown cell more than text: tags, entities, images, which are
+# fetched without a click, links to anything but web pages, and MathJax's equivalents.
 ACTIVE = re.compile(
     r"<(?=[A-Za-z/!?])|&(?=[#\w])|!(?=\[)|\](?=[(:](?!\s*https?://))|" + COMMAND.pattern
 )
@@ -35,15 +35,15 @@ def summary(
     asked: Sequence[GradedCell],
     verdicts: Sequence[Verdict],
 ) -> dict[str, Any]:
-    """Make the record of a submission: the same for the same submission, to the byte.
+    """Make the record of a submission; the same submission gives the same bytes.
 
     Args:
-        student: who handed it in.
+        student: the student who handed it in.
         lab: name of the lab.
         intake: what was handed in.
-        ran: what became of its cells.
+        ran: the results of its cells.
         asked: the lab's graded cells.
-        verdicts: what became of each; empty if nothing was asked.
+        verdicts: the verdict on each graded cell; empty if nothing was asked.
     """
     flags = [
         *intake.flags,
@@ -132,10 +132,11 @@ def _plain_cell(
 
 
 def tame(markdown: str) -> str:
-    """Put a space where a student's text could become more than text.
+    """Insert a space where a student's text could become more than text.
 
-    That is a tag, an entity, or a link to anything but a page. Formgrader shows such
-    text to the instructor, in a page from which their whole machine can be reached.
+    This applies to tags, entities, and links to anything but web pages. Formgrader
+    shows such text to the instructor, in a page from which their whole machine can be
+    reached.
     """
     return ACTIVE.sub(
         r"\g<0> ", "".join(c for c in markdown if c in "\n\t" or c.isprintable())
@@ -153,7 +154,7 @@ def _verdict(
 
 
 def _printed(ran: Sequence[CellOutcome]) -> Iterator[str]:
-    """Give for each cell what it printed, until that is too much for a page."""
+    """Yield what each cell printed, until the total is too much for a page."""
     left = OUTPUT_CHARACTERS
     for outcome in ran:
         text = outcome.printed + f"\n{outcome.error}" * bool(outcome.error)

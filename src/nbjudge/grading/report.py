@@ -1,8 +1,8 @@
 """The instructor's HTML page on one lab: a class at a glance, and who needs a person.
 
-nbgrader's own pages list submissions, and know of no mistake. With `GROUPS`, a page may
-be shown to the class: it has no names, times or free text, and no figure about fewer
-than five students.
+nbgrader's own pages list submissions, but know nothing of mistakes. With `GROUPS`, a
+page may be shown to the class: it has no names, times or free text, and no figure about
+fewer than five students. The page on the whole course is in `course_report`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,19 @@ from nbjudge.grading.figures import EVERYTHING, Held, Made, Record, Shown
 from nbjudge.grading.files import printable
 from nbjudge.grading.record import PERSON
 
-FOREMOST = 3  # what the first lines of a page name
+FOREMOST = 3  # how many of each kind the first lines of a page name
 Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
 
 
 class Lab(NamedTuple):
-    """What a page on a lab is made from.
+    """The data for a page on a lab.
 
     Attributes:
-        name: of the lab.
-        records: one per submission.
-        waiting: those that still need a person.
-        attempts: by student, the records of all notebooks handed in, in turn.
-        missing: students of the roster who handed in nothing.
+        name: name of the lab.
+        records: one record per submission.
+        waiting: the records that still need a person.
+        attempts: by student, the records of all notebooks handed in, in order.
+        missing: students on the roster who handed in nothing.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Lab(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell of a heat map: what it says, percent lost, and what it says at length."""
+    """A cell of a heat map: its text, the percentage lost, and a longer text."""
 
     text: str
     wrong: float
@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a page: a heading, words, a plot, and tables, open and folded."""
+    """A part of a page: a heading, text, a plot, and tables, open and folded."""
 
     heading: str
     words: str = ""
@@ -68,10 +68,10 @@ def page(lab: Lab, course: Course, formgrader: str, shown: Shown = EVERYTHING) -
     """Make the page on a lab.
 
     Args:
-        lab: what is known of it.
-        course: whose questions they are.
+        lab: the data of the lab.
+        course: the course that the questions belong to.
         formgrader: address of formgrader.
-        shown: which groups may be told apart.
+        shown: which groups may be distinguished.
     """
     graded = lab.graded
     held = figures.properties(graded, course.questions)
@@ -100,7 +100,7 @@ def as_html(
     sections: Sequence[Section],
     links: Sequence[tuple[str, str]],
 ) -> str:
-    """Make a page of its title, a line of counts, its parts and links."""
+    """Make a page from its title, a line of counts, its sections and links."""
     template = TABLES.get_template("grading/report.html")
     return template.render(title=title, counts=counts, sections=sections, links=links)
 
@@ -118,7 +118,7 @@ def _counts(lab: Lab, shown: Shown) -> str:
 
 
 def _glance(lab: Lab, held: Sequence[Held], made: Sequence[Made]) -> Section:
-    """Say in some lines what the next meeting might be about."""
+    """Say in a few lines what the next meeting might be about."""
     low = sorted((row for row in held if row.of), key=lambda row: row.held / row.of)
     rows = [
         (
@@ -144,7 +144,7 @@ def _glance(lab: Lab, held: Sequence[Held], made: Sequence[Made]) -> Section:
 
 
 def persons(labs: Sequence[Lab], formgrader: str) -> Section:
-    """List the submissions that wait for a person."""
+    """List the submissions that need a person."""
     rows = [
         (lab.name, _link(record, formgrader), record["reason"])
         for lab in labs
@@ -222,7 +222,7 @@ def _mistakes(made: Sequence[Made], course: Course, shown: Shown) -> Section:
 
 
 def told(made: Sequence[Made], course: Course, shown: Shown) -> list[tuple[Any, ...]]:
-    """Say what each mistake is; those of too few students are left out."""
+    """Describe each mistake; those of too few students are left out."""
     return [
         (row.question, _named(row), _with_share(row, shown), _read(row.section, course))
         for row in made
@@ -249,7 +249,7 @@ def _read(section: str, course: Course) -> Any:
 
 
 def _stuck(lab: Lab, formgrader: str) -> Section:
-    """List who has not all points, question by question, the fewest points first."""
+    """List the students without full points, by question, the fewest points first."""
     names = list(figures.answers(lab.graded))
     rows = []
     for record in reversed(lab.graded):

@@ -1,4 +1,7 @@
-"""Enter a platform's students: `python -m nbjudge.grading.roster FILE`."""
+"""Enter a platform's students into the gradebook.
+
+`python -m nbjudge.grading.roster FILE`
+"""
 
 import sys
 from pathlib import Path
@@ -12,7 +15,7 @@ from nbjudge.grading.platforms import people
 
 
 class RosterApp(NbGrader):
-    """Enters everyone of a table into the gradebook, and says what it cannot read."""
+    """Enter everyone in a table into the gradebook, and say what cannot be read."""
 
     name = "nbjudge-roster"
     description = (
@@ -23,7 +26,7 @@ class RosterApp(NbGrader):
     flags: dict[str, tuple[dict[str, dict[str, bool]], str]] = {}
 
     def start(self) -> None:
-        """Enter those who can be read; the exit code is 1 if some cannot."""
+        """Enter the students that can be read; the exit code is 1 if some cannot."""
         super().start()
         if len(self.extra_args) != 1:
             self.fail("name one file: python -m nbjudge.grading.roster FILE")

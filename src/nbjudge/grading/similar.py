@@ -1,10 +1,10 @@
-"""List pairs of submissions that are alike: `python -m nbjudge.grading.similar LAB`.
+"""List pairs of similar submissions: `python -m nbjudge.grading.similar LAB`.
 
-copydetect compares them: it leaves out what names and comments say, and finds the text
-that two programs share by its fingerprints (Schleimer, Wilkerson and Aiken, 2003,
-https://theory.stanford.edu/~aiken/publications/papers/sigmod03.pdf). Here it gets the
-cells for answers alone, and what the lab has released, its solution, and what many
-students have written is taken out first.
+copydetect compares them: it ignores names and comments, and finds the text that two
+programs share by its fingerprints (Schleimer, Wilkerson and Aiken, 2003,
+https://theory.stanford.edu/~aiken/publications/papers/sigmod03.pdf). Here it gets only
+the cells for answers, without text from the lab's release, from its solution, or from
+many students.
 """
 
 import io
@@ -27,9 +27,9 @@ from nbjudge.grading.matching import grade_id, is_answer, restore
 from nbjudge.grading.notebooks import read_cells
 from nbjudge.grading.report import Section
 
-# Characters, after names have become letters, from which on common text is found
-# (copydetect's own value). Every place is compared: winnowing would choose places by
-# their hashes, which Python salts, so that a second run would find other pairs.
+# Common text is found from this many characters on, after names have become letters
+# (copydetect's own value). Every position is compared: winnowing would choose positions
+# by their hashes, which Python salts, so that a second run would find other pairs.
 CERTAIN = 30
 WORDS = (
     "Pairs of submissions whose answers have text in common that the lab did not"
@@ -43,9 +43,9 @@ class Pair(NamedTuple):
 
     Attributes:
         students: both of them.
-        shared: characters, after names have become letters.
-        shares: percent of what is the student's own that these are.
-        texts: the answers of both, the common text marked.
+        shared: number of common characters, after names have become letters.
+        shares: these in percent of each student's own text.
+        texts: both answers, with the common text marked.
     """
 
     students: tuple[str, str]
@@ -55,21 +55,21 @@ class Pair(NamedTuple):
 
 
 def answers(content: bytes, source: Sequence[Mapping[str, Any]]) -> str:
-    """Take the cells for code from a notebook in which a student has answered.
+    """Extract the code of the answer cells from a notebook.
 
     Args:
-        content: of the notebook.
-        source: the cells of the lab as released.
+        content: bytes of the notebook.
+        source: cells of the lab, as released.
 
     Raises:
-        Unreadable: it is no notebook.
+        Unreadable: it is not a notebook.
     """
     restored = restore(read_cells(content, []), [dict(cell) for cell in source], [])
     return code_of([cell for cell in restored if cell["run"]])
 
 
 def code_of(cells: Sequence[Mapping[str, Any]]) -> str:
-    """Put the code of the cells for answers one below the other."""
+    """Join the code of the cells for answers."""
     return "\n\n".join(
         f"# {grade_id(cell)}\n{cell['source']}"
         for cell in cells
@@ -84,12 +84,12 @@ def pairs(
 
     Args:
         texts: the answers, by student.
-        known: texts that everyone may have taken something from.
-        common: what so many students have written is nobody's own.
-        least: characters that a pair has in common at least.
+        known: texts that everyone may have copied from.
+        common: text that this many students have written does not count.
+        least: the smallest number of common characters in a pair.
 
     Returns:
-        The pairs, those with most in common first.
+        The pairs; those with the most common text come first.
     """
     from copydetect import compare_files
     from copydetect.utils import highlight_overlap
@@ -132,7 +132,7 @@ def _fingerprint(text: str, without: Sequence[int] = ()) -> Any:
 
 
 class Similar(NbGrader):
-    """Writes gradebook/reports/similar_LAB.html."""
+    """Write gradebook/reports/similar_LAB.html."""
 
     name = "nbjudge-similar"
     description = "List the submissions of a lab that have text in common, to look at."

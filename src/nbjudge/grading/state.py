@@ -1,9 +1,9 @@
 """The course's folder gradebook/: records, pages, the secret, what is being graded.
 
-A record for each submission, pages for the instructor, what was handed in, the secret
-of the course, and which submissions are being graded. The database has no place for
-them; a file appears whole or not at all, for which the standard library has
-`os.replace` and no more.
+It has a record for each submission, pages for the instructor, what was handed in, the
+secret of the course, and which submissions are being graded. The database has no place
+for them. A file appears whole or not at all; for that, the standard library has only
+`os.replace`.
 """
 
 import contextlib
@@ -19,24 +19,24 @@ class State:
     """The files of a course.
 
     Args:
-        root: of the course.
+        root: the course's root folder.
     """
 
     def __init__(self, root: Path):
         self.folder = root / "gradebook"
 
     def claimed(self) -> Path:
-        """Return where a run says which submission it grades."""
+        """Return the folder in which runs say which submissions they are grading."""
         return self.folder / "claims"
 
     def kept(self) -> Path:
-        """Return where the bytes that were handed in stay, each under its hash."""
+        """Return the folder that keeps the bytes handed in, each under its hash."""
         path = self.folder / "kept"
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def secret(self) -> str:
-        """Return the secret of the course, made once."""
+        """Return the secret of the course, which is made once."""
         path = self.folder / "secret"
         if not path.is_file():
             made = path.with_name(f"secret.{secrets.token_hex(4)}")
@@ -62,18 +62,18 @@ class State:
             self._write_json(path, [*attempts, record])
 
     def attempts(self, lab: str, student: str) -> list[dict[str, Any]]:
-        """Return the records of all notebooks that a student has handed in, in turn.
+        """Return the records of all notebooks that a student has handed in, in order.
 
-        A notebook that was graded again is there once, with its last record.
+        A notebook that was graded again occurs once, with its last record.
         """
         return _read_json(self._path(lab, student, "attempts")) or []
 
     def labs(self) -> list[str]:
-        """List the labs of which there are records."""
+        """List the labs that have records."""
         return sorted(path.name for path in (self.folder / "records").glob("*/"))
 
     def records(self, lab: str) -> list[dict[str, Any]]:
-        """Return the records of a lab, by student."""
+        """Return the records of a lab, sorted by student."""
         paths = (self.folder / "records" / lab).glob("*.json")
         found = [record for path in paths if (record := _read_json(path))]
         return sorted(found, key=lambda record: str(record["student"]))
@@ -83,15 +83,15 @@ class State:
         self._path(lab, student).unlink(missing_ok=True)
 
     def write_report(self, name: str, page: str) -> Path:
-        """Write a page for the instructor; returns where it is."""
+        """Write a page for the instructor; return its path."""
         path = self.folder / "reports" / f"{name}.html"
         self.write(path, page)
         return path
 
     def write(self, path: Path, text: str) -> None:
-        """Write a file whole or not at all, for its owner's eyes."""
+        """Write a file whole or not at all, readable only by its owner."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        # graders on several machines may share the folder, and the number of a process
+        # graders on several machines may share the folder and have the same process id
         made = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with os.fdopen(os.open(made, flags, 0o600), "wb") as file:
@@ -106,7 +106,7 @@ class State:
             c if c.isalnum() and c.isascii() or c in "-_." else f"%{ord(c):x}."
             for c in student
         )
-        if len(name) > 200:  # more than a file's name may have
+        if len(name) > 200:  # longer than a file name may be
             raw = student.encode("utf-8", "surrogateescape")
             name = name[:100] + hashlib.sha256(raw).hexdigest()
         return self.folder / kind / lab / f"{name}.json"

@@ -1,12 +1,12 @@
 """The wire between judge and sandbox: frames of JSON and tensors' bytes, all checked.
 
-Nothing of it could run, as a pickle could; safetensors holds tensors alone, no replies,
-and reads them from whole files.
+Nothing in a frame can run, unlike in a pickle; safetensors holds only tensors, no
+replies, and reads them from whole files.
 
-A frame is two lengths, a JSON header and a body. A tensor stands in the header as
+A frame is two lengths, a JSON header and a body. A tensor appears in the header as
 {"tensor": [dtype, shape, device]} and in the body as its bytes, in order. Everything is
-checked before it is believed and sized before it is allocated: the other end may send
-anything.
+checked before it is used, and its size is checked before memory is allocated: the other
+end may send anything.
 """
 
 import json
@@ -23,8 +23,8 @@ from torch import Tensor
 
 HEADER_BYTES = 1 << 20
 BODY_BYTES = 16 << 20
-# Of one tensor, where an axis of length 0 counts as 1: such a tensor has no bytes, and
-# can still be a long list.
+# The most entries of one tensor, where an axis of length 0 counts as 1: a tensor with
+# such an axis has no bytes, but can still be a long list.
 ENTRIES = 1 << 21
 LENGTHS = struct.Struct("!II")
 DTYPES = {
@@ -38,33 +38,33 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class WireError(Exception):
-    """What came is no frame, or none came in time; the message is for people."""
+    """What came is not a frame, or nothing came in time; the message is for people."""
 
     ended = False
 
 
 class Gone(WireError):
-    """The other end is no more."""
+    """The other end no longer exists."""
 
     ended = True
 
 
 class Frame(NamedTuple):
-    """What is sent: a word for what it is, and plain data with tensors in it."""
+    """What is sent: a word for its kind, and plain data that may contain tensors."""
 
     kind: str
     data: Any
 
 
 def pack(frame: Frame) -> bytes:
-    """Lay a frame out as bytes.
+    """Encode a frame as bytes.
 
     Args:
-        frame: None, bool, int, float, str, dtype, Tensor, and tuples, lists and dicts
-            of these.
+        frame: its data may be None, bool, int, float, str, dtype, Tensor, and tuples,
+            lists and dicts of these.
 
     Raises:
-        WireError: something else is in it, or it is too large.
+        WireError: it contains something else, or it is too large.
     """
     bodies: list[bytes] = []
     header = json.dumps([frame.kind, _plain(frame.data, bodies)]).encode()
@@ -86,7 +86,7 @@ def send(sock: socket.socket, frame: Frame, deadline: float) -> None:
         deadline: on time.monotonic()'s clock: the other end may never read.
 
     Raises:
-        WireError: see `pack`; or it was not taken in time.
+        WireError: see `pack`; or it was not accepted in time.
     """
     try:
         sock.settimeout(max(deadline - time.monotonic(), 1e-3))
@@ -101,13 +101,13 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
     Args:
         sock: a stream socket.
         deadline: on time.monotonic()'s clock, for the whole frame: the other end may
-            drip.
+            send it byte by byte.
 
     Returns:
-        The frame; tuples and lists as they were sent.
+        The frame, with tuples and lists as they were sent.
 
     Raises:
-        WireError: nothing came in time, the other end has gone, or what came is no
+        WireError: nothing came in time, the other end is gone, or what came is not a
             frame.
     """
     header_bytes, body_bytes = LENGTHS.unpack(_exactly(sock, LENGTHS.size, deadline))
@@ -134,7 +134,7 @@ def receive(sock: socket.socket, deadline: float) -> Frame:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value from the wire is of an annotated type.
+    """Return whether a value from the wire has an annotated type.
 
     The types are tuples, dicts, unions and plain classes.
     """
@@ -161,7 +161,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 class _Cursor:
-    """Where in the body the next tensor begins."""
+    """The position in the body at which the next tensor begins."""
 
     def __init__(self, body: bytearray):
         self.body, self.at = body, 0
@@ -184,7 +184,7 @@ def _plain(value: Any, bodies: list[bytes]) -> Any:
             )
         meta = value.is_meta
         if not meta:
-            # A single number may have any stride and pass for contiguous.
+            # A single number may have any stride and still count as contiguous.
             dense = value.cpu().clone(memory_format=torch.contiguous_format)
             bodies.append(dense.reshape(-1).view(torch.uint8).numpy().tobytes())
         return {
@@ -229,7 +229,7 @@ def _rich(value: Any, cursor: _Cursor) -> Any:
     raw = cursor.take(math.prod(shape) * DTYPES[name].itemsize)
     if not raw:
         return torch.empty(shape, dtype=DTYPES[name])
-    if DTYPES[name] == torch.bool:  # any other byte than 0 and 1 is no bool
+    if DTYPES[name] == torch.bool:  # bytes other than 0 and 1 are not bools
         return (torch.frombuffer(raw, dtype=torch.uint8) != 0).view(shape)
     return torch.frombuffer(raw, dtype=DTYPES[name]).clone().view(shape)
 

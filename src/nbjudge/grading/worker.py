@@ -23,21 +23,21 @@ from nbjudge.grading.sandbox.nursery import Nursery
 from nbjudge.grading.sandbox.process import Sandbox, SandboxError
 from nbjudge.question import Reply
 
-# A sandbox that fails although no student's code is to blame is tried again.
+# How often to try if a sandbox fails and no student's code is to blame.
 ATTEMPTS = 3
 
 
 class Grader:
-    """Grades submissions of one lab.
+    """Grader of the submissions of one lab.
 
     Args:
-        course: whose questions it asks.
-        lab: its name.
+        course: the course that the questions belong to.
+        lab: name of the lab.
         source: its cells, as released.
-        secret: of the course.
-        walls: False runs submissions as this user.
+        secret: the secret of the course.
+        walls: whether to isolate submissions; False runs them as this user.
         limits: what one submission may use.
-        kept: directory for what was handed in, by hash; None keeps nothing.
+        kept: directory that keeps what was handed in, by hash; None keeps nothing.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Grader:
         intake = self.take_in(folder)
         try:
             judged = self.judge(intake)
-        except SandboxError as error:  # nothing that the student did
+        except SandboxError as error:  # not the student's fault
             judged = [], []
             intake.problem, intake.folder = str(error), ""
         return self.result(student, intake, *judged, time.monotonic() - began)
 
     def take_in(self, folder: Path) -> Intake:
-        """Take a submission in, and keep what was handed in."""
+        """Read a submission, and keep what was handed in."""
         intake = take_in(folder, self.lab, self.source)
         self._keep(intake)
         return intake
@@ -86,7 +86,7 @@ class Grader:
         verdicts: list[Verdict],
         seconds: float,
     ) -> dict[str, Any]:
-        """Say what became of a submission: its record, and a notebook to show."""
+        """Return the result of a submission: its record, and a notebook to show."""
         questions = self.course.questions
         verdicts = [
             verdict._replace(
@@ -111,7 +111,7 @@ class Grader:
         return self.nursery.sandbox()
 
     def close(self) -> None:
-        """End what sandboxes are forked from."""
+        """End the process that sandboxes are forked from."""
         if self.nursery is not None:
             self.nursery.close()
             self.nursery = None
@@ -120,7 +120,7 @@ class Grader:
         """Run a submission and ask its questions.
 
         Raises:
-            SandboxError: there is no sandbox, also not at a further try.
+            SandboxError: there is no sandbox, even after further tries.
         """
         if intake.problem:
             return [], []
@@ -158,7 +158,7 @@ class Grader:
 
 
 def _answer(grader: Grader, job: dict[str, Any]) -> dict[str, Any]:
-    """Grade what lies in a folder, or judge what another machine has taken in."""
+    """Grade what is in a folder, or judge what another machine has read."""
     if "folder" in job:
         return grader.grade(job["student"], Path(job["folder"]))
     try:
@@ -169,7 +169,7 @@ def _answer(grader: Grader, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve: the first line says what lab, every further one brings a submission."""
+    """Serve: the first line describes the lab, every other one is a submission."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, 9)  # end when the batch ends, however it ends
     answers = os.fdopen(os.dup(1), "w")

@@ -1,8 +1,9 @@
-"""The sandbox in which students' code runs, from both sides of its walls.
+"""The sandbox in which students' code runs: the code outside it and the code inside.
 
-Outside: `bubblewrap` (the walls and the limits), `nursery` (the warm process behind
-them), `process` (what is forked from it for each student), `usage` (what that uses),
-`text` (what it says) and `proof` (the walls tried before they are trusted). Inside:
-`server` (it runs cells and answers questions), `notebook` (its cells), `stubs` (what
-refuses) and `kernel` (what it gives up first).
+Outside: `bubblewrap` (the isolation and the limits), `nursery` (the warm process in
+isolation), `process` (the process forked from it for each student), `usage` (its memory
+and CPU time), `text` (cleans its output) and `proof` (tests the isolation before it is
+trusted). Inside: `server` (runs cells and answers requests), `notebook` (runs a
+notebook's cells), `stubs` (refuse calls to ready-made answers) and `kernel` (gives up
+privileges first).
 """

@@ -1,8 +1,8 @@
-"""The walls around a student's process: bubblewrap's arguments, and the limits within.
+"""The isolation of a student's process: bubblewrap's arguments, and the limits.
 
-Inside there is no network, nothing of the course but what a notebook imports, nothing
-of other submissions, and no place to write but a small /tmp. Names inside are neutral,
-so that no path of this machine can be printed.
+Inside there is no network, nothing of the course except what a notebook imports,
+nothing of other submissions, and no place to write except a small /tmp. Paths inside
+are neutral, so that no path of this machine can be printed.
 """
 
 import shutil
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import nbjudge
 
 PACKAGE = Path(nbjudge.__file__).parent
-# Of the instructor's half only this goes in: the judge, the gradebook and the secret of
-# the course stay outside.
+# Only these files of the instructor's half are visible inside: the judge, the gradebook
+# and the course's secret stay outside.
 VISIBLE = (
     *("__init__.py", "course.py", "wire.py"),
     *(
@@ -24,10 +24,10 @@ VISIBLE = (
     ),
 )
 LIBRARY = "/course/lib"
-# What the folders are called in which packages are installed; Debian has its own name.
+# Names of the folders in which packages are installed; Debian has its own.
 INSTALLED = ("site-packages", "dist-packages")
-# Users that no account has, one for each sandbox: process limits are per user, and do
-# not bind root.
+# Ids of users without an account, one for each sandbox: process limits apply to a user,
+# and not to root.
 FIRST_USER = 0x70000000
 
 
@@ -35,18 +35,18 @@ class Limits(NamedTuple):
     """What one submission may use.
 
     Attributes:
-        cell: seconds of CPU time that one cell may take, all its processes together.
-        question: seconds of CPU time that one question may take, all its calls and
-            processes together.
-        patience: how many seconds on the clock may pass for each of these: the machine
-            may have other things to do.
-        idle: seconds on the clock that a cell or a question may wait without computing
+        cell: seconds of CPU time for one cell, including all its processes.
+        question: seconds of CPU time for one question, including all its calls and
+            processes.
+        patience: wall-clock seconds that may pass for each of these seconds, because
+            the machine may have other things to do.
+        idle: wall-clock seconds that a cell or a question may wait without computing
             anything; a submission may wait four times as long.
-        submission: seconds on the clock for everything.
-        memory: bytes that all its processes may use together.
-        processes: at a time, threads included.
+        submission: wall-clock seconds for everything.
+        memory: bytes of memory for all its processes together.
+        processes: number of processes at a time, including threads.
         file: bytes per file.
-        output: bytes that are kept of what a cell prints.
+        output: bytes of a cell's output that are kept.
     """
 
     cell: float = 20.0
@@ -61,15 +61,16 @@ class Limits(NamedTuple):
 
 
 def bubblewrap() -> str | None:
-    """Return where bubblewrap is, if it is installed."""
+    """Return the path of bubblewrap; None if it is not installed."""
     return shutil.which("bwrap")
 
 
 def interpreter(walls: bool) -> list[str]:
-    """Return how to start Python on the program that serves the judge.
+    """Return the command that starts Python with the program that serves the judge.
 
     Args:
-        walls: False starts it as this process was started.
+        walls: whether it runs in isolation; False starts it as this process was
+            started.
     """
     paths = (
         [LIBRARY, *(f"/course/packages{i}" for i, _ in enumerate(packages()))]
@@ -87,8 +88,9 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
     """Return bubblewrap's arguments, without the command.
 
     Args:
-        user: which the program is to become, if it starts as root; -1 if it does not.
-        places: the course's packages, which a notebook may import.
+        user: id of the user that the program becomes if it starts as root; otherwise
+            -1.
+        places: folders and files of the course's packages, which a notebook may import.
     """
     binds = [
         *(
@@ -140,8 +142,8 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
         "PYTHONHASHSEED": "0",
         "TQDM_DISABLE": "1",
     }
-    # As root, bubblewrap needs no user namespace, and the program itself becomes
-    # somebody else at its first line.
+    # As root, bubblewrap needs no user namespace, and the program itself switches to
+    # another user as its first step.
     privileges = (
         ["--unshare-user", "--uid", "1000", "--gid", "1000"]
         if user < 0
@@ -187,18 +189,18 @@ def arguments(user: int, places: Iterable[Path] = ()) -> list[str]:
 
 
 def _devices() -> list[str]:
-    """Return what fills /dev: no terminals.
+    """Return the arguments that fill /dev, without terminals.
 
-    Nor /dev/zero, as memory shared through it is counted nowhere.
+    There is no /dev/zero either, because memory shared through it is not counted.
     """
     places = (f"/dev/{name}" for name in ("null", "random", "urandom"))
     return [part for place in places for part in ("--dev-bind", place, place)]
 
 
 def packages() -> list[str]:
-    """List where packages are installed.
+    """List the folders in which packages are installed.
 
-    An environment may name the folder of another.
+    An environment may refer to the folder of another.
     """
     folders = (path for path in sys.path if Path(path).name in INSTALLED)
     return [path for path in dict.fromkeys(folders) if Path(path).is_dir()]

@@ -1,9 +1,10 @@
-"""Inside: namespaces, user, limits and refused system calls, before students' code.
+"""Inside: set namespaces, user, limits and refused system calls before students' code.
 
-Bubblewrap keeps submissions from the machine; this keeps one submission from the next,
-in a process that is warm already, which bubblewrap can only start cold. The kernel is
-asked by `ctypes`: before Python 3.12 `os` has no `unshare`, and the bindings of
-libseccomp are in no distribution that pip installs everywhere. Linux only.
+Bubblewrap isolates submissions from the machine; this module isolates one submission
+from the next, in a process that is already warm, whereas bubblewrap can only start a
+cold one. We call the kernel with `ctypes`: before Python 3.12, `os` has no `unshare`,
+and no distribution that pip installs everywhere contains the bindings of libseccomp.
+Linux only.
 """
 
 import ctypes
@@ -29,13 +30,13 @@ _DIE_WITH_PARENT, _DUMPABLE, _SECCOMP, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = (
     24,
     38,
 )
-# System calls that no notebook needs, by machine: its number in audit.h, `mmap` and
-# `rt_sigaction`, and those refused: memory that no process owns, and so nobody counts
-# (memfd_create, shmget, semget, msgget, vmsplice, memfd_secret, and what waits in
-# socket, socketpair, inotify_init, inotify_init1, fanotify_init), other processes'
-# memory (ptrace, process_vm_readv and _writev), and parts of the kernel that have been
-# ways out (add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd,
-# io_uring_setup, unshare, setns).
+# System calls that no notebook needs, by machine: first its number in audit.h, `mmap`
+# and `rt_sigaction`, then the calls that are refused. They concern memory that no
+# process owns, so that it is not counted (memfd_create, shmget, semget, msgget,
+# vmsplice, memfd_secret, and what waits in socket, socketpair, inotify_init,
+# inotify_init1, fanotify_init), other processes' memory (ptrace, process_vm_readv and
+# _writev), and parts of the kernel that have been used to escape (add_key, request_key,
+# keyctl, perf_event_open, bpf, userfaultfd, io_uring_setup, unshare, setns).
 _REFUSED = {
     "x86_64": (
         *(0xC000003E, 9, 13),
@@ -100,20 +101,20 @@ _ALLOW, _REFUSE, _IGNORE = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000
 
 
 def become(user: int) -> None:
-    """Give up being root, for good."""
+    """Stop being root, for good."""
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    # A process that has changed its user may not open its own /proc/self until it says
-    # so.
+    # A process that has changed its user cannot open its own /proc/self until it is
+    # made dumpable again.
     _call(ctypes.CDLL(None, use_errno=True).prctl, _DUMPABLE, 1, 0, 0, 0)
 
 
 def enclose(temporary_bytes: int) -> None:
-    """Move into namespaces of our own, and return in a child without privileges.
+    """Move into new namespaces, and return in a child process without privileges.
 
-    Between the two stands the namespace's first process: it waits for the child, and
-    its end is the end of all.
+    Between the two processes is the first process of the namespace: it waits for the
+    child, and when it ends, all others end.
 
     Args:
         temporary_bytes: size of the new /tmp.
@@ -130,7 +131,7 @@ def enclose(temporary_bytes: int) -> None:
     _and_wait(library)
     options = f"size={temporary_bytes},nr_inodes={TEMPORARY_FILES},mode=1777".encode()
     _call(library.mount, b"tmpfs", b"/tmp", b"tmpfs", _NO_SUID | _NO_DEVICES, options)
-    # Where the kernel forbids either, the outer walls stand alone.
+    # If the kernel forbids either of these, only the outer walls protect.
     library.mount(b"proc", b"/proc", b"proc", _NO_SUID | _NO_DEVICES | _NO_EXEC, None)
     try:
         _write("/proc/sys/user/max_user_namespaces", "0")
@@ -141,7 +142,7 @@ def enclose(temporary_bytes: int) -> None:
 
 
 def wait_for(child: int) -> None:
-    """Wait for a child and for every orphan until it has ended, then end."""
+    """Wait for a child to end, and reap every orphan until then; then exit."""
     while True:
         try:
             if os.wait()[0] == child:
@@ -169,23 +170,24 @@ def _drop_privileges(library: ctypes.CDLL) -> None:
 
 
 def _refuse_calls(library: ctypes.CDLL) -> None:
-    """Have the kernel refuse some system calls, for good.
+    """Make the kernel refuse some system calls, for good.
 
-    On machines of another kind it does not, and the self-test finds that.
+    It does not do so on machines of another kind, which the self-test detects.
     """
     if os.uname().machine not in _REFUSED:
         return
     machine, mmap, sigaction, refused = _REFUSED[os.uname().machine]
-    # The kernel runs this for every call: (what, compare with, steps to skip if so, if
-    # not). It loads from the call's number, its machine, and its arguments.
-    # Memory that is shared and of no file stays in use, and is counted nowhere, when a
-    # process says that it needs it no more (MADV_DONTNEED). Of children whose end a
-    # process ignores, the CPU time is counted nowhere: it may not say what is to become
-    # of SIGCHLD, though it is told that it has.
+    # The kernel runs this program for every system call. A step is (instruction,
+    # operand, steps to skip if the comparison holds, steps to skip if not). It can load
+    # the call's number, its machine, and its arguments. Shared memory without a file
+    # stays in use, but is not counted, once a process says that it does not need it
+    # (MADV_DONTNEED). If a process ignores the end of its children, their CPU time is
+    # not counted: it cannot change how SIGCHLD is handled, but the call seems to
+    # succeed.
     calls = [(_IF_EQUAL, call, len(refused) - i, 0) for i, call in enumerate(refused)]
     program = [
         *((_LOAD, 4, 0, 0), (_IF_EQUAL, machine, 1, 0), (_RETURN, _REFUSE, 0, 0)),
-        # another table of calls
+        # numbers from another table of calls
         *((_LOAD, 0, 0, 0), (_IF_AT_LEAST, 0x40000000, 0, 1), (_RETURN, _REFUSE, 0, 0)),
         *(
             (_IF_EQUAL, mmap, 0, 5),
@@ -212,9 +214,9 @@ def _refuse_calls(library: ctypes.CDLL) -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """Set resource limits, by the names that `resource` has for them.
+    """Set resource limits, by their names in `resource`.
 
-    AS, the address space, is what may come on top of what this process has.
+    AS, the address space, is added to what this process already has.
     """
     for name, value in limits.items():
         if name == "AS":

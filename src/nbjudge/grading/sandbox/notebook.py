@@ -1,8 +1,8 @@
 """The notebook inside the sandbox: it runs cells, with magics, `!` and `await`.
 
-What a cell means in Python, IPython's own shell says (`transform_cell`). It does not
-run the cell: it would start programs, keep a history and show results, of which a judge
-wants nothing. So what runs cells, and what stands for the shell meanwhile, is our own.
+IPython's own shell translates a cell to Python (`transform_cell`), but it does not run
+the cell: it would start programs, keep a history and show results, none of which a
+judge needs. So we run the cells ourselves, and replace the shell meanwhile.
 """
 
 import ast
@@ -16,12 +16,12 @@ from IPython.utils.capture import capture_output
 from IPython.utils.text import SList
 from traitlets.config import Config
 
-# The magics that run Python, and those of their options that are one letter.
+# Magics that run Python code, with their one-letter options.
 MEASURING = {"time": "", "timeit": "n:r:tcp:qov:", "prun": "D:l:rs:T:q"}
 
 
 class Notebook:
-    """The names that a notebook defines, and the cells that define them."""
+    """The names that a notebook defines, and the means to run its cells."""
 
     def __init__(self) -> None:
         config = Config()
@@ -33,22 +33,22 @@ class Notebook:
         self.place = ""
 
     def open(self) -> None:
-        """Get ready to run, once for each submission, while it may have sockets."""
+        """Prepare to run cells, once per submission, while sockets are permitted."""
         self.loop = asyncio.new_event_loop()
 
     def run(self, source: str, place: str) -> None:
-        """Run a cell to its end, coroutines included; whatever it raises goes on.
+        """Run a cell to its end, including coroutines; its exceptions are passed on.
 
         Args:
-            source: as the student wrote it.
-            place: what its lines are found under in a traceback.
+            source: the code as the student wrote it.
+            place: the file name of its lines in a traceback.
         """
         self.place = place
         python = self.ipython.transform_cell(source)
         flag = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         code = compile(python, place, "exec", flag)
-        # As in Jupyter a loop is said to run, also where nothing is awaited. It stands
-        # still meanwhile: cells may replace what it needs.
+        # As in Jupyter, a loop counts as running, even if nothing is awaited. It does
+        # not really run meanwhile: cells may replace what it needs.
         asyncio._set_running_loop(self.loop)
         try:
             awaitable = eval(code, self.names)
@@ -58,7 +58,7 @@ class Notebook:
             self.loop.run_until_complete(awaitable)
 
     def run_body(self, source: str, place: str, lines_above: int) -> Any:
-        """Run what a magic is given; returns the value of a last expression."""
+        """Run the code that a magic is given; return the final expression's value."""
         tree = ast.parse(self.ipython.transform_cell(source), place)
         ast.increment_lineno(tree, lines_above)
         last = tree.body.pop() if tree.body else None
@@ -72,7 +72,7 @@ class Notebook:
 
 
 class Nothing:
-    """Takes every call and does nothing."""
+    """An object that accepts every call and does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return Nothing()
@@ -82,13 +82,13 @@ class Nothing:
 
 
 class Shell(Nothing):
-    """Stands where a notebook has IPython's shell, for `get_ipython()`.
+    """A replacement for IPython's shell, returned by `get_ipython()`.
 
-    Magics that measure, or hide what is printed, run what they are given, once. No
-    other magic does anything, and no program is started.
+    Magics that measure, or that hide what is printed, run their code once. All other
+    magics do nothing, and no program is started.
 
     Args:
-        notebook: whose names they use.
+        notebook: the notebook whose names they use.
     """
 
     def __init__(self, notebook: Notebook):
@@ -96,7 +96,7 @@ class Shell(Nothing):
         self.user_ns = notebook.names
 
     def run_line_magic(self, name: str, line: str = "", *_: Any, **options: Any) -> Any:
-        """Run `%name line`; returns the value of what is timed."""
+        """Run `%name line`; return the value of what is timed."""
         if name in MEASURING:
             value = self._notebook.run_body(self._rest(name, line), "<magic>", 0)
             return value if name == "time" else None
@@ -116,11 +116,11 @@ class Shell(Nothing):
                 self._notebook.run_body(cell, place, 1)
 
     def getoutput(self, *arguments: Any, **options: Any) -> SList:
-        """Return what a program that is not run would have printed."""
+        """Return an empty output, because the program is not run."""
         return SList()
 
     def _rest(self, name: str, line: str) -> str:
-        """Take the options from what a magic is given."""
+        """Remove the options from what a magic is given."""
         if name == "time":
             return line.replace("--no-raise-error", "", 1)
         magics = self._notebook.ipython.magics_manager.user_magics

@@ -1,7 +1,7 @@
-"""Nursery: the warm process behind walls from which every submission's is forked.
+"""The nursery: a warm, isolated process from which submissions' processes are forked.
 
-It has imported torch, which no submission has to wait for then. No pool of workers
-forks behind walls. (Outside.)
+It has already imported torch, so that no submission has to wait for that. No existing
+pool of workers forks inside an isolated process. The code in this module runs outside.
 """
 
 import contextlib
@@ -28,24 +28,23 @@ from nbjudge.grading.sandbox.process import FORK_SECONDS, Sandbox, SandboxError
 from nbjudge.grading.sandbox.text import last_line
 
 START_SECONDS = 600.0
-# Address space that is never touched: a thread takes 8 MB for its stack and 64 MB to
-# allocate from. What imports have taken is not counted: 0.7 GB with the CPU build of
-# torch, 3.4 GB with its CUDA build, on every Python.
+# Address space that is reserved but never used: a thread takes 8 MB for its stack and
+# 64 MB to allocate from. What imports have taken is not counted: 0.7 GB with the CPU
+# build of torch, 3.4 GB with its CUDA build, in every version of Python.
 RESERVED_BYTES = 2 << 30
 _users = itertools.count(os.getpid() << 8)
 
 
 class Nursery:
-    """A process behind walls that has imported torch, and waits to be forked from.
+    """An isolated process that has imported torch, and waits to be forked.
 
     Args:
-        course: the module that holds the questions; none is needed for a probe.
-        questions: names of those that will be asked.
-        preload: modules to import ahead.
+        course: the module that holds the questions; a probe needs none.
+        questions: names of the questions that will be asked.
+        preload: modules to import in advance.
         limits: what one submission may use.
-        walls: False runs everything as this user, with everything in reach.
-        probe: code to run in place of a submission, for the self-test, and what it is
-            told.
+        walls: False runs everything as this user, without isolation.
+        probe: code to run in place of a submission, for the self-test, and its data.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Nursery:
         finally:
             theirs.close()
             os.close(out)
-        # it has ended already: the wait below will say so
+        # if the process has ended already, `_wait` will report it
         with contextlib.suppress(OSError):
             self._orders.sendall(json.dumps(setup).encode() + b"\n")
         self._is_ready = False
@@ -82,14 +81,14 @@ class Nursery:
         """Fork a process for one submission.
 
         Raises:
-            SandboxError: there is none.
+            SandboxError: no process could be forked.
         """
         self._wait()
         ours, theirs = socket.socketpair()
         output, out = os.pipe()
         try:
             if sys.platform == "linux":
-                # fewer turns for those who print much
+                # a larger pipe takes fewer turns if much is printed
                 fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, 1 << 20)
             if self.walls:
                 ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -104,11 +103,11 @@ class Nursery:
         return Sandbox(self, ours, output)
 
     def is_alive(self) -> bool:
-        """Whether it can be forked from."""
+        """Return whether the process can still be forked."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End it, and with it everything that was forked from it."""
+        """End the process, and with it everything that was forked from it."""
         self._orders.close()
         with contextlib.suppress(ProcessLookupError):
             if self.leader:
@@ -161,7 +160,8 @@ class Nursery:
         if self.walls:
             told, telling = os.pipe()
             listing = arguments(user, self.places)
-            # By a descriptor: the command line can be read from inside.
+            # Passed by a file descriptor, because the command line can be read from
+            # inside.
             listed = os.memfd_create("arguments")
             os.write(listed, b"\0".join(part.encode() for part in listing))
             os.lseek(listed, 0, os.SEEK_SET)

@@ -1,6 +1,6 @@
-"""Outside: start the process that runs one student's code; ask, watch and kill it.
+"""Outside: start the process that runs one student's code; query, watch and kill it.
 
-It has deadlines that end it with all that it has started, whatever it does. (Outside.)
+Deadlines end this process and everything that it has started, whatever it does.
 """
 
 import contextlib
@@ -32,23 +32,23 @@ class Trouble(Exception):
 
 
 class Ended(Trouble):
-    """The student's process ended of itself, or something else has killed it."""
+    """The student's process ended by itself, or something else has killed it."""
 
 
 class SandboxError(Exception):
-    """There is no sandbox, and the student's code has nothing to do with it."""
+    """There is no sandbox, and the student's code is not the reason."""
 
 
 class Sandbox:
     """A process that runs one student's code.
 
     Args:
-        nursery: what it is forked from.
+        nursery: the process that it is forked from.
         judge: our end of the socket.
-        output: where what it prints can be read.
+        output: file descriptor from which its output can be read.
 
     Raises:
-        SandboxError: it was not forked.
+        SandboxError: the process could not be forked.
     """
 
     def __init__(self, nursery: "Nursery", judge: socket.socket, output: int):
@@ -59,14 +59,13 @@ class Sandbox:
             output,
         )
         self.killed_for, self._printed, self._cpu_end = "", bytearray(), math.inf
-        # seconds in which it was asked something and did nothing
+        # seconds in which it did nothing although it was asked something
         self.idle, self._idle_end, self._is_asked = 0.0, math.inf, False
         self._reading, self._ended = threading.Lock(), threading.Event()
         judge.settimeout(FORK_SECONDS)
         try:
             told, ancillary, _, _ = judge.recvmsg(8, socket.CMSG_SPACE(12))
-            # Its number as the kernel knows it here; in namespaces of its own it has
-            # another.
+            # Its process id out here; in namespaces of its own, it has another.
             self._first = (
                 struct.unpack("3i", ancillary[0][2])[0] if nursery.walls else int(told)
             )
@@ -80,11 +79,11 @@ class Sandbox:
         self._watcher.start()
 
     def allow(self, seconds: float, idle: float = math.inf) -> None:
-        """Give what comes next time; without walls, only the clock ends it.
+        """Limit the time of what comes next; without walls, only the clock ends it.
 
         Args:
-            seconds: of CPU time.
-            idle: seconds in which it does nothing.
+            seconds: seconds of CPU time.
+            idle: seconds in which it may do nothing.
         """
         if self.nursery.leader:
             self._cpu_end = cpu_used(self.nursery.leader) + seconds
@@ -94,12 +93,12 @@ class Sandbox:
         """Send a frame.
 
         Args:
-            kind: what it is.
+            kind: what the frame is.
             data: see `wire.pack`.
-            deadline: on time.monotonic()'s clock.
+            deadline: time on time.monotonic()'s clock.
 
         Raises:
-            Trouble: it was not taken; the sandbox is of no use any more.
+            Trouble: the frame was not accepted; the sandbox can no longer be used.
         """
         try:
             wire.send(self.judge, wire.Frame(kind, data), deadline)
@@ -110,12 +109,12 @@ class Sandbox:
         """Send a frame and wait for the answer.
 
         Args:
-            kind: what it is.
+            kind: what the frame is.
             data: see `wire.pack`.
-            deadline: on time.monotonic()'s clock.
+            deadline: time on time.monotonic()'s clock.
 
         Raises:
-            Trouble: there was none; the sandbox is of no use any more.
+            Trouble: there was no answer; the sandbox can no longer be used.
         """
         self.send(kind, data, deadline)
         self._is_asked = True
@@ -137,7 +136,7 @@ class Sandbox:
         return plain_text(raw, self.limits.output)
 
     def is_alive(self) -> bool:
-        """Whether its first process runs."""
+        """Return whether its first process is running."""
         if self._handle >= 0:
             return not select.select([self._handle], [], [], 0)[0]
         with contextlib.suppress(OSError):
@@ -147,7 +146,7 @@ class Sandbox:
         return False
 
     def close(self) -> None:
-        """Kill everything in it, and wait until it is gone."""
+        """Kill everything in the sandbox, and wait until it is gone."""
         self.judge.close()
         self._kill()
         self._watcher.join()
@@ -167,8 +166,8 @@ class Sandbox:
         raise (Ended if error.ended else Trouble)(str(error)) from error
 
     def _kill(self) -> None:
-        # The first process of the namespace takes all others with it; without walls
-        # there is only the session.
+        # If the first process of the namespace ends, all others end; without walls,
+        # there is only the session to kill.
         with contextlib.suppress(ProcessLookupError):
             if self._handle >= 0 and sys.platform == "linux":
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
@@ -179,17 +178,17 @@ class Sandbox:
         return bool(select.select([self._output], [], [], seconds)[0])
 
     def _read(self) -> bool:
-        """Keep the first bytes of what is printed, and no more; False at its end."""
+        """Keep only the first bytes of the output; return False at its end."""
         chunk = os.read(self._output, 1 << 20)
         self._printed += chunk[: max(0, 4 * self.limits.output - len(self._printed))]
         return bool(chunk)
 
     def _watch(self) -> None:
-        """Read what is printed, and end what takes too much memory or time."""
+        """Read the output, and kill what takes too much memory or time."""
         due, open_, was_over = time.monotonic(), True, False
         looked = due
-        # Whoever closes its output is watched all the same; without walls there is no
-        # more to watch.
+        # A process that closes its output is still watched; without walls, there is
+        # nothing else to watch.
         while open_ or (self._handle >= 0 and self.is_alive()):
             if open_:
                 self._readable(WATCH_SECONDS)
@@ -209,7 +208,8 @@ class Sandbox:
                         " memory"
                     )
                     self._kill()
-                # A process that ends between two looks is counted twice in the first.
+                # A process that ends between two readings of /proc may be counted twice
+                # in the first look.
                 is_over = cpu_used(self.nursery.leader) > self._cpu_end
                 if is_over and was_over:
                     self.killed_for = TOO_SLOW
@@ -220,9 +220,9 @@ class Sandbox:
             os.close(self._output)
 
     def _count_idle(self, seconds: float) -> None:
-        """Count the time since the last look, if nothing was done in it."""
+        """Count the time since the last look as idle, if nothing was done in it."""
         if self._is_asked and is_idle(self.nursery.leader):
-            # a look may come late, on a busy machine
+            # on a busy machine, a look may come late
             self.idle += min(seconds, 2 * WATCH_SECONDS)
             if self.idle > self._idle_end:
                 self.killed_for = (

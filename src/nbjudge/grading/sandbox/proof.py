@@ -1,4 +1,4 @@
-"""Try the walls before students' code runs: what cannot be proved is not trusted."""
+"""Self-test of the sandbox: prove that its walls hold before students' code runs."""
 
 import sys
 import time
@@ -9,11 +9,11 @@ from nbjudge.grading.sandbox.bubblewrap import PACKAGE, Limits, bubblewrap
 if TYPE_CHECKING:
     from nbjudge.grading.sandbox.process import Sandbox
 
-# Only a wall that is missing takes so long, on however busy a machine: the probe ends
-# of itself or is ended.
+# The test takes this long only if a wall is missing, however busy the machine: the
+# probe ends by itself or is killed.
 SECONDS = 600.0
-# What the probe may use, in bytes: more than torch takes when it is imported, which is
-# 150 MB for its CPU build and 300 MB for its CUDA build.
+# The probe's memory in bytes: more than importing torch takes, which is 150 MB for its
+# CPU build and 300 MB for its CUDA build.
 MEMORY = 1 << 30
 PROBE = """
 import os, resource, signal, socket, time
@@ -66,10 +66,10 @@ while True:
 
 
 def prove(limits: Limits) -> str:
-    """Try the walls: no network, read-only, limits hold, nothing outlives the kill.
+    """Test the walls: no network, read-only, limits hold, nothing outlives the kill.
 
     Args:
-        limits: only `memory` is not used: the test takes a smaller one.
+        limits: all but `memory` are used: the test takes a smaller one.
 
     Returns:
         Why there are no walls, in one line; empty if they hold.

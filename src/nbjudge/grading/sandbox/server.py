@@ -1,7 +1,7 @@
-"""Inside: serve the judge, answer questions in forks, put stubs for the references.
+"""Inside: serve the judge, answer questions in forks, replace references with stubs.
 
-It serves one judge. Everything here may be patched by the student's code, and nothing
-here decides anything: what it sends is compared outside, with numbers that are not
+It serves one judge. The student's code may patch everything here, but nothing here
+decides anything: what it sends is compared outside, with numbers that are not available
 here.
 """
 
@@ -24,10 +24,10 @@ TEMPORARY_BYTES = 256 << 20
 
 
 def main() -> None:
-    """Import torch once, then give every submission a process of its own.
+    """Import torch once, then fork a process for every submission.
 
     The arguments are a socket, a user to become or -1, and "walls" or "open". Every
-    message on the socket brings a submission's socket and where its output goes.
+    message on the socket brings a submission's socket and a descriptor for its output.
     """
     orders, user, walls = (
         socket.socket(fileno=int(sys.argv[1])),
@@ -72,8 +72,8 @@ def _begin(
             server.notebook.open()
         if walls:
             kernel.enclose(TEMPORARY_BYTES)
-        # The kernel tells the other end who sent this: the namespace's first process,
-        # whose end is the end of all.
+        # The kernel tells the other end who sent this: the namespace's first process.
+        # When it ends, all others end.
         judge.sendall(f"{os.getpid():8}".encode())
         if walls and (child := os.fork()):
             judge.close()
@@ -99,11 +99,11 @@ def _reap() -> None:
 
 
 class Server:
-    """A student's process, and what it is forked from.
+    """The program in a student's process, and in the process that it is forked from.
 
     Args:
-        walls: whether this is a process namespace of its own, in which all others may
-            be killed.
+        walls: whether it runs in its own process namespace, in which all others may be
+            killed.
         setup: {"course": module, "questions": [names], "preload": [modules]}.
     """
 
@@ -117,7 +117,7 @@ class Server:
         from nbjudge.grading.sandbox.stubs import replace_answers
 
         torch.set_num_threads(1)
-        # What is compiled computes the same; to compile it takes minutes.
+        # Compiled code computes the same, but compiling takes minutes.
         torch.compile = _uncompiled
         self.walls, self.wire, self.in_process = walls, wire, in_process
         course = load(setup["course"])
@@ -126,11 +126,11 @@ class Server:
             try:
                 importlib.import_module(module)
             except Exception:
-                pass  # the cell that imports it will say so
+                pass  # the cell that imports it will show it
         replace_answers(self.questions, course.module, course.packages)
-        # What a student's code may have changed by the time that we need it.
+        # Kept here, because a student's code may change it before we need it.
         self.reset = _resetter(torch)
-        self.reset(0)  # once here, as torch imports a good deal for it
+        self.reset(0)  # once here, because torch imports much for it
         self.kill, self.fork, self.wait, self.exit = (
             os.kill,
             os.fork,
@@ -140,7 +140,7 @@ class Server:
         self.notebook = Notebook()
 
     def serve(self, judge: socket.socket) -> None:
-        """Answer frames until the judge has gone."""
+        """Answer frames until the judge is gone."""
         self.judge = judge
         sys.modules["__main__"] = self.notebook.module
         while True:
@@ -163,18 +163,18 @@ class Server:
                 self._send("ended", os.waitstatus_to_exitcode(status))
 
     def run(self, source: str, name: str) -> str:
-        """Run a cell; returns one line if it failed."""
+        """Run a cell; return the error in one line, empty if there is none."""
         try:
             self.notebook.run(source, f"<cell {name}>")
             return ""
         except BaseException as error:
-            # SystemExit too: it is the cell that ends, not the notebook
+            # SystemExit, too, ends the cell and not the notebook
             return describe(error, f"<cell {name}>")
         finally:
             _flush()
 
     def answer(self, data: dict[str, Any]) -> None:
-        """Answer one question's requests, in a process of its own."""
+        """Answer the requests of one question, in a process of its own."""
         door: Callable[[Any], Any]
         try:
             thing = eval(data["thing"], self.notebook.names)
@@ -195,7 +195,7 @@ class Server:
             _flush()
             try:
                 self._send("reply", {"call": request["call"], "reply": reply._asdict()})
-            except Exception as error:  # it is too large, or nothing that can be sent
+            except Exception as error:  # it is too large, or cannot be sent
                 reply = self.in_process.Reply(error=describe(error))
                 self._send("reply", {"call": request["call"], "reply": reply._asdict()})
 
@@ -209,22 +209,22 @@ class Server:
             self.exit(0)
 
     def _kill_others(self) -> None:
-        """End what a cell or an answer has left behind."""
+        """Kill the processes that a cell or an answer has left behind."""
         if self.walls:
             try:
                 self.kill(-1, signal.SIGKILL)
             except OSError:
-                pass  # there was nobody
+                pass  # there were none
         _reap()
 
 
 def _uncompiled(model: Any = None, **options: Any) -> Any:
-    """Stand for `torch.compile`, with parentheses or without."""
+    """Replace `torch.compile`, with parentheses or without."""
     return model if model is not None else lambda model: model
 
 
 def _resetter(torch: Any) -> Callable[[int], None]:
-    """Make what undoes changes to global state, with the functions as they are now."""
+    """Return a function that resets global state, with functions as they are now."""
     steps: list[tuple[Callable[..., Any], Any]] = [
         (torch.set_default_device, None),
         (torch.set_default_dtype, torch.float32),
@@ -233,8 +233,8 @@ def _resetter(torch: Any) -> Callable[[int], None]:
         (torch.autograd.set_detect_anomaly, False),
         (torch.set_num_threads, 1),
     ]
-    # There is no other device here; torch.manual_seed notes where it was called from
-    # until there is one, which takes as long as the answer does.
+    # There is no other device here. Until there is one, torch.manual_seed records its
+    # caller, which takes as long as the answer does.
     seeds = (torch.default_generator.manual_seed, random.seed)
     known = dict(vars(builtins))
 
@@ -249,10 +249,10 @@ def _resetter(torch: Any) -> Callable[[int], None]:
 
 
 def describe(error: BaseException, filename: str | None = None) -> str:
-    """Say in one line what went wrong, and in which line of the cell."""
+    """Describe an error in one line, with the line of the cell in which it occurred."""
     try:
         message = " ".join(str(error).split())[:200]
-    except Exception:  # what an error says is the student's code, too
+    except Exception:  # its text may come from the student's code, too
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     lines = [

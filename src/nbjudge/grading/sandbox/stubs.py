@@ -1,6 +1,7 @@
-"""What refuses inside the sandbox: the answers in the course's packages and in torch.
+"""Stubs inside the sandbox, which refuse calls to ready-made answers (course, torch).
 
-No library hides some objects of a package from one caller and leaves them to the rest.
+No library hides some objects of a package from one caller and leaves them available to
+all others.
 """
 
 import importlib
@@ -10,7 +11,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# Where torch has what a question may forbid, and whose functions may go on using it.
+# Modules of torch that have what a question may forbid, and modules of torch whose
+# functions may still use it.
 TORCH = re.compile(r"torch\.nn(\.|$)|torch\._C\._nn$")
 LAYERS = re.compile(r"torch\.nn\.(functional|modules\.)")
 
@@ -18,25 +20,25 @@ LAYERS = re.compile(r"torch\.nn\.(functional|modules\.)")
 def replace_answers(
     questions: Mapping[str, Any], labs: str, packages: Sequence[str]
 ) -> None:
-    """Put stubs where the course's packages or torch have what is asked for.
+    """Put stubs in place of what is asked for, in the course's packages and in torch.
 
-    They import, and calling them says whose job it is. Nothing hides the source:
-    packages and book are open on purpose.
+    The stubs can be imported; calling one fails with a message that says whose job it
+    is. The source is not hidden: packages and book are open on purpose.
 
     Args:
-        questions: those that are asked, by name.
-        labs: the module that holds them, and the `check` of notebooks.
-        packages: the course's; their own functions go on using what is replaced.
+        questions: the questions that are asked, by name.
+        labs: the module that holds the questions, and the `check` of notebooks.
+        packages: the course's packages; their own functions still use what is replaced.
     """
     others = {*packages} - {labs}
 
     def is_own(name: str) -> bool:
         own = name.partition(".")[0] in others or LAYERS.match(name) is not None
-        # Where a mode looks at all functions, it is the one that calls them.
+        # If a mode (TorchFunctionMode) is active, nbjudge.in_process is the caller.
         return own or name == "nbjudge.in_process"
 
     stubs: dict[int, Any] = {}
-    aten = sys.modules["torch"].ops.aten  # functions have their names there, too
+    aten = sys.modules["torch"].ops.aten  # it has functions, too
     for name, question in questions.items():
         stubs[id(question.reference)] = _stub(
             question.reference, f"is what question {name} asks you to write", is_own
@@ -49,7 +51,7 @@ def replace_answers(
             if hasattr(aten, attribute):
                 setattr(aten, attribute, stubs[id(real)])
     checks = types.ModuleType(labs)
-    # The judge checks, not this.
+    # The judge checks; this does not.
     vars(checks).update(QUESTIONS={}, check=lambda name, thing, text=False: 0.0)
     replaced = set()
     for name, loaded in list(sys.modules.items()):
@@ -70,9 +72,9 @@ def replace_answers(
 
 
 class Once:
-    """Keeps modules in which something was replaced from being read a second time.
+    """Import finder that keeps modules with replaced objects from being loaded again.
 
-    `importlib.reload` would do that.
+    `importlib.reload` would restore the originals.
 
     Args:
         modules: their names.
@@ -82,7 +84,7 @@ class Once:
         self.modules = modules
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Refuse these, and leave all others to Python's own finders."""
+        """Refuse these modules, and leave all others to Python's own finders."""
         if name in self.modules:
             raise ModuleNotFoundError(
                 f"{name} cannot be imported a second time here", name=name
@@ -90,7 +92,7 @@ class Once:
 
 
 def _stub(real: Any, why: str, is_own: Callable[[str], bool]) -> Any:
-    """Make what works for the modules that `is_own` names, and for no others."""
+    """Make a stub that works for the modules that `is_own` names, and for no others."""
 
     def call_or_refuse(*arguments: Any, **options: Any) -> Any:
         caller = sys._getframe(2 if isinstance(real, type) else 1).f_globals

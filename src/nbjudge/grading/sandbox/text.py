@@ -1,4 +1,4 @@
-"""Text that a student's process has printed or sent, made fit to be shown."""
+"""Make text that a student's process has printed or sent safe to show."""
 
 import functools
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from nbjudge.grading.sandbox.bubblewrap import packages
 
-# What formulas have of links, styles and scripts; pages show formulas everywhere.
+# MathJax's commands for links, styles and scripts; pages show formulas everywhere.
 COMMAND = re.compile(
     r"\\(?=(href|style|class|cssId|require|mmlToken|bbox)(?![A-Za-z]))"
 )
 
 
 def plain_text(raw: bytes, limit: int) -> str:
-    """Make text of what was printed: no escapes, no control characters, no paths."""
+    """Turn output into text without escapes, control characters and paths."""
     text = raw.decode("utf-8", "replace")
     text = re.sub(
         r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", "", text
@@ -35,25 +35,25 @@ def last_line(raw: bytes) -> str:
 
 
 def one_text(said: str, limit: int) -> str:
-    """Make what a sandbox says fit to be shown; it may be anything."""
+    """Make what a sandbox says safe to show; it may be anything."""
     return without_commands(plain_text(said.encode("utf-8", "replace"), limit))
 
 
 def without_commands(text: str) -> str:
-    """Put a space where a formula in a text could be more than a formula."""
+    """Disable MathJax commands with a space, so that a formula is only a formula."""
     return COMMAND.sub(r"\g<0> ", text)
 
 
 def scrub(text: str) -> str:
-    """Take this machine's directories out of a text that students may see."""
+    """Remove this machine's directories from a text that students may see."""
     for place in _places(os.getcwd(), tuple(sys.path)):
         text = text.replace(place, "...")
     return text
 
 
-@functools.cache  # to look at the disk for every reply took half of the judge's time
+@functools.cache  # looking at the disk for each reply took half of the judge's time
 def _places(here: str, path: tuple[str, ...]) -> list[str]:
-    """List directories that are not to be named, the longest first."""
+    """List directories that must not be named, the longest first."""
     places = {sys.prefix, sys.base_prefix, str(Path.home()), here, *packages()}
     places |= {place for place in path if Path(place).is_dir()}
     places |= {_in_its_disk(Path(place).absolute()) for place in places}
@@ -62,6 +62,6 @@ def _places(here: str, path: tuple[str, ...]) -> list[str]:
 
 
 def _in_its_disk(place: Path) -> str:
-    """Return how the list of mounts, which can be read inside, calls a place."""
+    """Return a place's name in the list of mounts, which can be read inside."""
     mount = next(path for path in (place, *place.parents) if path.is_mount())
     return f"/{place.relative_to(mount)}"

@@ -1,7 +1,8 @@
-"""What the processes of a sandbox use: memory and CPU time, read from /proc.
+"""Memory and CPU time that the processes of a sandbox use, read from /proc.
 
-A memory cgroup would count both, but only root, or who has been given one, can make it;
-limits of the kernel's own (`setrlimit`) are of one process, not of their sum.
+A cgroup would count both, but it can be created only by root, or by a user who has been
+given one; the kernel's own limits (`setrlimit`) apply to one process, not to the sum of
+all.
 """
 
 import contextlib
@@ -13,20 +14,19 @@ from pathlib import Path
 
 
 def uses_more(leader: int, limit: int) -> bool:
-    """Whether the processes of a namespace use more memory than so many bytes.
+    """Return whether the processes of a namespace use more memory than the limit.
 
-    Pages that they share count once.
+    Memory pages that they share count once.
 
     Args:
-        leader: its first process.
-        limit: the bytes.
+        leader: the first process of the namespace.
+        limit: the limit in bytes.
     """
     upper = sum(_kilobytes(text) for text in _of_processes(leader, "status"))
-    # cheap, and above the truth, as forks share pages: look closer only where it
-    # matters
+    # cheap, but too high, because forks share pages: look closer only if it matters
     if upper << 10 <= limit:
         return False
-    # A process may close its own smaps_rollup to us.
+    # A process may make its own smaps_rollup unreadable for us.
     used = sum(
         _kilobytes(text) for text in _of_processes(leader, "smaps_rollup", "status")
     )
@@ -34,12 +34,12 @@ def uses_more(leader: int, limit: int) -> bool:
 
 
 def cpu_used(leader: int) -> float:
-    """Add up the seconds of CPU time of a namespace, with processes that have ended.
+    """Add up the CPU time of a namespace in seconds, including ended processes.
 
     Args:
-        leader: its first process.
+        leader: the first process of the namespace.
     """
-    # utime, stime, cutime, cstime; the name before them may hold anything.
+    # utime, stime, cutime, cstime; the name before them may contain anything.
     ticks = (
         text.rpartition(")")[2].split()[11:15] for text in _of_processes(leader, "stat")
     )
@@ -47,14 +47,14 @@ def cpu_used(leader: int) -> float:
 
 
 def is_idle(leader: int) -> bool:
-    """Whether every thread of a namespace waits for something.
+    """Return whether every thread of a namespace is waiting for something.
 
-    One that only waits for its turn on a busy machine does not.
+    A thread that only waits for its turn on a busy machine is not idle.
 
     Args:
-        leader: its first process.
+        leader: the first process of the namespace.
     """
-    # root/proc: the namespace's own /proc, as Linux shows it to those outside
+    # root/proc: the namespace's own /proc, as seen from outside on Linux
     for place in glob.iglob(f"/proc/{leader}/root/proc/[0-9]*/task/[0-9]*/stat"):
         with contextlib.suppress(OSError):
             text = Path(place).read_text(errors="replace")
@@ -64,7 +64,7 @@ def is_idle(leader: int) -> bool:
 
 
 def _of_processes(leader: int, *files: str) -> Iterator[str]:
-    """Read of each process the first of these files that can be read."""
+    """Yield, for each process, the first of these files that can be read."""
     processes = Path(f"/proc/{leader}/root/proc")
     with contextlib.suppress(OSError):
         for name in os.listdir(processes):
@@ -75,7 +75,7 @@ def _of_processes(leader: int, *files: str) -> Iterator[str]:
 
 
 def _kilobytes(text: str) -> int:
-    """Add up what is in memory or swapped out, of a status or a smaps_rollup."""
+    """Add up the memory in use or swapped out, from a status or smaps_rollup file."""
     names = (
         "RssAnon",
         "RssShmem",
