@@ -243,7 +243,7 @@ def test_a_module_is_tried_beside_another_and_in_both_modes(thing):
 # What a text says and no answer can break: where something comes from, what may be used.
 SAID_ONLY = re.compile(
     r"^\w+: (from|see|called as) |not needed here|^task: has |stands? in for yours"
-    r"|^Use your |knows\.$|`attention\.(remember|ask)|costs no points here|\(Section"
+    r"|^You can use your |^Use your |knows\.$|`attention\.(remember|ask)|costs no points here|\(Section"
     r"|^Return two lists|^With `need_weights=False` it is faster"
 )
 

@@ -113,6 +113,7 @@ class Battery:
             if also is not None:
                 yield from self._made(self.sized(g), also)
             yield from self._vary(EDGES, g)
+            yield from _one_open(self, g)
 
         if not claim:
             words = [EDGES[name][0] for name in self.applied() if name in EDGES]
@@ -326,6 +327,24 @@ EDGES: dict[str, tuple[str, Variation]] = {
     "second call": ("repeated calls", _second_call),
     "another instance": ("two instances", _another_instance),
 }
+
+
+def _one_open(battery: Battery, g: Draw) -> Iterator[Request]:
+    """Let masks allow everything in the first row, or in the last, and not in others.
+
+    An answer may look at one sentence to find out whether there is any padding.
+    """
+    for request in battery._made(battery.sized(g)):
+        for row, name in ((0, "first"), (-1, "last")):
+            opened = tuple(
+                x.index_fill(0, torch.tensor(row % len(x)), True)
+                if isinstance(x, Tensor) and x.dtype == torch.bool and x.dim() > 1
+                else x
+                for x in request.inputs
+            )
+            if any(x is not y for x, y in zip(opened, request.inputs)):
+                note = f"a mask that allows everything in the {name} row"
+                yield _noted(request, note, inputs=opened, variation="open")
 
 
 # --- manners --------------------------------------------------------------------------
