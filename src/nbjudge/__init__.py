@@ -21,6 +21,7 @@ from nbjudge.comparisons import (
     left_alone,
     of_output,
     of_outputs,
+    same_copies,
     same_gradients,
     same_numbers,
     same_whole_numbers,

@@ -189,6 +189,19 @@ def good_manners_from_float32(
     return None
 
 
+def same_copies(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+    """Check, in float64, that entries which are only copied have kept all their digits.
+
+    Use it after a judge that checks errors and shapes.
+    """
+    if reply.error or request.dtype != torch.float64 or request.device == "meta":
+        return None
+    for output, wanted in zip(reply.outputs, reference.outputs):
+        if wrong := int((output != wanted).sum()):
+            return Finding(f"{wrong} of {wanted.numel()} numbers have lost digits", "0")
+    return None
+
+
 def is_exact(own: Tensor, wanted: Tensor) -> bool:
     """Return whether the reference's own rounding error is far below the tolerance."""
     if own.is_meta or not own.is_floating_point():

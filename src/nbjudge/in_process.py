@@ -227,7 +227,9 @@ def _placed(x: Any, request: Request) -> Any:
     dtype = request.dtype if x.is_floating_point() else x.dtype
     x = x.to(device=request.device, dtype=dtype, copy=True)
     if request.layout == "strided":
-        return torch.stack([x, x], dim=-1)[..., 0]
+        wide = torch.cat([x, x], dim=-1) if x.dim() else x
+        spread = torch.stack([wide, wide], dim=-1)[..., 0]
+        return spread[..., : x.size(-1)] if x.dim() else spread
     if request.layout == "transposed":
         last = x.dim() - 2
         order = [*reversed(range(last)), *range(max(last, 0), x.dim())]

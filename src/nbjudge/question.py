@@ -34,8 +34,9 @@ class Request:
         traced: whether to record which of torch's operators are called.
         training: whether a module is in training mode; False means eval mode.
         layout: how tensors lie in memory: "contiguous"; "strided", with gaps between
-            the numbers; "transposed", with the leading axes stored in another order, as
-            after splitting heads; "expanded", where equal rows share the same memory.
+            the numbers and the rows; "transposed", with the leading axes stored in
+            another order, as after splitting heads; "expanded", where equal rows share
+            the same memory.
         elsewhere: whether tensors created without `device=` are put on a different
             device from the inputs.
         before: requests to make first, of the same object or, if they have an `init`,

@@ -83,6 +83,10 @@ SETTLED = {
         (15, "scaled_dot", "float32 root for float64 vectors"),
         (15, "distance_bias", "a float32 bias for float64 scores"),
     ),
+    "No body has batch normalization.": (
+        (8, "load_body", "trusts load_state_dict's missing list"),
+        (16, "load_body", "missing list of load_state_dict with a BatchNorm"),
+    ),
     "lengths: (B,), of `torch.long`": (
         (8, "padding_mask", "positions overflow in a small dtype"),
     ),

@@ -31,9 +31,12 @@ from nbjudge import (
     Mistake,
     Question,
     Request,
+    each_of,
     edit,
     error_like,
+    good_manners,
     normal,
+    same_copies,
 )
 
 
@@ -98,7 +101,9 @@ AT_END = Question(
             also=_rare,
             checks=("picks", "wider", "padding", "lengths", "returns"),
         ),
-        BATTERY.manners(1, checks=("manners", "devices")),
+        BATTERY.manners(
+            1, each_of(good_manners, same_copies), checks=("manners", "devices")
+        ),
     ),
     mistakes=(
         Mistake(

@@ -35,9 +35,12 @@ from nbjudge import (
     Request,
     close,
     comparable,
+    each_of,
     edit,
     error_like,
+    good_manners,
     normal,
+    same_copies,
     same_gradients,
 )
 
@@ -150,7 +153,9 @@ TWO_SLOTS = Question(
             also=_rare,
             checks=("wider", "middle", "padding", "lengths", "returns"),
         ),
-        BATTERY.manners(1, checks=("manners", "devices")),
+        BATTERY.manners(
+            1, each_of(good_manners, same_copies), checks=("manners", "devices")
+        ),
     ),
     mistakes=(
         Mistake(

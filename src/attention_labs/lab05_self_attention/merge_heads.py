@@ -3,6 +3,8 @@
 The inverse is in `split_heads`.
 """
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from attention_labs.lab05_self_attention.shared import (
@@ -23,8 +25,11 @@ from nbjudge import (
     Mistake,
     Question,
     Request,
+    each_of,
     edit,
+    good_manners,
     normal,
+    same_copies,
 )
 
 
@@ -64,7 +69,10 @@ MERGE_HEADS = Question(
             1,
             checks=("row", "returns"),
         ),
-        BATTERY.rest(1, checks=("lengths", "manners", "returns")),
+        replace(
+            BATTERY.rest(1, checks=("lengths", "manners", "returns")),
+            judge=each_of(good_manners, same_copies),
+        ),
     ),
     mistakes=(
         Mistake(

@@ -23,8 +23,11 @@ from nbjudge import (
     Mistake,
     Question,
     Request,
+    each_of,
     edit,
+    good_manners,
     normal,
+    same_copies,
 )
 
 
@@ -68,7 +71,7 @@ SPLIT_HEADS = Question(
             checks=("pieces", "before", "returns"),
         ),
         BATTERY.edges(1, checks=("lengths", "before", "returns"), also=_turned),
-        BATTERY.manners(1, checks=("manners",)),
+        BATTERY.manners(1, each_of(good_manners, same_copies), checks=("manners",)),
     ),
     mistakes=(
         Mistake(

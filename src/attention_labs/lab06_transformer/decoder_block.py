@@ -115,6 +115,7 @@ def _rare(d: Draw) -> list[Request]:
     post_norm = replace(_writing(d, pre_norm=False), gradients=True)
     as_long = _writing(BATTERY.sized(d, **{**d.sizes, "T": d.P}))
     beginning = replace(as_long, init=None, parameters={})
+    single = _writing(BATTERY.sized(d, **{**d.sizes, "T": 1}))
     one = BATTERY.sized(d, T=1)
     empty = [
         _writing(
@@ -135,11 +136,12 @@ def _rare(d: Draw) -> list[Request]:
         replace(_later(d), before=(beginning,), about="after another beginning"),
         *(
             replace(
-                as_long,
+                anew,
                 before=(beginning,),
                 about="no past, after another beginning",
                 training=training,
             )
+            for anew in (as_long, single)
             for training in (True, False)
         ),
         *with_dropout(d, _writing(d)),

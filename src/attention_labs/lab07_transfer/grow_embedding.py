@@ -99,10 +99,13 @@ def _all_kinds(d: Draw) -> list[Request]:
     none = [replace(x, inputs=(*x.inputs[:3], 0)) for x in kinds[:2]]
     none = [replace(x, about="no new words") for x in none]
     two = Request((table[:2], d.number(0, 1), *others), about="a word and padding")
+    zeros = table.index_fill(0, torch.tensor([d.V - 1]), 0.0)
+    zeros = Request((zeros, 0, *others), about="a word whose row is zero")
     return [
         *kinds,
         *none,
         two,
+        zeros,
         *(replace(x, about=f"padding_idx: {x.inputs[1]}") for x in ends),
     ]
 

@@ -27,6 +27,7 @@ from nbjudge import (
     in_words,
     normal,
     of_output,
+    same_copies,
     same_numbers,
 )
 from nbjudge.comparisons import left_alone
@@ -281,13 +282,7 @@ def _what_became(request: Request, reply: Reply, reference: Reply) -> Finding:
     )
 
 
-def _exact_copies(request: Request, reply: Reply, reference: Reply) -> Finding | None:
-    """A copy has all digits."""
-    wrong = int((reply.outputs[0] != reference.outputs[0]).sum())
-    return Finding(f"{wrong} numbers are not copies", "0") if wrong else None
-
-
-_numbers = of_output(0, each_of(same_numbers, _exact_copies))
+_numbers = of_output(0, each_of(same_numbers, same_copies))
 _kept = in_words(of_output(4, same_numbers), _what_became)
 
 
@@ -326,7 +321,8 @@ LOAD_BODY = Question(
         " this name.",
         "shares": "The body must not share memory with the file's tensors.",
         "tensors": "The body's tensors are those in `body.state_dict()`: its"
-        " parameters, and the buffers that are saved with them.",
+        " parameters, and the buffers that are saved with them. No body has batch"
+        " normalization.",
         "dtype": "Keep their dtype and their `requires_grad`, even if the file's"
         " tensors have different ones.",
         "missing": "The *missing* names are those of the body's tensors that the file"

@@ -72,10 +72,12 @@ def _rare(d: Draw) -> list[Request]:
     ties = torch.randint(0, 3, (*d.leading, d.V), generator=d).double()
     (plain, _), (other, _) = _logits(d).inputs, _logits(d).inputs
     nearly = torch.tensor([0.0, 1e-9], dtype=plain.dtype)
+    certain = normal(d, 2, 4, d.V) + 20 * (torch.arange(d.V) == 0)
     removed = other.masked_fill(torch.arange(d.V) % 3 == 1, -math.inf)
     return [
         Request((ties, _some_p(d, ties)), about="equally probable tokens"),
         Request((removed, _some_p(d, removed)), about="logits of minus infinity"),
+        Request((certain, 0.9), about="a token that is almost certain"),
         Request((plain, 1e-5), about="p = 0.00001"),
         Request((3 * plain, 0.01), about="p = 0.01"),
         Request((nearly, 0.3), about="logits 0 and 0.000000001"),
