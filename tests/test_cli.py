@@ -402,6 +402,17 @@ def test_what_is_no_run_is_said_in_a_line(shell, tmp_path, command):
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("name", ["history.csv", "scores.json"])
+@pytest.mark.parametrize("more", [(), ("--resume",)])
+def test_files_of_another_run_are_not_overwritten(shell, tmp_path, name, more):
+    (tmp_path / name).write_text("{}")
+    words = ["--task", "reversal", "--model", "final-state", "--out", tmp_path, *more]
+    told = only_line(shell("train", *words)[1])
+    assert f"has {name} but no checkpoint" in told
+    assert (tmp_path / name).read_text() == "{}"
+
+
+@pytest.mark.plain
 def test_nothing_to_translate_is_said_in_a_line(shell, trained):
     assert "nothing to decode" in only_line(shell("translate", "--run", trained)[1])
 

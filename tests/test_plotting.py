@@ -47,6 +47,12 @@ def test_heat_map_leaves_out_padding():
     assert_close(drawn(ax), torch.tensor(WEIGHTS))
 
 
+def test_heat_map_takes_weights_as_a_model_returns_them():
+    weights = torch.tensor(WEIGHTS, dtype=torch.bfloat16, requires_grad=True)
+    ax = heat_map(weights, ["a", "b", "c"], ["x", "y"])
+    assert_close(torch.tensor(ax.images[0].get_array()), weights.detach().double())
+
+
 def test_heat_map_shows_spaces():
     ax = heat_map(WEIGHTS, ["9", " ", "M"], [" ", "-"])
 

@@ -150,3 +150,9 @@ def test_sines_without_cosines_are_refused():
 def test_positions_of_another_width_are_refused(kind, width):
     with pytest.raises(ValueError, match=f"width {D}, got width {width}$"):
         positions(kind)(torch.zeros(B, T, width))
+
+
+@pytest.mark.parametrize("sizes", [(0, 4), (5, 0)])
+def test_a_table_without_numbers_is_refused(sizes):
+    with pytest.raises(ValueError, match="at least 1"):
+        TokenEmbedding(*sizes, NoPositions())

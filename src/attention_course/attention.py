@@ -158,7 +158,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, dim: int, num_heads: int, dropout: float = 0.0):
         super().__init__()
-        if num_heads < 1 or dim % num_heads:
+        if min(dim, num_heads) < 1 or dim % num_heads:
             raise ValueError(f"width {dim} cannot be divided among {num_heads} heads")
         self.num_heads = num_heads
         self.query_proj = nn.Linear(dim, dim)

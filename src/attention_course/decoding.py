@@ -48,8 +48,9 @@ class Decoded(NamedTuple):
 
     Attributes:
         tokens: (B, T), token ids; after a sentence's EOS, EOS is repeated.
-        weights: (B, T, S), the attention weights of each step; None from a model that
-            returns weights on request only.
+        weights: (B, T, S), the attention weights of each step; None from a Transformer,
+            which returns weights on request only: put BOS in front of the tokens, leave
+            out the last one, and call the model with `need_weights=True`.
         scores: (B,), the log-probability of each sentence, in nats; `beam_search`
             divides it by its length penalty.
     """

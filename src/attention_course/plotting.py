@@ -50,6 +50,8 @@ def heat_map(
     Raises:
         ValueError: there are fewer weights than tokens.
     """
+    if hasattr(weights, "tolist"):  # a tensor
+        weights = weights.tolist()
     rows = [list(row[: len(source)]) for row in weights[: len(target)]]
     if len(rows) < len(target) or any(len(row) < len(source) for row in rows):
         raise ValueError(

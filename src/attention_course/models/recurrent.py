@@ -75,7 +75,11 @@ def bahdanau(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that attends before it updates its state (Bahdanau's order)."""
+    """Build a translator whose decoder attends before it updates its state.
+
+    This is the order of Bahdanau et al. (2015). The score compares queries of width
+    `hidden_dim` with keys of width 2 `hidden_dim`; for all arguments, see `models`.
+    """
     encoder = RNNEncoder(
         source_size, embedding_dim, hidden_dim, num_layers, cell=cell, dropout=dropout
     )
@@ -98,8 +102,10 @@ def luong(
     cell: Cell = nn.GRU,
     dropout: float = 0.0,
 ) -> EncoderDecoder:
-    """Build a decoder that attends after it updates its state (Luong's order).
+    """Build a translator whose decoder attends after it updates its state.
 
+    This is the order of Luong et al. (2015). The score compares queries of width
+    `hidden_dim` with keys of width 2 `hidden_dim`; for all arguments, see `models`.
     `window` says which source positions a query may attend to; None: all of them. With
     `input_feeding`, the last attentional vector is concatenated with the next input.
     """

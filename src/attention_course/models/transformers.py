@@ -159,7 +159,11 @@ def transformer(
     pre_norm: bool = True,
     tied: bool = False,
 ) -> EncoderDecoder:
-    """Build a translator: encoder and decoder, with sinusoidal positions."""
+    """Build a translator: encoder and decoder, with sinusoidal positions.
+
+    `dim` is the width D of all embeddings and states, `hidden_dim` the width inside the
+    feed-forward networks. For all arguments, see `models`.
+    """
     encoder = encoder_only(
         vocab_size=source_size,
         dim=dim,

@@ -17,6 +17,9 @@ LABELS = {
     registry.Kind.IMAGE_CLASSES,
 }
 
+# Files of a run beside its checkpoint; the last one is from `evaluate`.
+WRITTEN = ("history.csv", "run.json", "history.png", "scores.json")
+
 
 class About(NamedTuple):
     """The task and the model of a run.
@@ -84,8 +87,15 @@ def refuse_other(folder: Path, resume: bool) -> None:
     """Refuse a folder that already has a run, unless the run is to be resumed.
 
     Raises:
-        ValueError: the folder has a run, and `resume` is False.
+        ValueError: the folder has a run, and `resume` is False; or it has a file that
+            training would overwrite, and no run.
     """
+    others = [name for name in WRITTEN if (folder / name).exists()]
+    if others and not (folder / "checkpoint.pt").exists():
+        raise ValueError(
+            f"{folder} has {others[0]} but no checkpoint, and training would overwrite"
+            " it: name another folder, or move the file"
+        )
     if (folder / "checkpoint.pt").exists() and not resume:
         raise ValueError(
             f"there is a run in {folder}: go on with it by --resume, or name another"

@@ -146,6 +146,9 @@ class TokenEmbedding(nn.Module):
         positions: adds positions of width D.
         dropout: share of the sum that is dropped in training.
         scale: factor that multiplies the embeddings; None: the root of D.
+
+    Raises:
+        ValueError: there are no tokens, or the width is below 1.
     """
 
     def __init__(
@@ -157,6 +160,10 @@ class TokenEmbedding(nn.Module):
         scale: float | None = None,
     ):
         super().__init__()
+        if min(vocab_size, dim) < 1:
+            raise ValueError(
+                f"{vocab_size} tokens of width {dim}: both must be at least 1"
+            )
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.positions = positions
