@@ -24,7 +24,7 @@ from attention_labs import QUESTIONS, check
 from attention_labs.lab08_today.running_softmax import FAR
 from attention_labs.pages import TITLES
 from nbjudge import Grade
-from nbjudge.evaluation import evaluate
+from nbjudge.evaluation import evaluate, is_right
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.in_process import in_process
 
@@ -54,6 +54,17 @@ def test_a_mistake_is_caught_and_named(question, mistake, answer):
     results = evaluate(question, in_process(question, answer))
     assert sum(r.earned for r in results) < question.points
     assert mistake.name in {r.mistake.name for r in results if r.mistake}
+
+
+@pytest.mark.parametrize("name", ["dot", "masked_softmax", "collate", "freeze"])
+def test_to_be_right_is_to_have_nothing_found(name):
+    question = QUESTIONS[name]
+    answers = [question.reference, *(a for q, _, a in MADE if q is question)]
+    for answer in answers:
+        door = in_process(question, answer)
+        found = [r for r in evaluate(question, door, 1) if r.finding]
+        assert is_right(question, door, 1) == (not found)
+    assert len(answers) > 3
 
 
 @pytest.mark.parametrize("section", sorted({m.section for _, m in NAMED if m.section}))

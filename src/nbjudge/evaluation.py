@@ -67,6 +67,26 @@ def evaluate(question: Question, ask: Door, seed: int | None = None) -> list[Res
     return results
 
 
+def is_right(question: Question, ask: Door, seed: int) -> bool:
+    """Return whether `evaluate` would find nothing wrong; stop at the first error."""
+    so_far: list[Asked] = []
+    for number, checked in enumerate(question.properties):
+        examined = _Examination(question, checked, ask, seed + number)
+        judge, throughout = map(_counting, (checked.judge, checked.throughout or _fine))
+        for one in examined.every():
+            if not one.reply.written or judge(*one):
+                return False
+            examined.asked.append(one)
+        if any(throughout(*one) for one in so_far):
+            return False
+        so_far += examined.asked
+    return True
+
+
+def _fine(request: Request, reply: Reply, reference: Reply) -> None:
+    """Find nothing wrong."""
+
+
 class _Requests:
     """The requests of a property for one seed, and the replies of known answers.
 
@@ -134,7 +154,7 @@ class _Examination:
         self, so_far: Iterable[Asked], on_course: bool
     ) -> tuple[Finding | None, Mistake | None, bool]:
         """Return what is wrong, which mistake it looks like, and whether exactly."""
-        for one in self._every(whole=False):
+        for one in self.every():
             self.asked.append(one)
             if not one.reply.written:
                 return Finding("not written yet", "your code"), None, False
@@ -155,7 +175,7 @@ class _Examination:
         finding = finding._replace(inputs=self._inputs(wrong[0]), case=self._case())
         return finding, *self._recognise(wrong, judge, on_course)
 
-    def _every(self, whole: bool) -> Iterator[Asked]:
+    def every(self, whole: bool = False) -> Iterator[Asked]:
         for request, reference in self.kept(whole=whole):
             yield Asked(request, _with_numbers(request, self.ask(request)), reference)
 
@@ -176,7 +196,7 @@ class _Examination:
         """Look for an example with a few small whole numbers."""
         if self.question.battery is None or self.question.plain:
             return None
-        for one in itertools.islice(self._every(whole=True), 12):
+        for one in itertools.islice(self.every(whole=True), 12):
             request, reply, reference = one
             if reply.error or request.device == "meta":
                 continue
