@@ -1027,7 +1027,7 @@ def test_an_interrupted_worker_leaves_no_fork_bomb(walls, tmp_path):
     while any(map(_runs, inside)) and time.monotonic() < end:
         time.sleep(0.05)
     # by the clock it would have a thousand
-    assert len(inside) >= 40 and time.monotonic() - began < 60
+    assert len(inside) >= 40 and time.monotonic() - began < 300
 
 
 # --- with nbgrader --------------------------------------------------------------------

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 # A weight of zero is transparent, on any page; a weight of one has this color.
 WEIGHTS = LinearSegmentedColormap.from_list(
@@ -22,7 +23,7 @@ FRAME = "C1"
 
 
 def heat_map(
-    weights: Sequence[Sequence[float]],
+    weights: Sequence[Sequence[float]] | Tensor,
     source: Sequence[str],
     target: Sequence[str],
     gold: Sequence[Collection[int]] | None = None,
@@ -50,7 +51,7 @@ def heat_map(
     Raises:
         ValueError: there are fewer weights than tokens.
     """
-    if hasattr(weights, "tolist"):  # a tensor
+    if isinstance(weights, Tensor):
         weights = weights.tolist()
     rows = [list(row[: len(source)]) for row in weights[: len(target)]]
     if len(rows) < len(target) or any(len(row) < len(source) for row in rows):
