@@ -25,7 +25,7 @@ from nbjudge.grading.sandbox.proof import prove
 ROOT = Path(__file__).parents[1]
 LAB = "lab05_self_attention"
 # Nothing here takes as long; a test that waits for it says what it waited for.
-PATIENCE = 180
+PATIENCE = 400
 CELLS = 34
 SIZE = {"viewport": {"width": 1600, "height": 1000}}
 FORMGRADER = "iframe[src*=formgrader]"
