@@ -95,6 +95,13 @@ def test_no_line_of_text_is_taken_for_a_comment():
         assert not [c for c in comments if not c.startswith("% The ")], path.name
 
 
+def test_no_title_of_a_fence_has_a_backtick():
+    """Such a line opens no fence, and the next fence ends where it should begin."""
+    for path in SOURCES:
+        titles = re.findall(r"^`{3,}\{[\w-]+\}.*`.*$", path.read_text(), re.MULTILINE)
+        assert not titles, f"{path.name}: {titles[0]}"
+
+
 def test_no_two_lines_that_mean_something_stand_in_one():
     """Whoever fills paragraphs anew may join settings, options or rows to the text."""
     header = re.compile(r"^```\{code-cell\}[^\n]*\n---\n(.*?)\n---$", re.M | re.S)
