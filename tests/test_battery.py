@@ -22,7 +22,7 @@ from nbjudge import (
     normal,
 )
 from nbjudge.battery import EDGES, MANNERS
-from nbjudge.evaluation import evaluate
+from nbjudge.evaluation import evaluate, is_right
 from nbjudge.in_process import in_process
 
 WITH_BATTERY = {name: q for name, q in QUESTIONS.items() if q.battery}
@@ -273,3 +273,32 @@ def test_no_line_of_the_docstring_is_left_over(question):
     for line in notebooks.promised(question.name):
         for sentence in re.split(r"(?<=[.;]) +", line):
             assert sentence in required or SAID_ONLY.search(sentence), sentence
+
+
+@pytest.mark.parametrize("row", [0, -1])
+def test_a_mask_that_is_read_off_one_sentence_is_wrong(row):
+    def attend(scores, value, mask=None, dropout=None):
+        if mask is not None and mask.dim() > 2 and mask[row].all():
+            mask = None
+        return QUESTIONS["attend"].reference(scores, value, mask, dropout)
+
+    question = QUESTIONS["attend"]
+    assert not is_right(question, in_process(question, attend), 1)
+
+
+def test_copies_that_have_lost_digits_are_wrong():
+    question = QUESTIONS["merge_heads"]
+    lossy = in_process(question, lambda x: question.reference(x.float()).to(x.dtype))
+    assert not is_right(question, lossy, 1)
+
+
+def test_an_input_with_gaps_cannot_be_flattened_without_a_copy():
+    layouts = []
+
+    def split(x, num_heads):
+        layouts.append((x.size(-1), *x.stride()[-2:]))
+        return QUESTIONS["split_heads"].reference(x, num_heads)
+
+    question = QUESTIONS["split_heads"]
+    assert is_right(question, in_process(question, split), 1)
+    assert any(gap > 1 and row > width * gap for width, row, gap in layouts)
