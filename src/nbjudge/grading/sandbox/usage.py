@@ -54,8 +54,7 @@ def is_idle(leader: int) -> bool:
     Args:
         leader: the first process of the namespace.
     """
-    # root/proc: the namespace's own /proc, as seen from outside on Linux
-    for place in glob.iglob(f"/proc/{leader}/root/proc/[0-9]*/task/[0-9]*/stat"):
+    for place in glob.iglob(f"{_proc_of(leader)}/[0-9]*/task/[0-9]*/stat"):
         with contextlib.suppress(OSError):
             text = Path(place).read_text(errors="replace")
             if text.rpartition(")")[2].split()[0] in "RD":
@@ -63,9 +62,14 @@ def is_idle(leader: int) -> bool:
     return True
 
 
+def _proc_of(leader: int) -> Path:
+    """Return the namespace's own /proc, as Linux shows it from outside."""
+    return Path("/proc", str(leader), "root", "proc")
+
+
 def _of_processes(leader: int, *files: str) -> Iterator[str]:
     """Yield, for each process, the first of these files that can be read."""
-    processes = Path(f"/proc/{leader}/root/proc")
+    processes = _proc_of(leader)
     with contextlib.suppress(OSError):
         for name in os.listdir(processes):
             for file in files if name.isdigit() else ():
