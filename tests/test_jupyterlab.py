@@ -217,6 +217,9 @@ def test_a_lab_goes_all_the_way_through_jupyterlab(windows, places):
     # a person marks the prose
     submission.locator("td.student-name a").click()
     formgrader.locator(f"#main-table a:text-is('{LAB}')").click()
+    # what is typed before the page has the marks is lost; then it writes placeholders
+    formgrader.locator("#order_extra_credit[placeholder]").wait_for()
+    formgrader.locator("#order-comment[placeholder]").wait_for()
     score = formgrader.locator("input#order.score")
     with instructor.expect_response(re.compile("/formgrader/api/grade/")) as saved:
         score.fill("3")
