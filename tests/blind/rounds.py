@@ -100,7 +100,7 @@ class Verdict(NamedTuple):
         question: its name.
         entry: the answer.
         full: whether it got all points, of any seed.
-        names: of the mistakes that were named, exactly or by a sign.
+        names: of the mistakes that were named, exactly or by a sign, if asked for.
         exact: whether one was exact.
         settled: whether the lab has come to allow it, and full points are right.
     """
@@ -120,29 +120,34 @@ def numbers() -> list[int]:
     )
 
 
-def graded(number: int, *names: str, seeds: int = 2) -> Iterator[Verdict]:
+def graded(
+    number: int, *questions: str, seeds: int = 2, named: bool = True
+) -> Iterator[Verdict]:
     """Grade the answers of a round.
 
     Args:
         number: of the round.
-        names: of questions; all without them.
+        questions: their names; all without them.
         seeds: how often each answer is graded. A wrong one has to lose points every
             time, a right one never.
+        named: whether mistakes are named; without, the first error is the last request.
     """
     settled = {key for keys in SETTLED.values() for key in keys}
     for path in sorted((HERE / f"round{number}").glob("*.py")):
-        if path.stem not in (names or QUESTIONS):
+        if path.stem not in (questions or QUESTIONS):
             continue
         question = QUESTIONS[path.stem]
         blind.ENTRIES.clear()
         runpy.run_path(str(path))
         for entry in list(blind.ENTRIES):
             door = in_process(question, entry.thing)
-            results = quietly(lambda door=door: evaluate(question, door, 1))
-            full = [all(r.finding is None for r in results)]
+            results = (
+                quietly(lambda door=door: evaluate(question, door, 1)) if named else []
+            )
+            full = [all(r.finding is None for r in results)] if named else []
             full += [
                 quietly(lambda door=door, seed=seed: is_right(question, door, seed))
-                for seed in range(2, seeds + 1)
+                for seed in range(1 + named, seeds + 1)
             ]
             found = [r for r in results if r.mistake]
             yield Verdict(
