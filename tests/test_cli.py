@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -418,6 +419,15 @@ def test_nothing_to_translate_is_said_in_a_line(shell, trained):
 
 
 @pytest.mark.plain
+def test_a_file_that_is_named_as_a_source_is_pointed_out(shell, trained, tmp_path):
+    named = tmp_path / "sources.txt"
+    named.write_text("abc")
+    out, told = shell("translate", "--run", trained, named, "abc")
+    assert f"to decode the file's lines: < {named}" in told
+    assert len(out.splitlines()) == 2
+
+
+@pytest.mark.plain
 def test_gpus_that_are_not_there_are_said_in_a_line(shell, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     words = [
@@ -595,6 +605,17 @@ def test_help_shows_an_example(shell, command):
     out, _ = shell(command, "--help")
 
     assert f"\n      attention-course {command} --" in out
+
+
+def test_help_describes_every_task_and_names_every_model(shell):
+    out, _ = shell("train", "--help")
+
+    assert [row.meaning for row in TASKS.values() if row.meaning not in out] == []
+    assert [name for name in MODELS if name not in out] == []
+
+
+def test_the_version_is_that_of_the_package(shell):
+    assert shell("--version")[0] == f"attention-course {version('attention-course')}\n"
 
 
 def test_the_command_is_installed():

@@ -94,6 +94,7 @@ def test_several_devices_in_a_notebook_are_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("device", "number", "started", "message"),
     [
+        ("gpu", 1, None, "device is auto, cpu or cuda, got 'gpu'"),
         ("cpu", 0, None, "devices is at least 1, got 0"),
         ("cuda", 99, None, "99 GPUs are needed, one for each process"),
         ("cpu", 3, "2", "torchrun has started 2 processes here, but devices is 3"),

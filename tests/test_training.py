@@ -662,3 +662,18 @@ def test_a_transformer_learns_to_reverse_and_looks_where_it_should():
     for e, rows in zip(task.test, evaluation.weights):
         assert sum(rows[0]) == pytest.approx(1, abs=1e-4)
         assert not any(rows[0][len(e.source) :])
+
+
+def test_progress_is_a_line_per_minute_where_nobody_watches(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    with loop.progress_bar("dates", 0, steps=9) as bar:
+        for _ in range(9):
+            now[0] += 25
+            bar.update()
+            bar.set_postfix_str("loss 0.5", refresh=False)
+
+    told = capsys.readouterr().out.replace("\r", "").split("\n")
+    assert told[:2] == [f"dates: {n} of 9 steps, loss 0.5" for n in (3, 6)]
+    assert len(told) == 4

@@ -60,6 +60,7 @@ class TaskRow(NamedTuple):
         kind: decides which models learn it.
         maker: the function that makes it, as "module:function" below
             `attention_course.tasks`.
+        meaning: what is learned, in a few words.
         options: which of `OPTIONS` it takes, with their defaults; the function has
             arguments of these names.
         settings: fixed arguments that make it the task of this name.
@@ -67,6 +68,7 @@ class TaskRow(NamedTuple):
 
     kind: Kind
     maker: str
+    meaning: str
     options: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
 
@@ -84,26 +86,69 @@ class ModelRow(NamedTuple):
 
 
 TASKS = {
-    "captions": TaskRow(Kind.CAPTIONS, "scenes:captions"),
-    "dates": TaskRow(Kind.SEQUENCES, "dates:dates"),
-    "focus": TaskRow(Kind.IMAGE_CLASSES, "scenes:focus"),
-    "frames": TaskRow(Kind.FRAME_LABELS, "frames:frames"),
+    "captions": TaskRow(
+        Kind.CAPTIONS, "scenes:captions", "describe an image of handwritten digits"
+    ),
+    "dates": TaskRow(
+        Kind.SEQUENCES, "dates:dates", "convert dates in several languages to ISO 8601"
+    ),
+    "focus": TaskRow(
+        Kind.IMAGE_CLASSES,
+        "scenes:focus",
+        "find the only digit of an image, among clutter",
+    ),
+    "frames": TaskRow(
+        Kind.FRAME_LABELS,
+        "frames:frames",
+        "label each 10 ms of synthetic speech with its vowel",
+    ),
     "multi30k": TaskRow(
-        Kind.SEQUENCES, "multi30k:multi30k", {"data": None, "vocab_size": 4_000}
+        Kind.SEQUENCES,
+        "multi30k:multi30k",
+        "translate photo captions from German to English",
+        {"data": None, "vocab_size": 4_000},
     ),
     "numerals-de": TaskRow(
-        Kind.SEQUENCES, "numerals:numerals", settings={"language": "de"}
+        Kind.SEQUENCES,
+        "numerals:numerals",
+        "translate English number words to German",
+        settings={"language": "de"},
     ),
     "numerals-fr": TaskRow(
-        Kind.SEQUENCES, "numerals:numerals", settings={"language": "fr"}
+        Kind.SEQUENCES,
+        "numerals:numerals",
+        "translate English number words to French",
+        settings={"language": "fr"},
     ),
-    "phrases": TaskRow(Kind.SEQUENCES, "phrases:phrases"),
-    "pretraining": TaskRow(Kind.TAGS, "pretraining:pretraining"),
-    "reversal": TaskRow(Kind.SEQUENCES, "reversal:reversal", {"max_length": 20}),
-    "sentiment": TaskRow(Kind.SENTENCE_CLASSES, "sentiment:sentiment"),
-    "series": TaskRow(Kind.SEQUENCES, "series:series"),
-    "tagging": TaskRow(Kind.TAGS, "tagging:tagging"),
-    "writing": TaskRow(Kind.TEXT, "writing:writing", {"vocab_size": 1_024}),
+    "phrases": TaskRow(
+        Kind.SEQUENCES,
+        "phrases:phrases",
+        "translate English sentences of a small grammar to French",
+    ),
+    "pretraining": TaskRow(
+        Kind.TAGS, "pretraining:pretraining", "predict the hidden words of a sentence"
+    ),
+    "reversal": TaskRow(
+        Kind.SEQUENCES,
+        "reversal:reversal",
+        "reverse a random string of letters",
+        {"max_length": 20},
+    ),
+    "sentiment": TaskRow(
+        Kind.SENTENCE_CLASSES,
+        "sentiment:sentiment",
+        "tell whether a review is positive or negative",
+    ),
+    "series": TaskRow(Kind.SEQUENCES, "series:series", "forecast next week's sales"),
+    "tagging": TaskRow(
+        Kind.TAGS, "tagging:tagging", "label each word with its part of speech"
+    ),
+    "writing": TaskRow(
+        Kind.TEXT,
+        "writing:writing",
+        "predict each next subword of a text",
+        {"vocab_size": 1_024},
+    ),
 }
 
 OPTIONS = {

@@ -1,6 +1,7 @@
 """Command-line options that several commands share, with types, defaults and help."""
 
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +31,28 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+def show_version(asked: bool) -> None:
+    """Print the version of the package and end, if that was asked for."""
+    if asked:
+        typer.echo(f"attention-course {version('attention-course')}")
+        raise typer.Exit
+
+
+@app.callback()
+def all_commands(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=show_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Declare the options that stand before the name of a command."""
 
 
 def setting(help: str, default: Any, **limits: Any) -> Any:

@@ -39,12 +39,13 @@ class By(StrEnum):
 
 
 def who_learns_what() -> str:
-    """List the tasks of each kind, and below them the models that learn them."""
+    """Describe the tasks of each kind, and below them list the models for them."""
     lines = []
     for kind in registry.Kind:
-        tasks = [name for name, row in registry.TASKS.items() if row.kind is kind]
+        tasks = {name: row for name, row in registry.TASKS.items() if row.kind is kind}
         models = [name for name, row in registry.MODELS.items() if row.kind is kind]
-        lines += [f"    {', '.join(tasks)}:", *wrap(", ".join(models), indent=8)]
+        lines += [f"    {name:<12} {row.meaning}" for name, row in tasks.items()]
+        lines += wrap("by " + ", ".join(models), indent=8)
     return "\n".join(lines)
 
 
@@ -64,10 +65,11 @@ def wrap(text: str, indent: int) -> list[str]:
         --validate-every 100
 
 The folder stands alone: checkpoint.pt has the weights and the vocabularies, history.csv
-a line per step (tokens so far, loss in nats per token or label, validation, seconds),
-history.png draws it, and run.json is a summary. With --validate-every, the weights that
-are used afterwards are those of the best validation. Ctrl-C saves a checkpoint: the
-same command with --resume goes on, and ends with the same weights.
+a line per step (tokens so far, loss in nats per token or label, the validation's score
+or its loss with a minus sign, seconds), history.png draws it, and run.json is a
+summary. With --validate-every, the weights that are used afterwards are those of the
+best validation. Ctrl-C saves a checkpoint: the same command with --resume goes on, and
+ends with the same weights.
 
 Tasks, and the models that learn them:
 

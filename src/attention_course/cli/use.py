@@ -4,6 +4,7 @@ What the commands do is in `attention_course.runs`.
 """
 
 import json
+import os
 import sys
 from enum import StrEnum
 from io import BufferedIOBase
@@ -101,6 +102,9 @@ def translate_command(
     warn = lambda told: typer.echo(told, err=True)  # noqa: E731
     form = registry.SOURCES.get(about.kind, registry.Source.TEXT)
     reader = Reader(task, form, warn, "source" if source else "line")
+    for name in filter(os.path.isfile, source or ()):
+        if form is registry.Source.TEXT:
+            warn(f"{name} is decoded as a text; to decode the file's lines: < {name}")
     mapped: list[Any] = []
     for given in [source] if source else arriving(standard_input()):
         lines = [reader.read(line) for line in given]

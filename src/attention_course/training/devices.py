@@ -33,12 +33,14 @@ def launch(
         The Fabric, for `train`.
 
     Raises:
-        ValueError: `devices` is below 1, exceeds the number of GPUs, differs from the
-            number of processes that `torchrun` has started, or is above 1 in a
-            notebook.
+        ValueError: there is no such device; or `devices` is below 1, exceeds the number
+            of GPUs, differs from the number of processes that `torchrun` has started,
+            or is above 1 in a notebook.
     """
     started = int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device is auto, cpu or cuda, got {device!r}")
     if devices < 1:
         raise ValueError(f"devices is at least 1, got {devices}")
     if started and devices not in (1, started):

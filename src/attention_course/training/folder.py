@@ -51,7 +51,7 @@ def read(folder: Path) -> dict[str, Any]:
     except Exception as error:  # what torch raises depends on which byte is wrong
         raise ValueError(
             f"{path} is damaged or no checkpoint ({type(error).__name__}); it was left"
-            " as it is"
+            " as it is: put a copy of it there, or train again in another folder"
         ) from error
     said = state.get("format") if isinstance(state, dict) else None
     name, _, version = str(said).rpartition(" ")

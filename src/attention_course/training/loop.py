@@ -318,13 +318,14 @@ def ahead(
 def progress_bar(name: str, done: int, steps: int, hidden: bool = False) -> tqdm:
     """Return a progress bar of plain text, which disappears when it is done.
 
-    So it leaves no trace on a page of the book. Among several processes, only the first
-    one shows its bar.
+    So it leaves no trace on a page of the book. Output that goes to a file gets a line
+    per minute instead. Among several processes, only the first one shows its progress.
     """
-    # not if the output goes to a file, which the bar would fill
-    seen = sys.stdout.isatty() or "ipykernel" in sys.modules
     # On stdout: nbgrader takes anything on stderr for an error.
-    where = {"file": sys.stdout, "leave": False, "mininterval": 0.5}
-    # if seen, TQDM_DISABLE decides
-    disable = {} if seen and not hidden else {"disable": True}
+    where: dict[str, Any] = {"file": sys.stdout, "leave": False, "mininterval": 0.5}
+    if not (sys.stdout.isatty() or "ipykernel" in sys.modules):
+        line = "{desc}: {n_fmt} of {total_fmt} steps{postfix}\n"
+        where |= {"bar_format": line, "mininterval": 60, "delay": 60}
+    # if this process shows it, TQDM_DISABLE decides
+    disable = {"disable": True} if hidden else {}
     return tqdm(total=steps, initial=done, desc=name, unit="step", **where, **disable)
