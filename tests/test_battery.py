@@ -150,6 +150,14 @@ def test_digits_that_are_lost_cost_the_line_of_good_manners():
     assert manners.mistake.name == "digits are lost on the way" and manners.exact
 
 
+def test_a_zero_among_other_numbers_is_tried():
+    def zeros_win(x):
+        return 2 * x.sum(-1).masked_fill((x == 0).any(-1), 0)
+
+    numbers, edges, _ = evaluate(_row_sums(), in_process(_row_sums(), zeros_win))
+    assert numbers.finding is None and edges.finding is not None
+
+
 def test_a_loop_that_depends_on_values_costs_nothing():
     question = _row_sums()
     results = evaluate(question, in_process(question, without_numbers))

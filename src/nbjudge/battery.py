@@ -40,7 +40,8 @@ class Battery:
             be none. 0 if B is always a single axis.
         leaves_out: variations of the kind that do not apply, each with the reason.
         large: factors for the floating-point inputs, which are multiplied one at a
-            time. Parameters are multiplied by 30 and by 3000, all at once.
+            time; with the factor 0, also every second number alone. Parameters are
+            multiplied by 30 and by 3000, all at once.
     """
 
     kind: tuple[str, ...]
@@ -256,10 +257,22 @@ def _large(battery: Battery, g: Draw) -> Iterator[Request]:
                 if isinstance(x, Tensor) and x.is_floating_point():
                     inputs = (*request.inputs[:i], factor * x, *request.inputs[i + 1 :])
                     yield _noted(request, f"numbers around {factor:g}", inputs=inputs)
+        if 0.0 in battery.large:
+            inputs = tuple(map(_every_second_zero, request.inputs))
+            yield _noted(request, "every second number is zero", inputs=inputs)
         for factor in (30, 3000) if request.parameters else ():
             large = {name: factor * x for name, x in request.parameters.items()}
             about = f"parameters {factor} times as large"
             yield _noted(request, about, parameters=large)
+
+
+def _every_second_zero(x: Any) -> Any:
+    """Set numbers of a floating-point tensor to zero, as a ReLU does."""
+    if not (isinstance(x, Tensor) and x.is_floating_point() and x.dim()):
+        return x
+    x = x.clone()
+    x[..., 1::2] = 0
+    return x
 
 
 def _eval_mode(battery: Battery, g: Draw) -> Iterator[Request]:

@@ -45,12 +45,21 @@ def _pieces(d: Draw) -> list[Request]:
     return [Request((x,)) for x in (by_head, by_token)]
 
 
+def _in_other_heads(d: Draw) -> Request:
+    """Draw pieces after a call with other heads, which are as wide together."""
+    other = Request((normal(d, d.B, d.W, d.T, d.H),))
+    after = "after a call with another number of heads"
+    return replace(_pieces(d)[0], before=(other,), about=after)
+
+
 BATTERY = Battery(
     FUNCTION,
     _pieces,
     {"B": B, "T": T, "H": Axis("heads", long=40), "W": Axis("width of a head")},
     leaves_out=LEAVES_OUT,
 )
+
+REST = BATTERY.rest(1, checks=("lengths", "manners", "returns"))
 
 MERGE_HEADS = Question(
     name="merge_heads",
@@ -70,7 +79,8 @@ MERGE_HEADS = Question(
             checks=("row", "returns"),
         ),
         replace(
-            BATTERY.rest(1, checks=("lengths", "manners", "returns")),
+            REST,
+            requests=lambda g: (*REST.requests(g), _in_other_heads(BATTERY.sized(g))),
             judge=each_of(good_manners, same_copies),
         ),
     ),

@@ -48,14 +48,16 @@ def _rows(d: Draw, least: int = 1, share: float = 0.35) -> Request:
 
 
 def _round_numbers(d: Draw) -> Tensor:
-    """Draw rows whose numbers differ by powers of 10 or of 2, and by nothing else.
+    """Draw rows of numbers that differ by powers of 10 or of 2, and of powers of 2.
 
-    Between them are rows of one sentence, whose number is as far from theirs.
+    In 32 bits, products of these powers are all zero. Between the rows are rows of one
+    sentence, whose number is as far from theirs.
     """
     tens = torch.tensor([10**9, *(10**n + 1 for n in range(2, 9))])
     twos = torch.tensor([2**n + 1 for n in (8, 10, 12, 16, 20, 24, 28)] + [0])
     tens, one = tens[torch.randperm(8, generator=d)], torch.ones_like(tens)
-    return torch.stack([tens, one, twos, one]).repeat_interleave(2, dim=1)
+    powers = torch.tensor([2**n for n in range(16, 30, 2)] + [0])
+    return torch.stack([tens, one, twos, one, powers]).repeat_interleave(2, dim=1)
 
 
 def _rare_rows(d: Draw) -> list[Request]:

@@ -3,6 +3,8 @@
 The inverse is in `merge_heads`.
 """
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from attention_labs.lab05_self_attention.shared import (
@@ -40,7 +42,10 @@ def _turned(d: Draw) -> list[Request]:
     """Draw vectors that lie in memory in another order: token after token, say."""
     first_tokens = normal(d, d.T, d.B, d.H * d.W).transpose(0, 1)
     first_entries = normal(d, d.B, d.H * d.W, d.T).mT
-    return [Request((x, d.H)) for x in (first_tokens, first_entries)]
+    requests = [Request((x, d.H)) for x in (first_tokens, first_entries)]
+    other = replace(requests[0], inputs=(requests[0].inputs[0], d.W))
+    after = "after a call with another number of heads"
+    return [*requests, replace(requests[0], before=(other,), about=after)]
 
 
 BATTERY = Battery(

@@ -29,6 +29,7 @@ from nbjudge import (
     left_alone,
     normal,
     of_output,
+    same_copies,
     same_numbers,
     wrong_in,
     wrong_output,
@@ -123,6 +124,16 @@ def _what_became(request: Request, reply: Reply, reference: Reply) -> Finding:
     return Finding("the old and the new table share memory", "a table of its own")
 
 
+def _old_rows_copied(
+    request: Request, reply: Reply, reference: Reply
+) -> Finding | None:
+    count = len(request.inputs[0])
+    own, wanted = (
+        x._replace(outputs=(x.outputs[0][:count],)) for x in (reply, reference)
+    )
+    return same_copies(request, own, wanted)
+
+
 _rows = of_output(0, same_numbers)
 _kinds = of_output(1, in_words(same_numbers, _which_kind))
 _old = of_output(2, in_words(same_numbers, _what_became))
@@ -189,7 +200,7 @@ GROW_EMBEDDING = Question(
         replace(
             BATTERY.manners(
                 1,
-                each_of(of_output(0, good_manners), _old),
+                each_of(of_output(0, each_of(good_manners, _old_rows_copied)), _old),
                 ("apart", "embedding", "returns"),
             ),
             throughout=each_of(left_alone, _old),
