@@ -8,6 +8,7 @@ import torch
 from answers import core, fidelity, notebooks
 from blind import rounds
 from measure.report import Row, row, write
+from tqdm import tqdm
 
 from attention_labs import QUESTIONS
 from nbjudge.anywhere import ANYWHERE, KEPT, VARIED
@@ -25,25 +26,29 @@ def main() -> None:
     begin = time.time()
     with ProcessPoolExecutor(initializer=torch.set_num_threads, initargs=(1,)) as pool:
         rows = blind(pool)
-        for those in pool.map(of_lab, fidelity.LABS):
-            rows += those
+        jobs = []
+        for lab in fidelity.LABS:
+            asked = fidelity.asked(lab)
+            jobs += [pool.submit(of_question, lab, x.name) for x in asked]
+            jobs.append(pool.submit(whole, lab))
+        for job in tqdm(jobs, "questions and labs"):
+            rows += job.result()
         rows += pairs(pool)
     write("fidelity", rows, time.time() - begin)
 
 
-def of_lab(lab: str) -> list[Row]:
-    """Try the answers to a lab's questions, and the whole notebook."""
-    rows = []
-    for question in fidelity.asked(lab):
-        rows += by_hand(lab, question) + automatic(lab, question)
-    return rows + whole(lab)
+def of_question(lab: str, name: str) -> list[Row]:
+    """Try the answers to a question of a lab, and mutants of its solution."""
+    question = QUESTIONS[name]
+    return by_hand(lab, question) + automatic(lab, question)
 
 
 def blind(pool: Executor) -> list[Row]:
     """Grade what strangers wrote who had seen the released notebooks alone."""
     jobs = list(itertools.product(rounds.numbers(), QUESTIONS))
     verdicts: dict[int, list[rounds.Verdict]] = {}
-    for (number, _), those in zip(jobs, pool.map(of_round, *zip(*jobs))):
+    every_job = tqdm(pool.map(of_round, *zip(*jobs)), "blind rounds", len(jobs))
+    for (number, _), those in zip(jobs, every_job):
         verdicts.setdefault(number, []).extend(those)
     rows = [
         line

@@ -87,15 +87,10 @@ AWAKE = {
     "body.train(), eval()": lambda model: (model.body.train(), model.eval())[1],
     "head.train(), eval()": lambda model: (model.head.train(), model.eval())[1],
 }
-HEAD_ALONE = {
-    "head.eval()": lambda model: (model.head.eval(), model)[1],
-    "head.train()": lambda model: (model.head.train(), model)[1],
-}
 FREEZE_IT, BY_HAND = "freeze()", "body.requires_grad_(False)"
 CALLS = (
     MODES
     | AWAKE
-    | HEAD_ALONE
     | {
         FREEZE_IT: lambda model: (model.freeze(), model)[1],
         BY_HAND: lambda model: (model.body.requires_grad_(False), model)[1],
@@ -142,13 +137,8 @@ def _frozen(d: Draw) -> Request:
 
 
 def _not_frozen(d: Draw) -> list[Request]:
-    """Freeze never, without freeze(), and twice; wake the body up, frozen or not.
-
-    The head may be in another mode than the model when the body is frozen.
-    """
+    """Freeze never, without freeze(), and twice; wake the body up, frozen or not."""
     return [
-        _calling(d, "train()", "head.eval()", FREEZE_IT, *_any_modes(d)),
-        _calling(d, "eval()", "head.train()", FREEZE_IT, *_any_modes(d)),
         _calling(d, *AWAKE, FREEZE_IT, *AWAKE, *_any_modes(d)),
         _calling(d, *_any_modes(d)),
         _calling(d, BY_HAND, *_any_modes(d)),
