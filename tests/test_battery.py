@@ -310,3 +310,37 @@ def test_an_input_with_gaps_cannot_be_flattened_without_a_copy():
     question = QUESTIONS["split_heads"]
     assert is_right(question, in_process(question, split), 1)
     assert any(gap > 1 and row > width * gap for width, row, gap in layouts)
+
+
+def test_an_order_that_was_kept_for_other_heads_is_wrong():
+    kept = {}
+
+    def merge(x):
+        B, H, T, W = x.shape
+        order = torch.arange(H * T * W).view(H, T, W).transpose(0, 1).flatten()
+        order = kept.setdefault((T, H * W), order)
+        return x.flatten(1)[:, order.to(x.device)].view(B, T, H * W)
+
+    question = QUESTIONS["merge_heads"]
+    assert not is_right(question, in_process(question, merge), 1)
+
+
+def test_products_of_sentence_numbers_in_32_bits_are_wrong():
+    question = QUESTIONS["packed_rows"]
+
+    def packed(sentence):
+        short = sentence.int()
+        same = short[:, :, None] * short[:, None] == (short * short)[:, :, None]
+        mask = same & (sentence > 0)[:, None] & (sentence > 0)[:, :, None]
+        return mask, mask.tril(-1).sum(-1)
+
+    assert not is_right(question, in_process(question, packed), 1)
+
+
+def test_an_embedding_that_went_through_float32_is_wrong():
+    def grow(embedding, count):
+        grown = question.reference(embedding, count)
+        return grown.float().to(embedding.weight.dtype)
+
+    question = QUESTIONS["grow_embedding"]
+    assert not is_right(question, in_process(question, grow), 1)
