@@ -33,11 +33,16 @@ app = typer.Typer(
 )
 
 
-def show_version(asked: bool) -> None:
-    """Print the version of the package and end, if that was asked for."""
+def show_version(asked: bool) -> bool:
+    """Print the version of the package and end, if that was asked for.
+
+    Returns:
+        What was asked, which Typer takes as the option's value.
+    """
     if asked:
         typer.echo(f"attention-course {version('attention-course')}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()
