@@ -9,6 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from attention_course import models
+from attention_course.runs.loading import computing
 from attention_course.scores import AdditiveScore
 from attention_course.seq2seq import Encoded, EncoderDecoder, Memory
 from attention_course.tasks.core import EOS
@@ -285,6 +286,8 @@ def test_every_model_trains_in_mixed_precision(task, name):
     train(model, task, TrainConfig(steps=2, batch_size=5, validate_every=2), fabric)
 
     assert all(parameter.isfinite().all() for parameter in model.parameters())
+    with computing(model, "bf16-mixed"):
+        assert 0 <= task.score(model, task.validation) <= 1
 
 
 @pytest.mark.plain

@@ -18,6 +18,7 @@ from attention_course.compiled import Compiled, compiling
 from attention_course.runs.about import About, about_of
 from attention_course.tasks.kept import keep_task, make_again
 from attention_course.training.folder import CHECKPOINT, read
+from attention_course.training.precision import fallback_kernels
 
 
 class Loaded(NamedTuple):
@@ -139,7 +140,8 @@ def computing(model: nn.Module, precision: str) -> Iterator[None]:
     """
     half = precision == "bf16-mixed"
     device = next(model.parameters()).device.type
-    with torch.autocast(device, torch.bfloat16, enabled=half), compiling():
+    autocast = torch.autocast(device, torch.bfloat16, enabled=half)
+    with fallback_kernels(autocast), autocast, compiling():
         yield
 
 

@@ -27,6 +27,7 @@ from attention_course.training.config import TrainConfig
 from attention_course.training.devices import compiled, fabric_at
 from attention_course.training.interrupts import Stopped, held_back
 from attention_course.training.own_tokens import OwnTokens
+from attention_course.training.precision import fallback_kernels
 
 
 def warmup_and_decay(step: int, config: TrainConfig) -> float:
@@ -236,6 +237,7 @@ def train(
     first = fabric.is_global_zero
     with (
         held_back(may_stop) as stop,
+        fallback_kernels(fabric.autocast()),
         progress_bar(task.name, run.step, config.steps, hidden=not first) as bar,
     ):
         for step, batch in enumerate(batches, run.step + 1):
