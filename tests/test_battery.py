@@ -141,11 +141,17 @@ def test_a_variation_notices_what_it_is_for(name, seed):
     assert (edges if name in EDGES else manners).finding is not None
 
 
-def test_digits_that_are_lost_cost_the_line_of_good_manners():
+@pytest.mark.parametrize(
+    "short",
+    [
+        lambda x: 2 * x.float().sum(-1).to(x.dtype),
+        lambda x: 2 * x.sum(-1).float().to(x.dtype),
+    ],
+)
+def test_digits_that_are_lost_cost_the_line_of_good_manners(short):
     question = _row_sums()
     question = dataclasses.replace(question, mistakes=ANYWHERE)
-    short = in_process(question, lambda x: 2 * x.float().sum(-1).to(x.dtype))
-    numbers, edges, manners = evaluate(question, short)
+    numbers, edges, manners = evaluate(question, in_process(question, short))
     assert numbers.finding is None
     assert manners.mistake.name == "digits are lost on the way" and manners.exact
 

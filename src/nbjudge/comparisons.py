@@ -156,7 +156,18 @@ def good_manners(request: Request, reply: Reply, reference: Reply) -> Finding | 
         for output, wanted in zip(reply.outputs, reference.outputs):
             if finding := _compare(output, wanted, "entries", IN_FLOAT64):
                 return finding
+            if _only_float32(output, wanted):
+                return Finding("numbers of float32", "numbers of float64")
     return None
+
+
+def _only_float32(given: Tensor, wanted: Tensor) -> bool:
+    """Return whether float32 holds all given entries, but not the wanted ones."""
+    if not wanted.is_floating_point() or not wanted.numel():
+        return False
+    lost = (wanted - wanted.float()).abs().amax()
+    noise = 1e-10 * wanted.abs().amax()
+    return bool((given == given.float()).all() and lost > noise)
 
 
 def good_manners_from_float32(

@@ -107,6 +107,7 @@ def score_question(
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
     large: tuple[float, ...] = Battery.large,
+    leaves_out: Mapping[str, str] = {},
     also: Callable[[Request], Iterable[Request]] = lambda request: (),
 ) -> Question:
     """Declare a score: all have the same properties, and invite some mistakes alike.
@@ -122,6 +123,7 @@ def score_question(
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
         large: see `Battery`.
+        leaves_out: see `Battery`.
         also: makes rare requests of an ordinary one.
     """
     section = mistakes[-1].section
@@ -155,7 +157,7 @@ def score_question(
             inputs = (*as_they_are.inputs, True)
             about = "forward gets the keys themselves"
             asked.append(replace(as_they_are, inputs=inputs, about=about))
-            half = replace(request(d), dtype=torch.bfloat16)
+            half = replace(request(battery.sized(d, D=4)), dtype=torch.bfloat16)
             inputs = tuple(300 * x for x in half.inputs)  # float16 knows no product
             about = "numbers around 300, in bfloat16"
             asked.append(replace(half, inputs=inputs, about=about))
@@ -180,7 +182,7 @@ def score_question(
             **axes,
         },
         leading=2,
-        leaves_out=NO_NOTHING,
+        leaves_out=NO_NOTHING | dict(leaves_out),
         large=large,
     )
     return Question(
