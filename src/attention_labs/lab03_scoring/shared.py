@@ -32,7 +32,8 @@ from nbjudge import (
 
 IN_FRONT = (
     "Before the last two axes, a tensor may have the axes `(B,)`, the axes `(B, H)`,"
-    " or none. Your code must work in all three cases."
+    " or none. Your code must work in all three cases. In one call, the queries, keys,"
+    " values and scores have the same axes there."
 )
 COMPARES = "Score every query (..., T, D) against every key (..., S, D): (..., T, S)."
 NO_NOTHING = {"zero": "the text speaks of sentences, queries and keys that are there"}

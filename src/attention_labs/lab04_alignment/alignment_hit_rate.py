@@ -163,9 +163,9 @@ HIT_RATE = Question(
         " together.",
         "empty": "A target position counts only if its gold set is not empty. (The set"
         " of a hyphen is empty, because a hyphen does not come from anywhere.)",
-        "beyond": "An example may have more rows of weights than gold sets, for"
-        " example a last row for the end-of-sequence token. Ignore these additional"
-        " rows.",
+        "beyond": "An example never has fewer rows of weights than gold sets, but it"
+        " may have more, for example a last row for the end-of-sequence token. Ignore"
+        " these additional rows.",
         "zeros": "A row in which all weights are zero is not a hit. In every other"
         " row, one weight is larger than all others, by at least a thousandth of this"
         " weight.",

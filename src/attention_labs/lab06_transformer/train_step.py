@@ -228,7 +228,8 @@ TRAIN_STEP = Question(
         " `target_out`. The decoder reads `target_in`, which is BOS followed by the"
         " target. It should predict `target_out`, which is the target followed by EOS.",
         "called": "Call the model as `model(source, lengths, target_in)`. It returns"
-        " logits (B, T, V) and weights.",
+        " logits (B, T, V) and weights. All parameters of the model influence the"
+        " logits.",
         "model": "model: updated in place; do not change its mode (train or eval), not"
         " even for one call.",
         "optimizer": "optimizer: an optimizer of the model's parameters.",

@@ -247,8 +247,8 @@ ACCURACY = Question(
         " takes care of it.",
         "model": "model: called as model(source, lengths); keep its mode (train or"
         " eval).",
-        "batches": "batches: at least one batch, each with `source`, `lengths` and"
-        " `labels` (B, 1).",
+        "batches": "batches: a list of at least one batch, each with `source`,"
+        " `lengths` and `labels` (B, 1).",
         "returns": "The share, between 0 and 1: a number, or a tensor that holds one.",
     },
     properties=(
