@@ -1,13 +1,21 @@
-"""`make fidelity`: how far the labs' graders can be trusted, question by question."""
+"""`make fidelity`: how far the labs' graders can be trusted, question by question.
+
+What a part came to is kept in _build/fidelity, under the commit, so that a run that was
+stopped goes on where it was. Where a change is not committed, nothing is kept.
+"""
 
 import itertools
+import os
 import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from typing import Any
 
 import torch
 from answers import core, fidelity, notebooks
 from blind import rounds
-from measure.report import Row, row, write
+from joblib import Memory
+from measure.report import ROOT, Row, commit, row, write
 from tqdm import tqdm
 
 from attention_labs import QUESTIONS
@@ -23,18 +31,47 @@ LAST = 4
 
 
 def main() -> None:
-    begin = time.time()
     with ProcessPoolExecutor(initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        rows = blind(pool)
-        jobs = []
-        for lab in fidelity.LABS:
-            asked = fidelity.asked(lab)
-            jobs += [pool.submit(of_question, lab, x.name) for x in asked]
-            jobs.append(pool.submit(whole, lab))
-        for job in tqdm(jobs, "questions and labs"):
-            rows += job.result()
-        rows += pairs(pool)
-    write("fidelity", rows, time.time() - begin)
+        parts = Parts(pool, commit())
+        rows = blind(parts)
+        asked = [(lab, x.name) for lab in fidelity.LABS for x in fidelity.asked(lab)]
+        for those in parts.done("questions", of_question, *zip(*asked)):
+            rows += those
+        for those in parts.done("labs", whole, fidelity.LABS):
+            rows += those
+        rows += pairs(parts)
+    write("fidelity", rows, parts.seconds / (os.cpu_count() or 1))
+
+
+class Parts:
+    """Parts of the work, done in processes, or taken from an earlier run.
+
+    Attributes:
+        seconds: how long all parts took, one after the other.
+    """
+
+    def __init__(self, pool: Executor, commit: str):
+        where = ROOT / "_build" / "fidelity" / commit
+        kept = commit and not commit.endswith("-dirty")
+        self.kept = Memory(where if kept else None, verbose=0)
+        self.pool, self.seconds = pool, 0.0
+
+    def done(
+        self, what: str, function: Callable[..., Any], *arguments: Iterable[Any]
+    ) -> Iterator[Any]:
+        """Call a function with the arguments in turn, as `map` does."""
+        calls = list(zip(*arguments))
+        jobs = [self.pool.submit(self.kept.cache(timed), function, *x) for x in calls]
+        for job in tqdm(jobs, what):
+            result, seconds = job.result()
+            self.seconds += seconds
+            yield result
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """Call a function, and say how many seconds it took."""
+    begin = time.perf_counter()
+    return function(*arguments), time.perf_counter() - begin
 
 
 def of_question(lab: str, name: str) -> list[Row]:
@@ -43,20 +80,20 @@ def of_question(lab: str, name: str) -> list[Row]:
     return by_hand(lab, question) + automatic(lab, question)
 
 
-def blind(pool: Executor) -> list[Row]:
+def blind(parts: Parts) -> list[Row]:
     """Grade what strangers wrote who had seen the released notebooks alone."""
-    jobs = list(itertools.product(rounds.numbers(), QUESTIONS))
+    both = list(itertools.product(rounds.numbers(), QUESTIONS))
     verdicts: dict[int, list[rounds.Verdict]] = {}
-    every_job = tqdm(pool.map(of_round, *zip(*jobs)), "blind rounds", len(jobs))
-    for (number, _), those in zip(jobs, every_job):
+    every = parts.done("blind rounds", of_round, *zip(*both))
+    for (number, _), those in zip(both, every):
         verdicts.setdefault(number, []).extend(those)
     rows = [
         line
         for number, those in verdicts.items()
         for line in escaped(f"blind round {number}: ", those)
     ]
-    every = [v for those in verdicts.values() for v in those]
-    wrong = [v for v in every if not v.entry.right and not v.settled]
+    of_all = [v for those in verdicts.values() for v in those]
+    wrong = [v for v in of_all if not v.entry.right and not v.settled]
     last = itertools.chain(*map(verdicts.get, rounds.numbers()[-LAST:]))
     lost = [v for v in last if not (v.entry.right or v.settled or v.full)]
     return [
@@ -69,7 +106,7 @@ def blind(pool: Executor) -> list[Row]:
         ),
         row(
             "blind: right answers",
-            sum(v.entry.right for v in every),
+            sum(v.entry.right for v in of_all),
             "answers",
             at_least=150,
         ),
@@ -131,13 +168,13 @@ def escaped(what: str, verdicts: list[rounds.Verdict]) -> list[Row]:
     ]
 
 
-def pairs(pool: Executor) -> list[Row]:
+def pairs(parts: Parts) -> list[Row]:
     """Make two mistakes of a question at once, and look at the names."""
     tried, true, false = 0, 0, []
-    for of_question in pool.map(pairs_of, QUESTIONS):
-        tried += of_question[0]
-        true += of_question[1]
-        false += of_question[2]
+    for found in parts.done("pairs", pairs_of, QUESTIONS):
+        tried += found[0]
+        true += found[1]
+        false += found[2]
     return [
         row("pairs of mistakes", tried, "answers", at_least=200),
         row("pairs with a true name", 100 * true / tried, "%", at_least=50),
