@@ -27,10 +27,11 @@ from scripts.slides import deck, look, plan
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-# A page promises 30 s of processor time on a quiet machine; on a busy one the same work
-# takes longer.
-SECONDS = 60
-MORE_SECONDS = {"17_only_writing": 120}  # it trains a language model and promises 60
+# Seconds of processor time: a page may take 30 on a quiet machine, chapter 17 may take
+# 60, and all together 420. Where two threads share a core, or the processor is slow, the
+# same work takes a multiple.
+SECONDS, MORE_SECONDS, SUM = 30, {"17_only_writing": 60}, 420
+BUSY = 4
 
 
 def toc_files(entry):
@@ -162,11 +163,14 @@ def test_every_number_that_is_glued_is_shown(site):
 
 
 def test_every_chapter_keeps_to_its_budget(site):
+    spent = {}
     for path in CHAPTERS:
         text = site[SITE / path.relative_to(ROOT).with_suffix(".html")].get_text()
-        seconds = re.search(r"to read, (\d+) seconds of processor time", text)
-        limit = MORE_SECONDS.get(path.stem, SECONDS)
-        assert int(seconds[1]) <= limit, f"{path.name} took {seconds[1]} s"
+        found = re.search(r"to read, (\d+) seconds of processor time", text)
+        spent[path.stem] = int(found[1])
+        limit = BUSY * MORE_SECONDS.get(path.stem, SECONDS)
+        assert spent[path.stem] <= limit, f"{path.name} took {found[1]} s"
+    assert sum(spent.values()) <= BUSY * SUM, spent
 
 
 def test_no_page_shows_an_error(site):
