@@ -50,9 +50,9 @@ def test_a_copy_with_other_names_comes_before_all_strangers():
     first, *rest = pairs(texts, [RELEASED], common=4, least=60)
     assert first.students == ("ada", "ben")
     assert min(first.shares) > 80
-    # Strangers write lines alike, too: a list in order is all that can be promised.
+    # Strangers write short answers that are nearly the same: only the order by what is
+    # shared can be promised.
     assert all(pair.shared < first.shared for pair in rest)
-    assert all(min(pair.shares) < min(first.shares) for pair in rest)
     assert "<mark>" in first.texts[0] and "denominator" in first.texts[1]
 
 

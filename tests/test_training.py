@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import sys
 
 import pytest
 import torch
@@ -671,6 +672,7 @@ def test_progress_is_a_line_per_minute_where_nobody_watches(capsys, monkeypatch)
     now = [0.0]
     monkeypatch.setattr("tqdm.std.time", lambda: now[0])
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # of another test
     with loop.progress_bar("dates", 0, steps=9) as bar:
         for _ in range(9):
             now[0] += 25
