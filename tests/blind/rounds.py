@@ -31,8 +31,9 @@ SETTLED = {
         (10, "loss", "running sum in bfloat16 stops growing"),
         (17, "grow_embedding", "a large padding row swallows the digits of the words"),
     ),
-    "With one slot there is nothing to choose, so use the same tensor as for `value`.": (
+    "With one slot there is nothing to choose, so use the same vector as for `value`.": (
         (17, "context_step", "key instead of value"),
+        (17, "remember", "key and value are two tensors"),
     ),
     "that no square, product or sum in a formula overflows": (
         (7, "dot", "squares overflow although the product does not"),

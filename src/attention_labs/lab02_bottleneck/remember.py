@@ -82,7 +82,7 @@ REMEMBER = Question(
         " decoders of this lab, there is only *one* slot, which holds the final state"
         " $c$ of the source, so the shape is (B, 1, E).",
         "key": "`key` holds what a query would be compared with. With one slot there"
-        " is nothing to choose, so use the same tensor as for `value`.",
+        " is nothing to choose, so use the same vector as for `value`.",
         "mask": "`mask` (B, 1, slots) must be True, because the decoder may look at"
         " the slot.",
         "state": r"`state` (B, D) is the decoder's first state, $h_0 = \tanh(W c +"
