@@ -8,8 +8,8 @@ EVERYWHERE = {
     " inputs are finite, that the vectors and parameters of one call have the same"
     " dtype, and that no square, product or sum in a formula overflows. An exponential,"
     " however, may overflow. Compute in the dtype of the inputs or in a more precise"
-    " one: then rounding errors cost no points. Positions and counts must be exact in"
-    " every dtype.",
+    " one: then rounding errors cost no points, even where large numbers cancel."
+    " Positions and counts must be exact in every dtype.",
     "manners": "Do not change the inputs. The result must have the dtype of the vectors"
     " or parameters that it is computed from (float64, float32 or bfloat16), and must"
     " be on their device. An operation that PyTorch lacks in bfloat16 costs no points.",

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 # round, the question, the name that the stranger gave.
 SETTLED = {
     "Compute in the dtype of the inputs or in a more precise one: then rounding errors"
-    " cost no points.": (
+    " cost no points, even where large numbers cancel.": (
         (7, "gaussian", "expanded square cancels for large numbers"),
         (8, "dot", "product from squared lengths, useless for unequal lengths"),
         (8, "gaussian", "expanded square loses near keys far from zero"),
@@ -61,7 +61,7 @@ SETTLED = {
         (12, "local_p", "positions in bfloat16"),
     ),
     "When you take the next block, its numbers overwrite those of the last block. So"
-    " you need no gradients here.": (
+    " no input requires gradients here.": (
         (12, "running_softmax", "the maximum is detached in one of two places"),
         (13, "running_softmax", "state cut off from the gradients"),
     ),

@@ -146,7 +146,8 @@ EXACT_MATCH = Question(
         "every": "Compute the share of predictions in which every token is right.",
         "predictions": "predictions: a tuple of tokens for each example, in a list"
         " that is not empty; a tuple may be empty.",
-        "references": "references: the correct answers, in the same order.",
+        "references": "references: the correct answers, tuples of tokens in the same"
+        " order.",
         "unchanged": "Do not change the inputs.",
         "returns": "The share of examples that are right, a float in [0, 1].",
     },

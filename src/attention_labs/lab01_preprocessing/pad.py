@@ -73,7 +73,7 @@ PAD_QUESTION = Question(
         "empty": "There is at least one row, and a row may be empty. If all rows are"
         " empty, return a tensor of shape (B, 0).",
         "lists": "Do not change the inputs.",
-        "returns": "Append PAD to rows of ids: a tensor (B, T) of whole numbers"
+        "returns": "Append PAD to lists of ids: a tensor (B, T) of whole numbers"
         " (`torch.long`).",
     },
     properties=(

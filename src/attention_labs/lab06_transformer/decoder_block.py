@@ -224,8 +224,8 @@ DECODER_BLOCK = Question(
         " `source_mask` says the same for the source positions.",
         "past": "`past` is the `KeyValue` that this block returned for the positions"
         " before x. If there is one, x must attend to the old positions *and* to the"
-        " new ones. `past.extend(new)` concatenates the old `KeyValue` and the new"
-        " one, in this order.",
+        " new ones. `past.extend(new)` returns a new `KeyValue`: the old one,"
+        " followed by the new one.",
         "weights": "If `need_weights` is true, return the weights of the"
         " cross-attention. Otherwise you may return None in their place.",
         "arguments": "The arguments are those of `EncoderBlock`.",

@@ -290,7 +290,8 @@ RUNNING_SOFTMAX = Question(
         " There is at least one pair. N is at least 1 and may differ from block to"
         " block.",
         "once": "You get each block only once. When you take the next block, its"
-        " numbers overwrite those of the last block. So you need no gradients here.",
+        " numbers overwrite those of the last block. So no input requires gradients"
+        " here.",
         "small": "Do not make a tensor with more than twice as many numbers as the"
         " largest of these: the queries, the contexts, the keys of a block, its"
         " values, and the scores of all queries for one block. Tensors of up to 1,000"
