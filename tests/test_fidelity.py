@@ -1,7 +1,8 @@
 """The graders are tested: right answers get everything, however they are written, and
 wrong ones do not.
 
-`make fidelity` tries all mutants of the solutions, and a wrong answer in every place.
+`make fidelity` tries all answers, all mutants of the solutions, and a wrong answer in
+every place; here it is every second answer, every third mutant, and one place per lab.
 """
 
 import pytest
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.plain
 
 
 def each_answer(entered):
-    tries = [(QUESTIONS[name], x) for name, answers in entered.items() for x in answers]
+    tries = [
+        (QUESTIONS[name], x) for name, answers in entered.items() for x in answers[::2]
+    ]
     ids = [f"{question.name}: {answer.name}" for question, answer in tries]
     return pytest.mark.parametrize("question, answer", tries, ids=ids)
 
