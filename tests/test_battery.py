@@ -343,6 +343,16 @@ def test_products_of_sentence_numbers_in_32_bits_are_wrong():
     assert not is_right(question, in_process(question, packed), 1)
 
 
+def test_positions_that_are_added_in_float32_are_wrong():
+    question = QUESTIONS["sinusoidal_positions"]
+
+    class Short(question.reference):
+        def forward(self, x, past=0):
+            return super().forward(x.float(), past).to(x.dtype)
+
+    assert not is_right(question, in_process(question, Short), 1)
+
+
 def test_an_embedding_that_went_through_float32_is_wrong():
     def grow(embedding, count):
         grown = question.reference(embedding, count)
