@@ -29,8 +29,8 @@ from nbjudge import (
 ORDER = "11_self_attention.html#self-attention-order"
 FORWARD = SinusoidalPositions.forward
 # The largest error of a sum: in float32, angles are exact to 0.004 at the farthest
-# position, and half precision rounds the sum itself.
-ROUNDING = {torch.bfloat16: 0.05, torch.float16: 0.05, torch.float64: 0.02}
+# position; half precision rounds the sum itself, as float32 does beside 1e5.
+ROUNDING = {torch.bfloat16: 0.05, torch.float16: 0.05, torch.float64: 0.01}
 FAR = 2**16  # beyond usual tables, and beyond int16 and float16
 
 
@@ -68,12 +68,6 @@ def _very_far(d: Draw) -> Request:
     past = FAR + d.number(1_000, 9_000)
     x = 100 * normal(d, d.B, d.T, 2)  # beside it, rounding of such angles is small
     return Request((x, past), (2,), about=f"past: {past}, a single clock")
-
-
-def _large(d: Draw) -> Request:
-    """Add to numbers beside which float32 knows no fractions."""
-    x = 1e7 * normal(d, d.B, d.T, 2 * d.C)
-    return Request((x, d.P), (2 * d.C,), about="numbers around 1e+07")
 
 
 def _one_by_one(d: Draw) -> Request:
@@ -143,13 +137,7 @@ POSITIONS = Question(
             ("lengths", "past", "float32"),
             "large positions, also in half precision; edges: length one, no past, equal"
             " lengths, long inputs, eval mode, repeated calls, two instances",
-            lambda d: [
-                *_far(d),
-                _very_far(d),
-                _after_half(d),
-                _large(d),
-                _one_by_one(d),
-            ],
+            lambda d: [*_far(d), _very_far(d), _after_half(d), _one_by_one(d)],
         ),
         BATTERY.manners(1, good_manners_from_float32, checks=("manners", "returns")),
     ),
