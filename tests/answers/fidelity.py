@@ -5,6 +5,7 @@ import contextlib
 import dis
 import importlib
 import io
+import math
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -131,8 +132,13 @@ class Verdict(NamedTuple):
     points: int
 
 
-def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
-    """Ask a question about each (or every n-th) mutant of the lab's own solution."""
+def judged(
+    lab: str, question: Question, at_most: int | None = None
+) -> Iterator[Verdict]:
+    """Ask a question about the mutants of the lab's own solution.
+
+    All of them, or at most so many, at even distances.
+    """
     notebook = notebooks.read("solutions", lab)
     position, name = (
         notebooks.defining(notebook, question.name),
@@ -141,9 +147,10 @@ def judged(lab: str, question: Question, every: int = 1) -> Iterator[Verdict]:
     names = notebooks.run(notebook.cells)
     wide = list(core.WIDE[question.name](torch.Generator().manual_seed(1)))
     right = in_process(question, names[name])
-    for number, mutant in enumerate(mutants(notebook.cells[position])):
-        if number % every:
-            continue
+    tried = list(mutants(notebook.cells[position]))
+    if at_most is not None:
+        tried = tried[:: math.ceil(len(tried) / at_most)]
+    for mutant in tried:
         changed = dict(names)
         try:
             quietly(lambda mutant=mutant, changed=changed: exec(mutant.source, changed))
