@@ -221,6 +221,29 @@ def test_moodle_gets_its_worksheet_back(gradebook, tmp_path, caplog):
     assert "no final score, left as it was: m1, oez" in said
 
 
+def test_moodle_gets_the_feedback_of_final_scores_in_folders_that_it_knows(
+    gradebook, tmp_path, caplog
+):
+    worksheet = WORKSHEET.replace("Ada Weiß,", "Ada_Weiß/Li,")
+    _, said = filled(gradebook, tmp_path, worksheet, caplog)
+    assert f"to pack for weiss; run nbgrader generate_feedback {LAB}" in said
+    for student in ("weiss", "oez"):
+        page = tmp_path / "feedback" / student / LAB / f"{LAB}.html"
+        page.parent.mkdir(parents=True)
+        page.write_text(f"to {student}")
+    _, said = filled(gradebook, tmp_path, worksheet, caplog)
+    assert f"{LAB}_feedback.zip: 1\n" in said
+    with zipfile.ZipFile(
+        tmp_path / "gradebook" / "upload" / f"{LAB}_feedback.zip"
+    ) as archive:
+        (name,) = archive.namelist()
+        assert archive.read(name) == b"to weiss"
+    folder, page = name.split("/")
+    # As Moodle's importer divides it: name, number, kind and name of the plugin.
+    assert folder.split("_") == ["Ada Weiß Li", "901", "assignfeedback", "file"]
+    assert page == f"{LAB}.html"
+
+
 def test_canvas_gets_the_one_column(gradebook, tmp_path, caplog):
     rows, _ = filled(gradebook, tmp_path, CANVAS, caplog)
     assert rows[0][-1] == "Lab05 Self-Attention (77)" and len(rows[0]) == 6

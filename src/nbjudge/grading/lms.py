@@ -2,12 +2,14 @@
 
 `nbgrader zip_collect LAB` reads Moodle's or Canvas's archive from
 downloaded/LAB/archive/. `nbgrader export --exporter=nbjudge.grading.lms.Upload` fills
-in the platform's own table from downloaded/LAB/, to be uploaded to the platform. The
-code that reads tables and names is in `platforms`.
+in the platform's own table from downloaded/LAB/, to be uploaded to the platform, and
+packs Moodle's feedback. The code that reads tables and names is in `platforms`.
 """
 
 import csv
+import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +153,12 @@ class Collector(FileNameCollectorPlugin):
 
 
 class Upload(ExportPlugin):
-    """Fill in the final scores in the platform's own table.
+    """Fill in the final scores in the platform's own table; pack Moodle's feedback.
 
     Moodle takes back its grading worksheet, Canvas its gradebook. The table of a lab is
     in downloaded/LAB/; the completed one goes to gradebook/upload/LAB.csv. If a student
-    has no final score, the cell stays as it was.
+    has no final score, the cell stays as it was. For Moodle, the feedback pages of the
+    students with a final score go to gradebook/upload/LAB_feedback.zip.
     """
 
     downloaded = Unicode(
@@ -196,9 +199,12 @@ class Upload(ExportPlugin):
             for student, row in scores.items()
             if row["status"] == FINAL
         }
-        kind = _canvas if is_canvas(table.head) else _moodle
         people = people_of(gradebook)
-        rows, known = kind(path, table, lab, people, final)
+        in_moodle = None if is_canvas(table.head) else _in_worksheet(table, people)
+        if in_moodle is None:
+            rows, known = _canvas(path, table, lab, people, final)
+        else:
+            rows, known = _moodle(path, table, lab, in_moodle, final)
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
@@ -210,30 +216,80 @@ class Upload(ExportPlugin):
         if waiting := sorted(s for s in scores if s not in final):
             names = ", ".join(waiting)
             self.log.warning("%s: no final score, left as it was: %s", lab.name, names)
+        if in_moodle is not None:
+            self._pack(lab.name, table, in_moodle, final, to)
+
+    def _pack(
+        self,
+        lab: str,
+        table: Table,
+        students: list[str],
+        final: dict[str, float | int],
+        table_to: Path,
+    ) -> None:
+        """Pack the feedback pages in folders with the names that Moodle expects.
+
+        Moodle reads a folder's name as NAME_NUMBER_assignfeedback_file.
+        """
+        to = table_to.with_name(f"{lab}_feedback.zip")
+        to.unlink(missing_ok=True)
+        coursedir = self.parent.coursedir
+        pages, without = {}, []
+        for (_, row), student in zip(table.rows, students):
+            if student not in final:
+                continue
+            name = re.sub(r"[_/\\]", " ", row[1])
+            into = f"{name}_{moodle_number(row[0])}_assignfeedback_file"
+            folder = coursedir.format_path(coursedir.feedback_directory, student, lab)
+            found = sorted(Path(folder).glob("*.html"))
+            pages |= {f"{into}/{page.name}": page for page in found}
+            without += [] if found else [student]
+        if without:
+            self.log.warning(
+                "%s: no feedback page to pack for %s; run nbgrader generate_feedback"
+                " %s, and export again",
+                lab,
+                ", ".join(sorted(without)),
+                lab,
+            )
+        if not pages:
+            return
+        with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
+            for where, page in pages.items():
+                archive.write(page, where)
+        self.log.info("%s: feedback pages for Moodle, in %s: %d", lab, to, len(pages))
 
 
 Filled = tuple[list[list[str]], set[str]]
+
+
+def _in_worksheet(table: Table, people: list[Person]) -> list[str]:
+    """Find the student of each row; "" for a guest, or for someone who has left."""
+    roster = Roster(people, students_of(table))
+    students = []
+    for _, row in table.rows:
+        name = row[1] if len(row) > 1 else ""
+        try:
+            found = roster.student(Named(name, moodle_number(row[0]), "", 0, False))
+        except GradingError:
+            found = ""
+        students.append(found)
+    return students
 
 
 def _moodle(
     path: Path,
     table: Table,
     lab: Any,
-    people: list[Person],
+    students: list[str],
     final: dict[str, float | int],
 ) -> Filled:
     """Fill in the grade column of Moodle's grading worksheet."""
     column = _column(path, table, GRADE)
     most = _column(path, table, MOST)
-    roster = Roster(people, students_of(table))
     rows, known = [table.head], set[str]()
-    for line, row in table.rows:
+    for (line, row), student in zip(table.rows, students):
         _same_points(f"{path}, line {line}", row[most], lab)
-        name = row[1] if len(row) > 1 else ""
-        try:
-            student = roster.student(Named(name, moodle_number(row[0]), "", 0, False))
-        except GradingError:
-            student = ""  # a guest, or someone who has left
         if student in final:
             row = [*row[:column], f"{final[student]:g}", *row[column + 1 :]]
             known.add(student)
