@@ -234,7 +234,8 @@ class Upload(ExportPlugin):
         to = table_to.with_name(f"{lab}_feedback.zip")
         to.unlink(missing_ok=True)
         coursedir = self.parent.coursedir
-        pages, without = {}, []
+        pages: dict[str, Path] = {}
+        without: list[str] = []
         for (_, row), student in zip(table.rows, students):
             if student not in final:
                 continue
