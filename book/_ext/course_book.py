@@ -21,6 +21,8 @@ from myst_nb.core.read import create_nb_reader
 from sphinx.util import logging
 
 ROOT = Path(__file__).parents[2]
+# Pages whose results are running times: another kernel beside them would change these.
+ALONE = {"book/15_cost"}
 logger = logging.getLogger(__name__)
 
 
@@ -79,7 +81,7 @@ def follow_the_code(app, config):
 def execute_side_by_side(app, env, docnames):
     """Fill the cache with all pages that will be read, a kernel per core.
 
-    myst-nb itself runs one after the other.
+    myst-nb itself runs one after the other. Pages that measure times come last, alone.
     """
     # makes its tables, before threads want them
     get_cache(app.config.nb_execution_cache_path).list_cache_records()
@@ -94,7 +96,9 @@ def execute_side_by_side(app, env, docnames):
                 pass  # to enter is to execute, or to find in the cache
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(execute, docnames))
+        list(pool.map(execute, [name for name in docnames if name not in ALONE]))
+    for docname in ALONE.intersection(docnames):
+        execute(docname)
 
 
 def executed_pages(cache):
