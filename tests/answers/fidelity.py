@@ -114,14 +114,9 @@ def is_own(question: Question, thing: Any) -> bool:
         for mistake in question.mistakes
         for answer in mistake.answers(question.reference)
     ]
-    return any(
-        _same(
-            in_process(question, thing),
-            in_process(question, mistake),
-            requests(question),
-        )
-        for mistake in known
-    )
+    asked = requests(question)
+    door = in_process(question, thing)
+    return any(_same(door, in_process(question, x), asked) for x in known)
 
 
 class Verdict(NamedTuple):
