@@ -40,6 +40,7 @@ from nbjudge.question import (
     Request,
     Sign,
     construct,
+    state_of,
 )
 from nbjudge.signs import (
     close,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nbjudge.edits import Edit
 
@@ -106,6 +106,19 @@ class Changed(NamedTuple):
     """
 
     outputs: Any
+
+
+def state_of(module: nn.Module) -> list[tuple[object, ...]]:
+    """Describe a module's tensors: a call that only uses the module keeps them all.
+
+    Returns:
+        For each parameter and saved buffer: its name, its identity, its dtype, and
+        whether it asks for a gradient.
+    """
+    return [
+        (name, id(x), x.dtype, x.requires_grad)
+        for name, x in module.state_dict(keep_vars=True).items()
+    ]
 
 
 Door = Callable[[Request], Reply]

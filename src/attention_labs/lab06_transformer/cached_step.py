@@ -106,7 +106,7 @@ def _use_steps(
     counted = [0]
     for block in decoder.blocks:
         block.register_forward_hook(
-            lambda module, inputs, output: counted.append(output[0].size(1))
+            lambda module, inputs, output: counted.append(output[0][..., 0].numel())
         )
     caches, logits, others, odd = [decoder.start(memory)], [], 0, 0
     memories, begun = [memory], 0
@@ -189,7 +189,7 @@ def _each_once(request: Request, reply: Reply, reference: Reply) -> Finding | No
     counted, others, odd = reply.outputs[-1].tolist()
     few = reference.outputs[-1][0].item()
     if counted > few:
-        return Finding(f"{counted:.0f} positions through the blocks", f"{few:.0f}")
+        return Finding(f"{counted:.0f} tokens through the blocks", f"{few:.0f}")
     if others:
         return Finding("a cache that is no tuple", "a tuple")
     wanted = "logits, None, and a tuple of `KeyValue`"

@@ -17,6 +17,7 @@ from nbjudge import (
     ANYWHERE,
     Axis,
     Battery,
+    Changed,
     Draw,
     Finding,
     Mistake,
@@ -35,6 +36,7 @@ from nbjudge import (
     of_output,
     same_numbers,
     somewhere,
+    state_of,
 )
 
 DECODER = "13_transformer.html#transformer-decoder"
@@ -112,6 +114,7 @@ def _use_looks_ahead(
         mistakes, which tokens it was given at which position, from 1 on.
     """
     model = _Suspect(table, ahead, seen, heard, dropout, asking).train(training)
+    was = state_of(model)
     said = looks(model, source, lengths, target)
     if said is None:
         return None
@@ -119,7 +122,9 @@ def _use_looks_ahead(
         raise TypeError(f"returned {type(said).__name__}, wanted True or False")
     modes = {part.training for part in model.modules()}
     verdict, same = (table.new_tensor(x) for x in (bool(said), modes == {training}))
-    return verdict, same, model.tried
+    outputs = verdict, same, model.tried
+    kept = state_of(model) == was and bool((model.table == table).all())
+    return outputs if kept else Changed(outputs)
 
 
 Ahead = Callable[[int], Tensor]  # of T: which position (row) sees which one (column)

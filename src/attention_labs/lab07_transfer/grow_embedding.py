@@ -45,8 +45,17 @@ def grow_embedding(embedding: nn.Embedding, count: int) -> nn.Embedding:
     return nn.Embedding.from_pretrained(weight, freeze=frozen, padding_idx=padding)
 
 
-def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) -> Any:
+def _use_grow(
+    grow: Any,
+    table: Tensor,
+    padding: int,
+    asks: bool,
+    count: int,
+    before: Tensor | None = None,
+) -> Any:
     """Hand over an embedding; a padding below 0 is none.
+
+    If another table is given, the embedding has it first, and is grown then, too.
 
     Returns:
         The new table; the id of its padding, whether it asks for a gradient and is an
@@ -54,8 +63,13 @@ def _use_grow(grow: Any, table: Tensor, padding: int, asks: bool, count: int) ->
         padding and its `requires_grad` still, and its memory for itself.
     """
     own = None if padding < 0 else padding
-    embedding = nn.Embedding.from_pretrained(table, freeze=not asks, padding_idx=own)
+    embedding = nn.Embedding.from_pretrained(
+        table if before is None else before, freeze=not asks, padding_idx=own
+    )
     weight = embedding.weight
+    if before is not None:
+        grow(embedding, count)
+        weight.data = table
     grown = grow(embedding, count)
     if grown is None:
         return None
@@ -102,8 +116,14 @@ def _all_kinds(d: Draw) -> list[Request]:
     two = Request((table[:2], d.number(0, 1), *others), about="a word and padding")
     zeros = table.index_fill(0, torch.tensor([d.V - 1]), 0.0)
     zeros = Request((zeros, 0, *others), about="a word whose row is zero")
+    again = replace(
+        kinds[0],
+        inputs=(*kinds[0].inputs, normal(d, d.V, d.D)),
+        about="an embedding that was grown before it was trained",
+    )
     return [
         *kinds,
+        again,
         *none,
         two,
         zeros,

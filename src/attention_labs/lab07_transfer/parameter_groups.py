@@ -32,6 +32,7 @@ from nbjudge import (
     of_outputs,
     same_numbers,
     somewhere,
+    state_of,
 )
 from nbjudge.comparisons import left_alone
 
@@ -94,10 +95,9 @@ def _use_groups(
 
 
 def _described(model: nn.Module) -> list[tuple[object, ...]]:
-    """List what is in a model, whether it asks for a gradient, and all modes."""
-    tensors = model.state_dict(keep_vars=True).items()
+    """List what is in a model, and all modes."""
     modes = [(name, module.training) for name, module in model.named_modules()]
-    return [*((name, id(x), x.requires_grad) for name, x in tensors), *modes]
+    return [*state_of(model), *modes]
 
 
 def _to_group(
