@@ -22,7 +22,7 @@ from nbjudge.comparisons import (
     same_numbers,
 )
 from nbjudge.inputs import Axis, Draw
-from nbjudge.question import Judge, Property, Request
+from nbjudge.question import Finding, Judge, Property, Reply, Request
 
 Drawn = Callable[[Draw], "Request | Iterable[Request]"]
 
@@ -42,6 +42,7 @@ class Battery:
         large: factors for the floating-point inputs, which are multiplied one at a
             time; with the factor 0, also every second number alone. Parameters are
             multiplied by 30 and by 3000, all at once.
+        gradients: whether gradients are compared for inputs that are zero.
     """
 
     kind: tuple[str, ...]
@@ -50,6 +51,7 @@ class Battery:
     leading: int = 0
     leaves_out: Mapping[str, str] = field(default_factory=dict)
     large: tuple[float, ...] = (0.0, 1e5)
+    gradients: bool = True
 
     def line(
         self,
@@ -142,10 +144,18 @@ class Battery:
     def rest(self, points: int, checks: tuple[str, ...] = ()) -> Property:
         """Combine edges and manners in one property, for a question with few points."""
         edges, manners = self.edges(points), self.manners(points, checks=checks)
+
+        def judge(request: Request, reply: Reply, reference: Reply) -> Finding | None:
+            finding = manners.judge(request, reply, reference)
+            if finding or not request.gradients:
+                return finding
+            return edges.judge(request, reply, reference)
+
         return replace(
             manners,
             claim=f"{edges.claim}; {manners.claim}",
             requests=lambda g: (*edges.requests(g), *manners.requests(g)),
+            judge=judge,
         )
 
     def applied(self) -> list[str]:
@@ -256,7 +266,9 @@ def _large(battery: Battery, g: Draw) -> Iterator[Request]:
             for i, x in enumerate(request.inputs):
                 if isinstance(x, Tensor) and x.is_floating_point():
                     inputs = (*request.inputs[:i], factor * x, *request.inputs[i + 1 :])
-                    yield _noted(request, f"numbers around {factor:g}", inputs=inputs)
+                    there = battery.gradients and factor == 0
+                    note = f"numbers around {factor:g}"
+                    yield _noted(request, note, inputs=inputs, gradients=there)
         if 0.0 in battery.large:
             inputs = tuple(map(_every_second_zero, request.inputs))
             yield _noted(request, "every second number is zero", inputs=inputs)

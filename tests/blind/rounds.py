@@ -31,6 +31,8 @@ SETTLED = {
         (10, "loss", "running sum in bfloat16 stops growing"),
         (17, "grow_embedding", "a large padding row swallows the digits of the words"),
     ),
+    "There is nothing to learn, and as in section 2, the inherited `project_keys` is all"
+    " that you need.": ((18, "gaussian", "project_keys changes the keys"),),
     "With one slot there is nothing to choose, so use the same vector as for `value`.": (
         (17, "context_step", "key instead of value"),
         (17, "remember", "key and value are two tensors"),

@@ -108,6 +108,7 @@ def score_question(
     axes: Mapping[str, Axis] = {},
     projects: bool = False,
     large: tuple[float, ...] = Battery.large,
+    gradients: bool = True,
     leaves_out: Mapping[str, str] = {},
     also: Callable[[Request], Iterable[Request]] = lambda request: (),
 ) -> Question:
@@ -124,6 +125,7 @@ def score_question(
             have a width of their own.
         projects: whether `project_keys` does something, which is then looked at, too.
         large: see `Battery`.
+        gradients: see `Battery`.
         leaves_out: see `Battery`.
         also: makes rare requests of an ordinary one.
     """
@@ -185,6 +187,7 @@ def score_question(
         leading=2,
         leaves_out=NO_NOTHING | dict(leaves_out),
         large=large,
+        gradients=gradients,
     )
     return Question(
         name=name,

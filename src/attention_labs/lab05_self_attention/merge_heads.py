@@ -27,7 +27,6 @@ from nbjudge import (
     Request,
     each_of,
     edit,
-    good_manners,
     normal,
     same_copies,
 )
@@ -81,7 +80,7 @@ MERGE_HEADS = Question(
         replace(
             REST,
             requests=lambda g: (*REST.requests(g), _in_other_heads(BATTERY.sized(g))),
-            judge=each_of(good_manners, same_copies),
+            judge=each_of(REST.judge, same_copies),
         ),
     ),
     mistakes=(

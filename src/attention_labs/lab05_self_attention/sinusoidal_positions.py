@@ -22,7 +22,7 @@ from nbjudge import (
     edit,
     good_manners_from_float32,
     normal,
-    same_numbers,
+    same_gradients,
     wrong_output,
 )
 
@@ -82,7 +82,7 @@ def _but_for_rounding(
     request: Request, reply: Reply, reference: Reply
 ) -> Finding | None:
     """Have the reference's numbers, but for the rounding of angles and of the sum."""
-    finding = same_numbers(request, reply, reference)
+    finding = same_gradients(request, reply, reference)
     if reply.error or request.dtype not in ROUNDING:
         return finding
     given, wanted = reply.outputs[0].double(), reference.outputs[0]

@@ -103,6 +103,7 @@ BATTERY = Battery(
         "H": Axis("heads", most=5),
         "V": Axis("tokens in the vocabulary", most=6),
     },
+    gradients=False,  # none are needed
     leaves_out=LEAVES_OUT,
 )
 

@@ -206,6 +206,7 @@ BATTERY = Battery(
     },
     leading=3,
     large=(0.0, 1e5, 1e200),  # in float64
+    gradients=False,  # none are needed
     leaves_out={
         "zero": "there is a block, and a block has a key",
         "long in bfloat16": "what many sums lose in half precision is not asked about",

@@ -99,6 +99,7 @@ BATTERY = Battery(
     _logits,
     {"B": Axis("sentences"), "V": Axis("tokens of the vocabulary", long=300)},
     leading=3,
+    gradients=False,  # none are needed
     leaves_out={
         "zero": "a vocabulary has a token",
         "bfloat16": "sums of probabilities in half precision are not asked about",
