@@ -52,6 +52,9 @@ SETTLED = {
     " of this weight.": (
         (10, "alignment_hit_rate", "float32 hides which weight is the largest"),
     ),
+    "You may assume that all inputs are finite": (
+        (9, "at_end", "cleans the tokens along with the padding"),
+    ),
     "If `dropout` is not None, it is a module that returns a new tensor.": (
         (8, "attend", "in-place dropout changes the returned weights"),
         (10, "attend", "an in-place dropout changes the returned weights"),
@@ -80,6 +83,7 @@ SETTLED = {
         (13, "running_softmax", "state tensor too large for vectors of width one"),
     ),
     "An operation that PyTorch lacks in bfloat16 costs no points.": (
+        (9, "gaussian", "cdist does not know bfloat16"),
         (13, "gaussian", "cdist knows no bfloat16"),
     ),
     "Numbers that do not depend on the vectors or scores, such as a root, a bandwidth or a"
