@@ -360,3 +360,104 @@ def test_an_embedding_that_went_through_float32_is_wrong():
 
     question = QUESTIONS["grow_embedding"]
     assert not is_right(question, in_process(question, grow), 1)
+
+
+def test_no_gradient_for_a_part_that_is_zero_is_wrong():
+    def merge(x):
+        merged = x.new_zeros(x.size(0), x.size(2), x.size(1), x.size(3))
+        for head in range(x.size(1)):
+            if x[:, head].any():
+                merged[:, :, head] = x[:, head]
+        return merged.flatten(2)
+
+    question = QUESTIONS["merge_heads"]
+    assert not is_right(question, in_process(question, merge), 1)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal_positions", "rotary"])
+def test_no_gradient_in_eval_mode_is_wrong(name):
+    question = QUESTIONS[name]
+
+    class Detached(question.reference):
+        def forward(self, x, past=0):
+            return super().forward(x if self.training else x.detach(), past)
+
+    assert not is_right(question, in_process(question, Detached), 1)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "looks_ahead"])
+def test_a_model_that_is_lent_comes_back_as_it_was(name):
+    question, was_frozen = QUESTIONS[name], name == "accuracy"
+
+    def careless(model, *others):
+        result = question.reference(model, *others)
+        model.requires_grad_(was_frozen)
+        return result
+
+    assert not is_right(question, in_process(question, careless), 1)
+
+
+def test_a_mean_that_was_kept_for_an_embedding_is_wrong():
+    means = {}
+
+    def grow(embedding, count):
+        grown = question.reference(embedding, count)
+        if count:
+            mean = grown.weight[-1].detach().clone()
+            _, mean = means.setdefault(id(embedding), (embedding, mean))
+            grown.weight.data[-count:] = mean
+        return grown
+
+    question = QUESTIONS["grow_embedding"]
+    assert not is_right(question, in_process(question, grow), 1)
+
+
+def test_sentences_may_go_through_the_blocks_one_by_one():
+    question = QUESTIONS["cached_step"]
+
+    class OneByOne(question.reference):
+        def step(self, token, memory, cache):
+            def of(entry, b):
+                if entry is None:
+                    return None
+                key, value = (x[b : b + 1] for x in (entry.key, entry.value))
+                return entry._replace(key=key, value=value)
+
+            logits, entries = [], []
+            for b, one in enumerate(token.split(1)):
+                alone = memory._replace(
+                    layers=tuple(of(layer, b) for layer in memory.layers),
+                    mask=memory.mask[b : b + 1],
+                )
+                said, _, kept = super().step(one, alone, [of(x, b) for x in cache])
+                logits.append(said)
+                entries.append(kept)
+            merged = tuple(
+                part[0]._replace(
+                    key=torch.cat([x.key for x in part]),
+                    value=torch.cat([x.value for x in part]),
+                )
+                for part in zip(*entries)
+            )
+            return torch.cat(logits), None, merged
+
+    assert is_right(question, in_process(question, OneByOne), 1)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_bandwidth_in_float32_costs_nothing(seed):
+    class Rounded(nn.Module):
+        def __init__(self, bandwidth):
+            super().__init__()
+            self.bandwidth = bandwidth
+
+        def project_keys(self, key):
+            return key
+
+        def forward(self, query, projected):
+            rho = torch.tensor(self.bandwidth, dtype=torch.float32).to(query.device)
+            gap = query.unsqueeze(-2) - projected.unsqueeze(-3)
+            return -gap.square().sum(dim=-1) / (2 * rho.square())
+
+    question = QUESTIONS["gaussian"]
+    assert is_right(question, in_process(question, Rounded), seed)

@@ -16,7 +16,6 @@ from nbjudge import (
     FUNCTION,
     Axis,
     Battery,
-    Changed,
     Draw,
     Mistake,
     Question,
@@ -28,7 +27,6 @@ from nbjudge import (
     normal,
     of_outputs,
     same_numbers,
-    state_of,
 )
 
 
@@ -90,7 +88,7 @@ def _use_train_step(
     optimizer = torch.optim.SGD(groups, momentum=0.5, weight_decay=0.02)
     if left is not None:
         model.table.grad, model.reader.grad = left.clone(), left.clone()
-    losses, odd_modes, was = [], 0, state_of(model)
+    losses, odd_modes = [], 0
     batches = map(Batch, source, lengths, target_in, target_out)
     for number, batch in enumerate(batches):
         model.train(mode := (len(batch.source) + number) % 2 == 0).modes.clear()
@@ -102,8 +100,7 @@ def _use_train_step(
         losses.append(torch.as_tensor(loss, dtype=table.dtype, device=table.device))
     attached = sum(loss.requires_grad for loss in losses)
     odd = table.new_tensor([attached, odd_modes])
-    outputs = torch.stack(losses).detach(), model.table, model.reader, odd
-    return outputs if state_of(model) == was else Changed(outputs)
+    return torch.stack(losses).detach(), model.table, model.reader, odd
 
 
 def _to_train(
