@@ -429,7 +429,8 @@ def test_sentences_may_go_through_the_blocks_one_by_one():
                     layers=tuple(of(layer, b) for layer in memory.layers),
                     mask=memory.mask[b : b + 1],
                 )
-                said, _, kept = super().step(one, alone, [of(x, b) for x in cache])
+                past = tuple(of(entry, b) for entry in cache)
+                said, _, kept = super().step(one, alone, past)
                 logits.append(said)
                 entries.append(kept)
             merged = tuple(
