@@ -38,7 +38,7 @@ def hand_in(course, student, text):
     (folder / f"{LAB}.ipynb").write_text(text, encoding="utf-8")
 
 
-def autograde(course, *options, lab=LAB, patch=""):
+def autograde(course, *options, lab=LAB, patch="", trusted=True):
     """Grade, with something in the grader replaced; give the exit code and what was
     said."""
     code = (
@@ -51,7 +51,7 @@ def autograde(course, *options, lab=LAB, patch=""):
         code,
         "autograde",
         lab,
-        "--Autograde.trust_submissions=True",
+        f"--Autograde.trust_submissions={trusted}",
         *options,
     ]
     done = subprocess.run(
@@ -180,6 +180,21 @@ def test_a_forced_run_that_is_stopped_goes_on(term, error, said):
         and records(term) == before
         and f"/{len(before)} ada: {POINTS} of {POINTS}" in lines
     )
+
+
+def test_without_walls_nothing_is_graded(term, tmp_path):
+    before = records(term)
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'no namespaces here' >&2; exit 1\n")
+    broken.chmod(0o755)
+    only = f"import os\nos.environ['PATH'] = {str(tmp_path)!r} + ':/bin:/usr/bin'"
+    code, said = autograde(term, "--force", patch=only, trusted=False)
+    assert code == 1 and said.count("\n") == 1
+    assert "there are none: " in said and "; install bubblewrap" in said
+    assert "no namespaces here" in said or sys.platform != "linux"
+    assert not records(term)
+    autograde(term)
+    assert records(term) == before
 
 
 def test_what_cannot_be_written_is_one_line_and_is_graded_again(term):

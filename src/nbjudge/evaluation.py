@@ -138,8 +138,8 @@ class _Requests:
         return self.replies[key][1]
 
 
-# Enough for one question, with its seeds and examples.
-_requests = functools.lru_cache(maxsize=32)(_Requests)
+# Enough for the questions of a lab, which are the same for all submissions.
+_requests = functools.lru_cache(maxsize=64)(_Requests)
 
 
 class _Examination:

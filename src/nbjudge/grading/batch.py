@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nbjudge.grading.record import PERSON
+from nbjudge.grading.sandbox.proof import NoWalls
 
 # How often a submission is tried if the grading process ends.
 ATTEMPTS = 3
@@ -50,6 +51,9 @@ def grade_all(
 
     Yields:
         What `Grader.grade` returns, in the order in which it is finished.
+
+    Raises:
+        NoWalls: submissions cannot be isolated here.
     """
     waiting, pulling = iter(jobs), threading.Lock()
     done: queue.SimpleQueue[dict[str, Any] | Exception | None] = queue.SimpleQueue()
@@ -109,6 +113,8 @@ def attempt(
     worker, error = worker or Worker(setup), ""
     for _ in range(ATTEMPTS):
         if result := worker.ask(message):
+            if reason := result.get("no walls"):
+                raise NoWalls(reason)
             return worker, result
         error = f"the grader itself failed: {worker.last_words()}"
         worker = Worker(setup)

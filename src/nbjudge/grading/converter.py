@@ -7,6 +7,8 @@ in `gradebook`.
 """
 
 import contextlib
+import functools
+import gc
 import glob
 import json
 import os
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import nbgrader.api
 from nbgrader import preprocessors
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
@@ -43,7 +46,7 @@ from nbjudge.grading.names import clashes
 from nbjudge.grading.record import FLAGGED, PERSON
 from nbjudge.grading.report import Lab, page
 from nbjudge.grading.sandbox.bubblewrap import Limits
-from nbjudge.grading.sandbox.proof import prove
+from nbjudge.grading.sandbox.proof import NoWalls, lacking
 
 WAYS_OUT = (
     "install bubblewrap and have the kernel permit namespaces, or grade in a container,"
@@ -126,12 +129,8 @@ class Autograde(GradebookWriter):
         """Grade everything that has no record yet; see `grade_all`."""
         try:
             alone = not (self.trust_submissions or NbJudge(parent=self).scheduler)
-            reason = prove(Limits()) if alone else ""
-            if reason:
-                raise self._stop(
-                    f"submissions are not run without walls, and there are none:"
-                    f" {reason}; {WAYS_OUT}"
-                )
+            if alone and (reason := lacking()):
+                raise NoWalls(reason)
             self.claims = claims(
                 self.coursedir.db_url, self.coursedir.course_id, self.state.claimed()
             )
@@ -141,6 +140,11 @@ class Autograde(GradebookWriter):
             raise self._stop(
                 f"c.CourseDirectory.db_url needs a driver: {error}; PostgreSQL's is"
                 " installed with pip install 'psycopg[binary]'"
+            ) from None
+        except NoWalls as error:
+            raise self._stop(
+                f"submissions are not run without walls, and there are none: {error};"
+                f" {WAYS_OUT}"
             ) from None
         except KeyboardInterrupt:
             raise self._stop(f"stopped; {AGAIN}") from None
@@ -343,6 +347,11 @@ class Autograde(GradebookWriter):
 def install() -> None:
     """Make nbgrader's command and formgrader's button use this converter."""
     autogradeapp.Autograde = api.Autograde = Autograde
+    # nbgrader opens the gradebook eight times for a submission; an engine that is kept
+    # need not compile the same statements each time
+    nbgrader.api.create_engine = functools.cache(nbgrader.api.create_engine)
+    # otherwise, Python would search all that was imported when the command ends
+    gc.freeze()
     if "nbgrader.server_extensions.formgrader.formgrader" in sys.modules:
         # only where formgrader is served, because the import brings a server with it
         from nbjudge.grading.formgrader import link

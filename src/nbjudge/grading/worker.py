@@ -5,6 +5,7 @@ It never touches the gradebook.
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import sys
@@ -21,6 +22,7 @@ from nbjudge.grading.record import notebook, summary
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.nursery import Nursery
 from nbjudge.grading.sandbox.process import Sandbox, SandboxError
+from nbjudge.grading.sandbox.proof import NoWalls, prove_of
 from nbjudge.question import Reply
 
 # How often to try if a sandbox fails and no student's code is to blame.
@@ -55,6 +57,7 @@ class Grader:
         self.asked = graded_cells(source, course.questions)
         self.preload = imports_of(source)
         self.nursery: Nursery | None = None
+        self.proven = not walls
 
     def grade(self, student: str, folder: Path) -> dict[str, Any]:
         """Grade one submission.
@@ -102,12 +105,20 @@ class Grader:
         }
 
     def sandbox(self) -> Sandbox:
-        """Return a fresh sandbox."""
+        """Return a fresh sandbox.
+
+        Raises:
+            NoWalls: it would not isolate a submission.
+        """
         if self.nursery is None:
             questions = [asked.question for asked in self.asked]
             self.nursery = Nursery(
                 self.course.module, questions, self.preload, self.limits, self.walls
             )
+        if not self.proven:
+            if reason := prove_of(self.nursery):
+                raise NoWalls(reason)
+            self.proven = True
         return self.nursery.sandbox()
 
     def close(self) -> None:
@@ -121,16 +132,14 @@ class Grader:
 
         Raises:
             SandboxError: there is no sandbox, even after further tries.
+            NoWalls: there has never been one, or it would not isolate a submission.
         """
         if intake.problem:
             return [], []
         if not intake.content:
             return [], [self._nothing(a.question, intake) for a in self.asked]
         cells = code_cells(intake.cells)
-
-        def seed(question: str) -> int:
-            return seed_of(self.secret, intake.sha256, question)
-
+        seed = functools.partial(seed_of, self.secret)
         left = ATTEMPTS
         while True:
             judge = Judge(
@@ -138,9 +147,11 @@ class Grader:
             )
             try:
                 return judge.run()
-            except SandboxError:
+            except SandboxError as error:
                 self.close()
                 left -= 1
+                if not left and not self.proven:
+                    raise NoWalls(str(error)) from error
                 if not left:
                     raise
 
@@ -186,7 +197,10 @@ def main() -> None:
     )
     with contextlib.closing(grader):  # also when it is interrupted
         for line in sys.stdin:
-            result = _answer(grader, json.loads(line))
+            try:
+                result = _answer(grader, json.loads(line))
+            except NoWalls as error:
+                result = {"no walls": str(error)}
             print(json.dumps(result), file=answers, flush=True)
 
 

@@ -39,12 +39,11 @@ class Nursery:
     """An isolated process that has imported torch, and waits to be forked.
 
     Args:
-        course: the module that holds the questions; a probe needs none.
+        course: the module that holds the questions; without any, it may be empty.
         questions: names of the questions that will be asked.
         preload: modules to import in advance.
         limits: what one submission may use.
         walls: False runs everything as this user, without isolation.
-        probe: code to run in place of a submission, for the self-test, and its data.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class Nursery:
         preload: Iterable[str],
         limits: Limits,
         walls: bool = True,
-        **probe: str,
     ):
         self.limits, self.walls, self.leader = limits, walls, 0
         self.places = load(course).places().values() if course else ()
@@ -65,7 +63,6 @@ class Nursery:
             "questions": list(questions),
             "preload": list(preload),
             "limits": self._limits(),
-            **probe,
         }
         try:
             self._start(theirs.fileno(), out)

@@ -1,21 +1,23 @@
-"""Self-test of the sandbox: prove that its walls hold before students' code runs."""
+"""Self-test of the sandbox: prove that its walls hold before students' code runs.
 
+The test is code that tries to get out, and it runs as a student's cells do.
+"""
+
+import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from nbjudge.grading.sandbox.bubblewrap import PACKAGE, Limits, bubblewrap
-
-if TYPE_CHECKING:
-    from nbjudge.grading.sandbox.process import Sandbox
+from nbjudge.grading.sandbox.nursery import Nursery
+from nbjudge.grading.sandbox.process import Sandbox, SandboxError, Trouble
+from nbjudge.grading.sandbox.usage import memory_used, processes_of
 
 # The test takes this long only if a wall is missing, however busy the machine: the
 # probe ends by itself or is killed.
 SECONDS = 600.0
-# The probe's memory in bytes: more than importing torch takes, which is 150 MB for its
-# CPU build and 300 MB for its CUDA build.
-MEMORY = 1 << 30
-PROBE = """
+# Bytes that the test may use beyond what it starts with; it tries to use more.
+MEMORY = 128 << 20
+WALLS = """
 import os, resource, signal, socket, time
 failures = []
 def wall(name, holds):
@@ -34,7 +36,7 @@ for place in ("/", "/usr", "/course", "/dev"):
         wall("it can write to " + place, False)
     except OSError:
         pass
-wall("it can see this machine's files", not os.path.exists(setup["hidden"]))
+wall("it can see this machine's files", not os.path.exists(HIDDEN))
 try:
     os.memfd_create("memory")
     wall("it can have memory that is not counted", False)
@@ -57,56 +59,74 @@ try:
     wall("it can start any number of processes", False)
 except OSError:
     pass
-judge.sendall(("; ".join(failures) or "fine").encode())
+assert not failures, "; ".join(failures)
+"""
+MUCH = """
 hoard = []
 while True:
-    hoard.append(bytearray(b"x" * (32 << 20)))
+    hoard.append(bytearray(b"x") * (32 << 20))
     time.sleep(0.001)
 """
 
 
+class NoWalls(Exception):
+    """Submissions cannot be isolated here; the message says why."""
+
+
+def lacking() -> str:
+    """Return what walls need and this machine lacks; empty if it has all."""
+    if sys.platform != "linux":
+        return f"bubblewrap is for Linux, this is {sys.platform}"
+    return "" if bubblewrap() else "bubblewrap (bwrap) is not installed"
+
+
 def prove(limits: Limits) -> str:
-    """Test the walls: no network, read-only, limits hold, nothing outlives the kill.
+    """Test the walls as they are built on this machine.
 
     Args:
-        limits: all but `memory` are used: the test takes a smaller one.
+        limits: all but `memory` are used; the test takes another one.
 
     Returns:
         Why there are no walls, in one line; empty if they hold.
     """
-    if sys.platform != "linux":
-        return f"bubblewrap is for Linux, this is {sys.platform}"
-    if bubblewrap() is None:
-        return "bubblewrap (bwrap) is not installed"
-    from nbjudge.grading.sandbox.nursery import Nursery
-    from nbjudge.grading.sandbox.process import SandboxError
-
-    nursery = Nursery(
-        "", [], [], limits._replace(memory=MEMORY), probe=PROBE, hidden=str(PACKAGE)
-    )
-    try:
-        box = nursery.sandbox()
+    if reason := lacking():
+        return reason
+    with contextlib.closing(Nursery("", [], [], limits)) as nursery:
         try:
-            return _try(box)
-        finally:
-            box.close()
-    except SandboxError as error:
-        return str(error)
-    finally:
-        nursery.close()
+            return prove_of(nursery)
+        except SandboxError as error:
+            return str(error)
 
 
-def _try(box: "Sandbox") -> str:
-    box.judge.settimeout(SECONDS)
-    try:
-        said = box.judge.recv(1000).decode()
-    except OSError as error:
-        return f"the sandbox did not answer: {error}"
-    if said != "fine":
-        return said or f"the sandbox did not start: {box.text().strip()[-200:]}"
+def prove_of(nursery: Nursery) -> str:
+    """Test a nursery's walls: no network, read-only, limits hold, all can be killed.
+
+    Returns:
+        Why there are no walls, in one line; empty if they hold.
+
+    Raises:
+        SandboxError: there is no sandbox to test.
+    """
+    with contextlib.closing(nursery.sandbox()) as box:
+        return _try(box)
+
+
+def _try(box: Sandbox) -> str:
+    leader = box.nursery.leader
+    box.limits = box.limits._replace(memory=memory_used(leader) + MEMORY)
+    before = processes_of(leader)
     deadline = time.monotonic() + SECONDS
-    while box.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if not box.killed_for:
-        return "it can use any amount of memory"
-    return "something outlives the kill" if box.is_alive() else ""
+    cell = {"name": "walls", "seed": 0, "source": f"HIDDEN = {str(PACKAGE)!r}\n{WALLS}"}
+    try:
+        error = box.call("cell", cell, deadline).data
+    except Trouble as trouble:
+        return f"the sandbox did not answer: {trouble}"
+    if error:
+        return str(error).removeprefix("AssertionError: ").rpartition(" (line")[0]
+    try:
+        box.call("cell", {**cell, "source": MUCH}, deadline)
+    except Trouble:
+        if box.killed_for:
+            left = processes_of(leader) - before
+            return "something outlives the kill" if left else ""
+    return "it can use any amount of memory"

@@ -39,7 +39,7 @@ def main() -> None:
     os.closerange(3, orders.fileno())
     os.closerange(orders.fileno() + 1, 4096)
     setup = json.loads(orders.makefile("rb", buffering=0).readline())
-    server = None if "probe" in setup else Server(walls, setup)
+    server = Server(walls, setup)
     orders.sendall(b"!")
     while True:
         message, descriptors, _, _ = socket.recv_fds(orders, 1, 2)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _begin(
-    server: "Server | None",
+    server: "Server",
     setup: dict[str, Any],
     walls: bool,
     judge_fd: int,
@@ -68,8 +68,7 @@ def _begin(
         judge = socket.socket(fileno=judge_fd)
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if server is not None:
-            server.notebook.open()
+        server.notebook.open()
         if walls:
             kernel.enclose(TEMPORARY_BYTES)
         # The kernel tells the other end who sent this: the namespace's first process.
@@ -79,10 +78,7 @@ def _begin(
             judge.close()
             kernel.wait_for(child)
         kernel.set_limits(setup["limits"])
-        if server is None:
-            exec(setup["probe"], {"judge": judge, "setup": setup})
-        else:
-            server.serve(judge)
+        server.serve(judge)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -104,7 +100,8 @@ class Server:
     Args:
         walls: whether it runs in its own process namespace, in which all others may be
             killed.
-        setup: {"course": module, "questions": [names], "preload": [modules]}.
+        setup: {"course": module, "questions": [names], "preload": [modules]}; a course
+            whose walls alone are tested is empty.
     """
 
     def __init__(self, walls: bool, setup: dict[str, Any]):
@@ -120,14 +117,18 @@ class Server:
         # Compiled code computes the same, but compiling takes minutes.
         torch.compile = _uncompiled
         self.walls, self.wire, self.in_process = walls, wire, in_process
-        course = load(setup["course"])
-        self.questions = {name: course.questions[name] for name in setup["questions"]}
+        self.questions = {}
+        if setup["course"]:
+            course = load(setup["course"])
+            asked = {name: course.questions[name] for name in setup["questions"]}
+            self.questions = asked
         for module in setup["preload"]:
             try:
                 importlib.import_module(module)
             except Exception:
                 pass  # the cell that imports it will show it
-        replace_answers(self.questions, course.module, course.packages)
+        if setup["course"]:
+            replace_answers(self.questions, course.module, course.packages)
         # Kept here, because a student's code may change it before we need it.
         self.reset = _resetter(torch)
         self.reset(0)  # once here, because torch imports much for it

@@ -24,13 +24,18 @@ def uses_more(leader: int, limit: int) -> bool:
     """
     upper = sum(_kilobytes(text) for text in _of_processes(leader, "status"))
     # cheap, but too high, because forks share pages: look closer only if it matters
-    if upper << 10 <= limit:
-        return False
+    return upper << 10 > limit and memory_used(leader) > limit
+
+
+def memory_used(leader: int) -> int:
+    """Add up the memory of a namespace in bytes; pages that are shared count once.
+
+    Args:
+        leader: the first process of the namespace.
+    """
     # A process may make its own smaps_rollup unreadable for us.
-    used = sum(
-        _kilobytes(text) for text in _of_processes(leader, "smaps_rollup", "status")
-    )
-    return used << 10 > limit
+    texts = _of_processes(leader, "smaps_rollup", "status")
+    return sum(map(_kilobytes, texts)) << 10
 
 
 def cpu_used(leader: int) -> float:
@@ -60,6 +65,15 @@ def is_idle(leader: int) -> bool:
             if text.rpartition(")")[2].split()[0] in "RD":
                 return False
     return True
+
+
+def processes_of(leader: int) -> set[str]:
+    """Return the ids of a namespace's processes, as they are inside.
+
+    Args:
+        leader: the first process of the namespace.
+    """
+    return {name for name in os.listdir(_proc_of(leader)) if name.isdigit()}
 
 
 def _proc_of(leader: int) -> Path:
