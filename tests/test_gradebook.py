@@ -156,6 +156,23 @@ def test_a_score_by_hand_that_stands_against_the_judges_is_told(term):
     query(term, f"update grade set manual_score = 0 where {by_a_person}")
 
 
+def test_points_by_hand_stay_final_if_nothing_has_changed(term):
+    query(
+        term, "update grade set needs_manual_grade = 0 where manual_score is not null"
+    )
+    before = {student: row["status"] for student, row in exported(term).items()}
+    assert before["eve"] == "final"
+    code, said = autograde(term, "--force")
+    after = {student: row["status"] for student, row in exported(term).items()}
+    assert code == 0 and after == before
+    other = notebook("solutions").replace("(dim, dim)", "(dim, dim, True)", 1)
+    hand_in(term, "eve", other)
+    code, said = autograde(term)
+    assert code == 0 and exported(term)["eve"]["status"] == "look again"
+    hand_in(term, "eve", notebook("solutions"))
+    autograde(term)
+
+
 @pytest.mark.parametrize(
     "error, said",
     [

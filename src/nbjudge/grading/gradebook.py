@@ -6,6 +6,7 @@ get, and what of it is a score.
 
 import contextlib
 import functools
+import json
 import logging
 import os
 import random
@@ -95,18 +96,25 @@ def patient(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SaveGrades(preprocessors.SaveAutoGrades):
-    """nbgrader's own, but if a person must look, there is no score, not even zero."""
+    """nbgrader's own, with two differences.
+
+    If a person must look, there is no score, not even zero. And points by hand stay
+    final if neither the notebook nor the judge's points have changed.
+    """
 
     def _add_score(self, cell: Any, resources: Any) -> None:
-        if not resources["nbgrader"]["needs_person"]:
-            return super()._add_score(cell, resources)
         name = cell.metadata["nbgrader"]["grade_id"]
         grade = self.gradebook.find_grade(
             name, self.notebook_id, self.assignment_id, self.student_id
         )
-        grade.auto_score, grade.needs_manual_grade = None, True
+        if resources["nbgrader"]["needs_person"]:
+            grade.auto_score, grade.needs_manual_grade = None, True
+        else:
+            was_final, points = not grade.needs_manual_grade, grade.auto_score
+            super()._add_score(cell, resources)
+            if resources["nbgrader"]["is_same"] and was_final:
+                grade.needs_manual_grade = grade.auto_score != points
         self.gradebook.db.commit()
-        return None
 
 
 class GradebookWriter(autograde.Autograde):
@@ -212,6 +220,7 @@ class GradebookWriter(autograde.Autograde):
         self.state.forget(lab, student)
         graded = self.coursedir.autograded_directory
         folder = Path(self.coursedir.format_path(graded, student, lab))
+        self._is_same = _sources(notebook) == _sources_at(folder / f"{lab}.ipynb")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         when = self._handed_in_at(record)
@@ -278,11 +287,12 @@ class GradebookWriter(autograde.Autograde):
                 grade.auto_score, grade.needs_manual_grade = None, True
 
     def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
-        """Tell `SaveGrades` whether there is a score."""
+        """Tell `SaveGrades` whether there is a score, and whether it may be final."""
         resources: dict[str, Any] = super().init_single_notebook_resources(
             notebook_filename
         )
         resources["nbgrader"]["needs_person"] = self._needs_person
+        resources["nbgrader"]["is_same"] = self._is_same
         return resources
 
     @patient
@@ -333,6 +343,19 @@ def _is_held(url: str) -> bool:
             except sqlite3.OperationalError as error:
                 return "locked" in str(error)
     return False
+
+
+def _sources(notebook: dict[str, Any]) -> list[str]:
+    """List the sources of a notebook's cells."""
+    return ["".join(cell["source"]) for cell in notebook["cells"]]
+
+
+def _sources_at(path: Path) -> list[str] | None:
+    """List the sources of a notebook on disk; None if it cannot be read."""
+    try:
+        return _sources(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _grades(submission: Any) -> list[Any]:
