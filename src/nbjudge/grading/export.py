@@ -38,8 +38,8 @@ class Scores(CsvExportPlugin):
 
     - final;
     - a number of points to be marked: nobody has marked some of the questions yet;
-    - look again: a score that was given by hand still stands, but the submission has
-      been graded again since; this may be combined with points to be marked;
+    - look again: a score that was given by hand still stands, but the notebook or the
+      judge's points have changed since; this may be combined with points to be marked;
     - needs a person: nothing has been marked, so there is no score;
     - nothing graded: nothing was handed in, or it was not graded; the score is 0, as in
       nbgrader's own table.
