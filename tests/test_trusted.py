@@ -44,6 +44,7 @@ from nbjudge.grading.names import clashes
 from nbjudge.grading.notebooks import read_cells
 from nbjudge.grading.record import GRADED, OUTPUT_CHARACTERS, PERSON, notebook, tame
 from nbjudge.grading.sandbox import nursery as nurseries
+from nbjudge.grading.sandbox import proof
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.nursery import Nursery
 from nbjudge.grading.sandbox.process import Sandbox, Trouble
@@ -837,6 +838,23 @@ def test_a_torch_that_is_larger_has_walls_too(walls, monkeypatch):
 def test_what_can_be_seen_inside_is_noticed(walls, monkeypatch):
     monkeypatch.setattr("nbjudge.grading.sandbox.proof.PACKAGE", Path("/usr"))
     assert prove(Limits()) == "it can see this machine's files"
+
+
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("raise ValueError('odd')", "ValueError: odd"),
+        ("os._exit(0)", "the sandbox did not answer: the process ended"),
+    ],
+)
+def test_a_test_that_does_not_end_proves_nothing(walls, monkeypatch, code, said):
+    monkeypatch.setattr(proof, "WALLS", f"import os\n{code}")
+    assert prove(Limits()) == said
+
+
+def test_memory_without_a_limit_is_noticed(walls, monkeypatch):
+    monkeypatch.setattr(proof, "MUCH", "few = 1")
+    assert prove(Limits()) == "it can use any amount of memory"
 
 
 def test_printed_text_is_plain_and_names_no_place_here():

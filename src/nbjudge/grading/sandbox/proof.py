@@ -118,11 +118,12 @@ def _try(box: Sandbox) -> str:
     deadline = time.monotonic() + SECONDS
     cell = {"name": "walls", "seed": 0, "source": f"HIDDEN = {str(PACKAGE)!r}\n{WALLS}"}
     try:
-        error = box.call("cell", cell, deadline).data
+        ran = box.call("cell", cell, deadline)
     except Trouble as trouble:
-        return f"the sandbox did not answer: {trouble}"
-    if error:
-        return str(error).removeprefix("AssertionError: ").rpartition(" (line")[0]
+        raise SandboxError(f"the sandbox did not answer: {trouble}") from trouble
+    if ran != ("ran", ""):
+        failures = str(ran.data).removeprefix("AssertionError: ")
+        return failures.partition(" (line")[0] or "the test did not run"
     try:
         box.call("cell", {**cell, "source": MUCH}, deadline)
     except Trouble:
