@@ -50,6 +50,7 @@ from nbjudge.grading.sandbox.nursery import Nursery
 from nbjudge.grading.sandbox.process import Sandbox, Trouble
 from nbjudge.grading.sandbox.proof import prove
 from nbjudge.grading.sandbox.text import plain_text, scrub
+from nbjudge.grading.sandbox.usage import _of_processes
 from nbjudge.grading.worker import Grader
 from nbjudge.in_process import in_process
 from nbjudge.question import Reply
@@ -641,6 +642,20 @@ def test_memory_is_limited_in_sum(nursery):
     )
     with pytest.raises(Trouble, match="GiB of memory"):
         run(nursery, source)
+
+
+def test_what_is_forked_lies_in_huge_pages(nursery):
+    offered = Path("/sys/kernel/mm/transparent_hugepage").exists()
+    version = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    if not offered or version < (6, 1):
+        pytest.skip("this kernel offers no huge pages")
+    assert run(nursery, "pass") == ("", "")
+    maps = "".join(_of_processes(nursery.leader, "smaps_rollup"))
+    huge, own = (
+        sum(map(int, re.findall(rf"^{name}: +(\d+) kB", maps, re.MULTILINE)))
+        for name in ("AnonHugePages", "Anonymous")
+    )
+    assert huge > 0.5 * own
 
 
 def test_address_space_that_torch_has_taken_is_not_counted(nursery):

@@ -563,8 +563,8 @@ def _sizes(base):
     ]
 
 
-def throughput(base, count, at_least=4) -> list[Row]:
-    """Grade the same submissions with stock nbgrader and with ours, in the same run.
+def throughput(base, count) -> list[Row]:
+    """Grade the same submissions with ours, with stock nbgrader, and with ours again.
 
     Cells that only show something are not handed in: ours would skip them, and stock
     would train the lab's models.
@@ -581,43 +581,47 @@ def throughput(base, count, at_least=4) -> list[Row]:
             else solved
         )
         submissions.hand_in(folder_of(course, f"student{number:02}"), notebook)
-    began, before = time.monotonic(), _used()
-    autograde(course, *ON_TWO_CORES)
-    ours, our_cpu = time.monotonic() - began, _used() - before
-    right = scores(course)
     config = course / "nbgrader_config.py"
-    config.write_text(config.read_text().replace("install()\n", ""))
-    for place in ("gradebook.db", "autograded", "records"):
-        path = course / "gradebook" / place
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    nbgrader(course, "generate_assignment", LAB, "--force")
-    began, before = time.monotonic(), _used()
-    said = autograde(course)
-    stock, stock_cpu = time.monotonic() - began, _used() - before
-    same = sum(right.get(name) == score for name, score in scores(course).items())
-    per_minute, stock_per_minute = 60 * count / ours, 60 * count / stock
+    text = config.read_text()
+
+    def timed(ours):
+        config.write_text(text if ours else text.replace("install()\n", ""))
+        for place in ("gradebook.db", "autograded", "records"):
+            path = course / "gradebook" / place
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        nbgrader(course, "generate_assignment", LAB, "--force")
+        began, before = time.monotonic(), _used()
+        said = autograde(course, *(ON_TWO_CORES if ours else []))
+        return time.monotonic() - began, _used() - before, scores(course), said
+
+    first, stock, second = timed(ours=True), timed(ours=False), timed(ours=True)
+    same = sum(first[2].get(name) == score for name, score in stock[2].items())
+    per_minute, stock_per_minute = (
+        60 * count * 2 / (first[0] + second[0]),
+        60 * count / stock[0],
+    )
     return [
         row(
             "submissions per minute, ours",
             per_minute,
             "1/min",
-            note=f"{count} submissions, two workers",
+            note=f"{count} submissions, two workers; one run before stock's, one after",
         ),
         row(
             "submissions per minute, stock nbgrader autograde",
             stock_per_minute,
             "1/min",
             note=f"the same submissions, {same} with the same score"
-            + ("" if same else said[-150:]),
+            + ("" if same else stock[3][-150:]),
         ),
+        row("ours against stock", per_minute / stock_per_minute, "x", at_least=5),
         row(
-            "ours against stock",
-            per_minute / stock_per_minute,
-            "x",
-            at_least=at_least,
+            "CPU time of a submission, ours",
+            (first[1] + second[1]) / 2 / count,
+            "s",
+            note="without what runs in the sandbox",
         ),
-        row("CPU time of a submission, ours", our_cpu / count, "s"),
-        row("CPU time of a submission, stock", stock_cpu / count, "s"),
+        row("CPU time of a submission, stock", stock[1] / count, "s"),
     ]
 
 
@@ -726,7 +730,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fuzzed", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--submissions", type=int, default=30)
+    parser.add_argument("--submissions", type=int, default=60)
     parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS)
     chosen = parser.parse_args()
     missing = prove(Limits())

@@ -398,7 +398,7 @@ def main() -> None:
         base = Path(directory)
         parts = {
             "phases": lambda: phases(min(count, 20)),
-            "stock": lambda: throughput(base, min(count, 30), at_least=5),
+            "stock": lambda: throughput(base, min(count, 60)),
             "shared": lambda: shared(base, max(8, count // 10), chosen.held),
             "faults": lambda: faults(base, max(12, count // 10)),
             "cluster1": lambda: cluster(base, count, 1),

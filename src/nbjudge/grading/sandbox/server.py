@@ -6,6 +6,7 @@ here.
 """
 
 import builtins
+import gc
 import importlib
 import json
 import os
@@ -40,6 +41,10 @@ def main() -> None:
     os.closerange(orders.fileno() + 1, 4096)
     setup = json.loads(orders.makefile("rb", buffering=0).readline())
     server = Server(walls, setup)
+    gc.freeze()
+    gc.enable()
+    if sys.platform == "linux":
+        kernel.use_huge_pages()
     orders.sendall(b"!")
     while True:
         message, descriptors, _, _ = socket.recv_fds(orders, 1, 2)
