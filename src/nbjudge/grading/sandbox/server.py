@@ -122,17 +122,15 @@ class Server:
         # Compiled code computes the same, but compiling takes minutes.
         torch.compile = _uncompiled
         self.walls, self.wire, self.in_process = walls, wire, in_process
-        self.questions = {}
-        if setup["course"]:
-            course = load(setup["course"])
-            asked = {name: course.questions[name] for name in setup["questions"]}
-            self.questions = asked
         for module in setup["preload"]:
             try:
                 importlib.import_module(module)
             except Exception:
                 pass  # the cell that imports it will show it
+        self.questions = {}
         if setup["course"]:
+            course = load(setup["course"])
+            self.questions = {x: course.questions[x] for x in setup["questions"]}
             replace_answers(self.questions, course.module, course.packages)
         # Kept here, because a student's code may change it before we need it.
         self.reset = _resetter(torch)
