@@ -1,4 +1,6 @@
-"""Question `encoder_block`: self-attention, then a feed-forward network."""
+"""Question `encoder_block`: self-attention, then a feed-forward network, each with a
+residual connection and with the norm before or after.
+"""
 
 from dataclasses import replace
 from typing import Any

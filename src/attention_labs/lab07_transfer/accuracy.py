@@ -1,4 +1,6 @@
-"""Question `accuracy`: the share of right labels, in eval mode, without gradients."""
+"""Question `accuracy`: the share of right labels, in eval mode, without gradients; the
+model then goes back to its mode.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

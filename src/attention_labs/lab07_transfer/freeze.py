@@ -1,4 +1,6 @@
-"""Question `freeze`: a classifier whose pretrained body does not change."""
+"""Question `freeze`: a classifier whose pretrained body does not change, whether the
+whole model or parts of it are set to training or evaluation mode.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

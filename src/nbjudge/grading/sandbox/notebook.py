@@ -1,4 +1,5 @@
-"""The notebook inside the sandbox: it runs cells, with magics, `!` and `await`.
+"""The notebook inside the sandbox: it is opened once and runs cells, with magics, `!`
+and `await`.
 
 IPython's own shell translates a cell to Python (`transform_cell`), but it does not run
 the cell: it would start programs, keep a history and show results, none of which a
