@@ -1,6 +1,4 @@
-"""Question `decoder_block`: self-attention, which may have a cache, cross-attention to
-the encoder's outputs, and a feed-forward network.
-"""
+"""Question `decoder_block`: self-attention, cross-attention, feed-forward network."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,6 +1,4 @@
-"""Question `encoder_block`: self-attention, then a feed-forward network, each with a
-residual connection and with the norm before or after.
-"""
+"""Question `encoder_block`: self-attention, then a feed-forward network."""
 
 from dataclasses import replace
 from typing import Any

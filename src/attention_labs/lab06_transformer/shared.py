@@ -1,6 +1,4 @@
-"""Blocks, sizes, a walk over nested tensors and typical mistakes, shared by several
-questions of lab 6.
-"""
+"""Blocks, sizes, nested tensors and typical mistakes, shared by questions of lab 6."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""Question `accuracy`: the share of right labels, in eval mode, without gradients; the
-model then goes back to its mode.
-"""
+"""Question `accuracy`: the share of right labels, in eval mode, without gradients."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""Question `freeze`: a classifier whose pretrained body does not change, whether the
-whole model or parts of it are set to training or evaluation mode.
-"""
+"""Question `freeze`: a pretrained body that does not change, in any mode."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

@@ -1,5 +1,4 @@
-"""nbgrader's autograde converter, replaced by ours, and its settings (`c.NbJudge`): it
-checks what is to be graded, stops with one line if it cannot, or grades.
+"""nbgrader's autograde converter, replaced by ours, and its settings (`c.NbJudge`).
 
 `nbgrader autograde` and formgrader's button create an `Autograde` from their
 configuration and run it. `install` puts this class in its place; for the gradebook,

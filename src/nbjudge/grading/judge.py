@@ -1,5 +1,4 @@
-"""The judge, outside the sandbox: it opens a sandbox, sends requests, checks what comes
-back, and gives points.
+"""The judge, outside the sandbox: it sends requests, checks replies and gives points.
 
 Nothing that comes back from the sandbox can set a score. nbgrader itself scores what
 the notebook's own kernel reports, which is what the student's code reports.

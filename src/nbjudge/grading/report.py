@@ -1,5 +1,4 @@
-"""The instructor's HTML page on one lab: a class at a glance, in plots and sentences,
-and who needs a person.
+"""The instructor's HTML page on one lab: a class at a glance, and who needs a person.
 
 nbgrader's own pages list submissions, but know nothing of mistakes. With `GROUPS`, a
 page may be shown to the class: it has no names, times or free text, and no figure about

@@ -1,5 +1,4 @@
-"""The notebook inside the sandbox: it is opened once and runs cells, with magics, `!`
-and `await`.
+"""The notebook in the sandbox: opened once, it runs cells, magics, `!` and `await`.
 
 IPython's own shell translates a cell to Python (`transform_cell`), but it does not run
 the cell: it would start programs, keep a history and show results, none of which a
