@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +25,11 @@ from scripts.sample import prepare
 ROOT = Path(__file__).parents[1]
 LAB = "lab05_self_attention"
 POINTS = sum(question.points for question in LAB05_SELF_ATTENTION)
-SAID = []  # of the first run
+EVE = (
+    "notebook_id in (select submitted_notebook.id from submitted_notebook join"
+    " submitted_assignment on submitted_notebook.assignment_id ="
+    " submitted_assignment.id where student_id = 'eve')"
+)
 
 
 def notebook(kind):
@@ -75,21 +80,35 @@ def records(course):
 
 
 @pytest.fixture(scope="module")
-def term(tmp_path_factory):
+def first_run(tmp_path_factory):
     """A course in which one student handed in the solution, one nothing but the
-    release, and one half a file."""
+    release, and one half a file; and what grading it ended with and said."""
     course = tmp_path_factory.mktemp("a term") / "Köln"
     prepare(ROOT, LAB, course)
     hand_in(course, "ada", notebook("solutions"))
     hand_in(course, "ben, the younger", notebook("labs"))
     hand_in(course, "eve", notebook("solutions")[:5000])
     nbgrader(course, "db", "student", "add", "fay")
-    SAID[:] = autograde(course)
-    return course
+    return course, *autograde(course)
 
 
-def test_a_run_says_one_line_for_each_submission(term):
-    code, said = SAID
+@pytest.fixture
+def term(first_run, tmp_path):
+    """A copy of the graded course, which a test may change."""
+    return Path(shutil.copytree(first_run[0], tmp_path / "Köln"))
+
+
+@pytest.fixture
+def marked(term):
+    """The same course, in which a person gave 0 points for the half file."""
+    query(
+        term, f"update grade set manual_score = 0, needs_manual_grade = 0 where {EVE}"
+    )
+    return term
+
+
+def test_a_run_says_one_line_for_each_submission(first_run):
+    _, code, said = first_run
     assert code == 1
     lines = [line for line in said.splitlines() if "INFO]" not in line]
     assert len(lines) == 1 and "1 of 3 submissions need a person: eve" in lines[0]
@@ -121,56 +140,46 @@ def test_the_table_goes_where_it_is_told(term):
     }
 
 
-def test_a_score_by_hand_that_stands_against_the_judges_is_told(term):
+def test_a_score_by_hand_that_stands_against_the_judges_is_told(marked):
     """It stands, as always with nbgrader: but nobody may overlook that it was for
     something else."""
-    eve = (
-        "select submitted_notebook.id from submitted_notebook join"
-        " submitted_assignment on"
-    )
-    eve += (
-        " submitted_notebook.assignment_id = submitted_assignment.id where student_id ="
-        " 'eve'"
-    )
-    query(
-        term,
-        "update grade set manual_score = 0, needs_manual_grade = 0 where notebook_id"
-        f" in ({eve})",
-    )
-    code, said = autograde(term)
+    code, said = autograde(marked)
     assert code == 0 and "3 graded" in said and "0 need a person" in said
-    html = (term / "gradebook" / "reports" / f"{LAB}.html").read_text(encoding="utf-8")
+    html = (marked / "gradebook" / "reports" / f"{LAB}.html").read_text(
+        encoding="utf-8"
+    )
     assert "3 submissions, 2 graded, 0 need a person, 1 marked by a person" in html
-    assert exported(term)["eve"]["status"] == "final"
-    hand_in(term, "eve", notebook("solutions"))
-    code, said = autograde(term)
+    assert exported(marked)["eve"]["status"] == "final"
+    hand_in(marked, "eve", notebook("solutions"))
+    code, said = autograde(marked)
     (line,) = [line for line in said.splitlines() if "WARNING]" in line]
     assert "eve: points by hand stand for what was handed in before: " in line
     assert "check_split_heads 0, now 3 by the judge" in line
-    row = exported(term)["eve"]
+    row = exported(marked)["eve"]
     assert (row["score"], row["status"]) == ("0.0", "look again")
     assert "1/1 eve" in said  # and nobody else was graded again
-    by_a_person = f"notebook_id in ({eve}) and auto_score is null"
-    query(term, f"update grade set manual_score = null where {by_a_person}")
-    assert exported(term)["eve"]["status"] == "4 points to be marked, look again"
-    query(term, f"update grade set manual_score = 0 where {by_a_person}")
-
-
-def test_points_by_hand_stay_final_if_nothing_has_changed(term):
     query(
-        term, "update grade set needs_manual_grade = 0 where manual_score is not null"
+        marked,
+        f"update grade set manual_score = null where {EVE} and auto_score is null",
     )
-    before = {student: row["status"] for student, row in exported(term).items()}
+    assert exported(marked)["eve"]["status"] == "4 points to be marked, look again"
+
+
+def test_points_by_hand_stay_final_if_nothing_has_changed(marked):
+    hand_in(marked, "eve", notebook("solutions"))
+    autograde(marked)
+    query(
+        marked, "update grade set needs_manual_grade = 0 where manual_score is not null"
+    )
+    before = {student: row["status"] for student, row in exported(marked).items()}
     assert before["eve"] == "final"
-    code, said = autograde(term, "--force")
-    after = {student: row["status"] for student, row in exported(term).items()}
+    code, said = autograde(marked, "--force")
+    after = {student: row["status"] for student, row in exported(marked).items()}
     assert code == 0 and after == before
     other = notebook("solutions").replace("(dim, dim)", "(dim, dim, True)", 1)
-    hand_in(term, "eve", other)
-    code, said = autograde(term)
-    assert code == 0 and exported(term)["eve"]["status"] == "look again"
-    hand_in(term, "eve", notebook("solutions"))
-    autograde(term)
+    hand_in(marked, "eve", other)
+    code, said = autograde(marked)
+    assert code == 0 and exported(marked)["eve"]["status"] == "look again"
 
 
 @pytest.mark.parametrize(
@@ -180,21 +189,21 @@ def test_points_by_hand_stay_final_if_nothing_has_changed(term):
         ("OSError(28, 'No space left')", "stopped: [Errno 28] No space"),
     ],
 )
-def test_a_forced_run_that_is_stopped_goes_on(term, error, said):
-    before = records(term)
+def test_a_forced_run_that_is_stopped_goes_on(marked, error, said):
+    before = records(marked)
     stop = f"def stop(*_):\n    raise {error}\nc.grade_all = stop"
-    code, lines = autograde(term, "--force", patch=stop)
+    code, lines = autograde(marked, "--force", patch=stop)
     assert (
         code == 1
         and said in lines
         and "Traceback" not in lines
         and lines.count("\n") == 1
     )
-    assert not records(term)
-    code, lines = autograde(term)
+    assert not records(marked)
+    code, lines = autograde(marked)
     assert (
         code == 0
-        and records(term) == before
+        and records(marked) == before
         and f"/{len(before)} ada: {POINTS} of {POINTS}" in lines
     )
 
@@ -214,16 +223,16 @@ def test_without_walls_nothing_is_graded(term, tmp_path):
     assert records(term) == before
 
 
-def test_what_cannot_be_written_is_one_line_and_is_graded_again(term):
+def test_what_cannot_be_written_is_one_line_and_is_graded_again(marked):
     broken = "from sqlalchemy.exc import OperationalError\ndef broken(*_):\n"
     broken += (
         "    raise OperationalError('insert', {}, Exception('disk is"
         " full'))\nc.Autograde._write = broken"
     )
-    code, said = autograde(term, "--force", patch=broken)
+    code, said = autograde(marked, "--force", patch=broken)
     assert code == 1 and "Traceback" not in said
     assert "ada (not in the gradebook: (builtins.Exception) disk is full)" in said
-    code, said = autograde(term)
+    code, said = autograde(marked)
     assert code == 0 and f"/3 ada: {POINTS} of {POINTS}" in said
 
 
