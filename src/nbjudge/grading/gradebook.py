@@ -106,13 +106,13 @@ class SaveGrades(preprocessors.SaveAutoGrades):
         grade = self.gradebook.find_grade(
             name, self.notebook_id, self.assignment_id, self.student_id
         )
+        was_final, points = not grade.needs_manual_grade, grade.auto_score
         if resources["nbgrader"]["needs_person"]:
             grade.auto_score, grade.needs_manual_grade = None, True
         else:
-            was_final, points = not grade.needs_manual_grade, grade.auto_score
             super()._add_score(cell, resources)
-            if resources["nbgrader"]["is_same"] and was_final:
-                grade.needs_manual_grade = grade.auto_score != points
+        if resources["nbgrader"]["is_same"] and was_final:
+            grade.needs_manual_grade = grade.auto_score != points
         self.gradebook.db.commit()
 
 
