@@ -97,6 +97,13 @@ def test_no_line_of_text_is_taken_for_a_comment():
         assert not [c for c in comments if not c.startswith("% The ")], path.name
 
 
+def test_options_follow_their_directive_at_once():
+    """After an empty line they would be text."""
+    apart = re.compile(r"^(?:`{3,}|:{3,})\{[^\n]*\n\s*\n:[a-z-]+:", re.MULTILINE)
+    for path in SOURCES:
+        assert not apart.search(path.read_text()), path.name
+
+
 def test_no_title_of_a_fence_has_a_backtick():
     """Such a line opens no fence, and the next fence ends where it should begin."""
     for path in SOURCES:

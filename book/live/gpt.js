@@ -66,7 +66,7 @@ const gpt = {
     return attention.linear(p["embedding.table.weight"], norm(p, "norm", x)); // a tied table
   },
 
-  // The logits after each of the tokens; a window that is full goes on from its second half.
+  // The logits after each of the tokens.
   read(model, tokens) {
     const cache = Array.from({ length: model.layers }, () => []);
     return { cache, logits: tokens.map((token) => gpt.step(model, token, cache)) };
