@@ -144,6 +144,7 @@ const gpt = {
     });
     const restart = () => { run++; tokens = []; written = 0; show(); };
     const next = (model) => {
+      // a text that fills the window goes on from its last half
       const window = tokens.length < model.window ? tokens : tokens.slice(-model.window / 2);
       const { logits } = gpt.read(model, window);
       const asked = { ...settings, k: settings.k === all ? undefined : settings.k };
