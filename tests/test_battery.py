@@ -21,9 +21,9 @@ from nbjudge import (
     Request,
     normal,
 )
-from nbjudge.battery import EDGES, MANNERS
 from nbjudge.evaluation import evaluate, is_right
 from nbjudge.in_process import in_process
+from nbjudge.variations import EDGES, MANNERS
 
 WITH_BATTERY = {name: q for name, q in QUESTIONS.items() if q.battery}
 

@@ -2,171 +2,34 @@
 
 They are recognized by exchanged axes, a constant factor, NaN, or the text of an error;
 or by the one variation of the battery in which the answer fails. Functions that make
-signs are in `signs`.
+signs are in `signs`, those that correct one mistake in a reply are in `corrections`.
 """
 
-import operator
-from collections.abc import Callable
-from itertools import permutations
-
-import torch
-from torch import Tensor
-
-from nbjudge.question import Mistake, Reply, Request, Sign
-from nbjudge.signs import close, error_like, scaled_by, wrong_output
-
-
-def _either(*signs: Sign) -> Sign:
-    return lambda request, reply, reference: any(
-        sign(request, reply, reference) for sign in signs
-    )
-
-
-def _exchanged(given: Tensor, wanted: Tensor) -> bool:
-    if given.dim() != wanted.dim() or sorted(given.shape) != sorted(wanted.shape):
-        return False
-    return given.shape != wanted.shape or any(
-        close(given.permute(order), wanted)
-        for order in permutations(range(given.dim()))
-    )
-
-
-def _one_axis_off(given: Tensor, wanted: Tensor) -> bool:
-    def long_axes(x: Tensor) -> list[int]:
-        return [n for n in x.shape if n != 1]
-
-    return given.shape != wanted.shape and long_axes(given) == long_axes(wanted)
-
-
-def _other_order(request: Request, reply: Reply, reference: Reply) -> bool:
-    if all(map(close, reply.outputs, reference.outputs)):
-        return False
-    fits = [[close(x, y) for x in reply.outputs] for y in reference.outputs]
-    return len(reply.outputs) == len(reference.outputs) and any(
-        all(row[i] for row, i in zip(fits, order))
-        for order in permutations(range(len(fits)))
-    )
-
-
-def _cut_off(request: Request, reply: Reply, reference: Reply) -> bool:
-    same = len(reply.outputs) == len(reference.outputs) and all(
-        map(close, reply.outputs, reference.outputs)
-    )
-    return same and any(
-        wanted is not None
-        and (
-            given is None or (bool(given.isfinite().all()) and not close(given, wanted))
-        )
-        for given, wanted in zip(reply.gradients, reference.gradients)
-    )
-
-
-def _not_a_number(request: Request, reply: Reply, reference: Reply) -> bool:
-    numbers = (*reply.outputs, *(x for x in reply.gradients if x is not None))
-    return request.device != "meta" and any(bool(x.isnan().any()) for x in numbers)
-
-
-def _other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
-    return any(
-        given.dtype != request.dtype
-        for given, wanted in zip(reply.outputs, reference.outputs)
-        if wanted.is_floating_point()
-    )
-
-
-def _mended(
-    mend: Callable[[Tensor, Tensor], Tensor | None],
-) -> Callable[[Request, Reply, Reply], Reply]:
-    """Correct the outputs that are not the reference's, by mend(given, wanted).
-
-    The reply then gets the reference's gradients.
-    """
-
-    def undone(request: Request, reply: Reply, reference: Reply) -> Reply:
-        outputs = list(reply.outputs)
-        for i, (given, wanted) in enumerate(zip(reply.outputs, reference.outputs)):
-            same = given.shape == wanted.shape
-            if not (same and (given.is_meta or close(given, wanted))):
-                mended = mend(given, wanted)
-                if mended is None or not (mended.is_meta or close(mended, wanted)):
-                    return reply
-                outputs[i] = mended
-        if all(map(operator.is_, outputs, reply.outputs)):
-            return reply
-        return reply._replace(outputs=tuple(outputs), gradients=reference.gradients)
-
-    return undone
-
-
-def _as_wanted(given: Tensor, wanted: Tensor) -> Tensor | None:
-    """Remove or insert axes of length one."""
-    return given.reshape(wanted.shape) if _one_axis_off(given, wanted) else None
-
-
-def _turned_back(given: Tensor, wanted: Tensor) -> Tensor | None:
-    """Permute the axes until the numbers are in the right places."""
-    if given.dim() != wanted.dim():
-        return None
-    turned = map(given.permute, permutations(range(given.dim())))
-    return next((x for x in turned if x.is_meta or close(x, wanted)), None)
-
-
-def _scaled_back(given: Tensor, wanted: Tensor) -> Tensor | None:
-    factor = scaled_by(given, wanted)
-    return None if factor is None else given / factor
-
-
-def unchanged(request: Request, reply: Reply, reference: Reply) -> Reply:
-    """Return the reply as if the answer had left its inputs unchanged.
-
-    Tensors that were changed in place have no gradients, right or wrong. Torch also
-    refuses to write to a tensor in which several entries share the same memory.
-    """
-    if request.layout == "expanded" and "written-to tensor" in reply.error:
-        return reference
-    lost = reply.changed and not reply.gradients
-    gradients = reference.gradients if lost else reply.gradients
-    return reply._replace(changed=False, gradients=gradients)
-
-
-def _in_its_dtype(request: Request, reply: Reply, reference: Reply) -> Reply:
-    return reply._replace(
-        outputs=tuple(
-            given.to(request.dtype) if wanted.is_floating_point() else given
-            for given, wanted in zip(reply.outputs, reference.outputs)
-        )
-    )
-
-
-def _precise(request: Request, reply: Reply, reference: Reply) -> Reply:
-    """Restore all digits of numbers whose first digits are right.
-
-    A zero has only one digit: a number that is nearly zero instead is not just rounded.
-    """
-    outputs = tuple(zip(reply.outputs, reference.outputs))
-    if request.dtype == torch.float64 and len(reply.outputs) == len(reference.outputs):
-        if all(
-            given.dtype == wanted.dtype
-            and close(given, wanted)
-            and not given[wanted == 0].any()
-            for given, wanted in outputs
-        ):
-            return reply._replace(outputs=reference.outputs)
-    return reply
-
-
-def _in_order(request: Request, reply: Reply, reference: Reply) -> Reply:
-    if len(reply.outputs) == len(reference.outputs):
-        for order in permutations(reply.outputs):
-            if all(map(close, order, reference.outputs)):
-                return reply._replace(outputs=order)
-    return reply
-
-
-def _with_gradients(request: Request, reply: Reply, reference: Reply) -> Reply:
-    cut = _cut_off(request, reply, reference)
-    return reply._replace(gradients=reference.gradients) if cut else reply
-
+from nbjudge.corrections import (
+    as_wanted,
+    by_output,
+    in_its_dtype,
+    in_order,
+    precise,
+    scaled_back,
+    turned_back,
+    unchanged,
+    with_gradients,
+)
+from nbjudge.question import Mistake, Sign
+from nbjudge.signs import (
+    any_of,
+    close,
+    cut_off,
+    error_like,
+    exchanged_axes,
+    not_a_number,
+    one_axis_off,
+    other_dtype,
+    other_order,
+    scaled_by,
+    wrong_output,
+)
 
 # The order matters: the first mistake that applies is reported.
 ANYWHERE = (
@@ -198,7 +61,7 @@ ANYWHERE = (
         "an input is changed in place",
         "Methods that end in _ and assignments to x[...] change the caller's tensor."
         " Make a new tensor instead.",
-        sign=_either(
+        sign=any_of(
             lambda request, reply, reference: reply.changed,
             error_like(
                 "in-place operation|inplace operation|modified inplace|written-to"
@@ -236,20 +99,20 @@ ANYWHERE = (
         "The result has the dtype of the inputs. Create new tensors with"
         " dtype=x.dtype, and if you compute in a different dtype, cast the result"
         " back.",
-        sign=_either(
+        sign=any_of(
             error_like(
                 "dtype|expected scalar type|expected .* to have|not implemented for"
             ),
-            _other_dtype,
+            other_dtype,
         ),
-        undone=_in_its_dtype,
+        undone=in_its_dtype,
     ),
     Mistake(
         "digits are lost on the way",
         "In float64, only the first digits are right. Do not convert to float32 on the"
         " way: torch.tensor(0.5), torch.zeros(n) and .float() are float32. Do not add a"
         " small number to a divisor either.",
-        undone=_precise,
+        undone=precise,
     ),
     Mistake(
         "a name, attribute or key does not exist",
@@ -290,29 +153,29 @@ ANYWHERE = (
     Mistake(
         "the outputs in the wrong order",
         "Look at Returns in the docstring: it says which output comes first.",
-        sign=_other_order,
-        undone=_in_order,
+        sign=other_order,
+        undone=in_order,
     ),
     Mistake(
         "outputs right, gradients missing or wrong",
         "The numbers are right, but nothing can be learned through them: detach, .data,"
         " no_grad and torch.tensor(x) take a tensor out of the graph.",
-        sign=_cut_off,
-        undone=_with_gradients,
+        sign=cut_off,
+        undone=with_gradients,
     ),
     Mistake(
         "an extra or missing axis of length one",
         "keepdim, squeeze and unsqueeze keep, remove and insert such axes. Compare"
         " the shapes.",
-        sign=wrong_output(_one_axis_off),
-        undone=_mended(_as_wanted),
+        sign=wrong_output(one_axis_off),
+        undone=by_output(as_wanted),
     ),
     Mistake(
         "the axes are in the wrong order",
         "The numbers are in the wrong places. Compare the order of your axes with the"
         " docstring.",
-        sign=wrong_output(_exchanged),
-        undone=_mended(_turned_back),
+        sign=wrong_output(exchanged_axes),
+        undone=by_output(turned_back),
     ),
     Mistake(
         "an extra softmax on the output",
@@ -327,20 +190,20 @@ ANYWHERE = (
         "wrong sign",
         "Every number is the negative of what it should be.",
         sign=wrong_output(lambda given, wanted: close(-given, wanted)),
-        undone=_mended(lambda given, wanted: -given),
+        undone=by_output(lambda given, wanted: -given),
     ),
     Mistake(
         "off by a constant factor",
         "Every number is the same multiple of what it should be: a scale is missing"
         " or wrong, or it is applied twice.",
         sign=wrong_output(lambda given, wanted: scaled_by(given, wanted) is not None),
-        undone=_mended(_scaled_back),
+        undone=by_output(scaled_back),
     ),
     Mistake(
         "NaN in the outputs or gradients",
         "0/0 and inf - inf give nan, and so does every number that is computed from"
         " nan.",
-        sign=_not_a_number,
+        sign=not_a_number,
     ),
 )
 

@@ -1,19 +1,12 @@
-"""The battery: try answers with edge-case sizes, large numbers, repeated calls ...
+"""The battery: try answers with all variations of a question's ordinary requests.
 
-A question draws an ordinary request, and the battery varies it: it draws all lengths
-anew, sets each axis to length one and zero, adds and removes leading axes, makes inputs
-long or large, calls the answer again, constructs another instance, and changes dtype,
-device and memory layout. It provides three lines of the feedback: the numbers, the edge
-cases, and good manners (inputs unchanged, dtype and device kept). A question that
-leaves out part of the battery for its kind gives the reason.
+It provides three lines of the feedback: the numbers, the edge cases, and good manners
+(inputs unchanged, dtype and device kept). A question that leaves out part of the
+battery for its kind gives the reason. What is varied, and how, is in `variations`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import torch
-from torch import Tensor
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from nbjudge.comparisons import (
     good_manners,
@@ -21,37 +14,32 @@ from nbjudge.comparisons import (
     same_gradients,
     same_numbers,
 )
-from nbjudge.inputs import Axis, Draw
+from nbjudge.inputs import Draw
 from nbjudge.question import Finding, Judge, Property, Reply, Request
+from nbjudge.variations import (
+    EDGES,
+    MANNERS,
+    Drawn,
+    OrdinaryRequests,
+    Variation,
+    one_open,
+)
 
-Drawn = Callable[[Draw], "Request | Iterable[Request]"]
+PLAIN = ("one", "zero", "long", "second call", "unchanged")
+STATE = (*PLAIN, "another instance")
+FUNCTION = (
+    *("one", "zero", "alike", "in front", "long", "large", "second call"),
+    *MANNERS,
+)
+MODULE = (
+    *("one", "zero", "alike", "in front", "long", "large", "eval mode"),
+    *("second call", "another instance"),
+    *MANNERS,
+)
 
 
-@dataclass(frozen=True)
-class Battery:
-    """The requests that an answer is tried with, as variations of ordinary ones.
-
-    Attributes:
-        kind: the names of the variations for this kind of answer: FUNCTION, MODULE,
-            PLAIN or STATE.
-        draw: makes one or several ordinary requests with the lengths of a draw.
-        axes: the axes by name; `draw.B` is the length of "B".
-        leading: the largest number of axes that may take the place of B; there may also
-            be none. 0 if B is always a single axis.
-        leaves_out: variations of the kind that do not apply, each with the reason.
-        large: factors for the floating-point inputs, which are multiplied one at a
-            time; with the factor 0, also every second number alone. Parameters are
-            multiplied by 30 and by 3000, all at once.
-        gradients: whether gradients are compared for inputs that are zero.
-    """
-
-    kind: tuple[str, ...]
-    draw: Drawn
-    axes: Mapping[str, Axis]
-    leading: int = 0
-    leaves_out: Mapping[str, str] = field(default_factory=dict)
-    large: tuple[float, ...] = (0.0, 1e5)
-    gradients: bool = True
+class Battery(OrdinaryRequests):
+    """The requests that an answer is tried with, as variations of ordinary ones."""
 
     def line(
         self,
@@ -77,7 +65,7 @@ class Battery:
 
         def asked(g: Draw) -> Iterator[Request]:
             for _ in range(times):
-                yield from self._made(self.sized(g), requests)
+                yield from self.made(self.sized(g), requests)
 
         return Property(claim, points, asked, judge, throughout, checks)
 
@@ -96,8 +84,8 @@ class Battery:
         """
 
         def asked(g: Draw) -> Iterator[Request]:
-            yield from self._made(self.sized(g), requests)
-            for request in self._made(self.sized(g), requests):
+            yield from self.made(self.sized(g), requests)
+            for request in self.made(self.sized(g), requests):
                 yield replace(request, gradients=gradients)
 
         return Property(claim, points, asked, judge, checks=checks)
@@ -114,9 +102,9 @@ class Battery:
 
         def asked(g: Draw) -> Iterator[Request]:
             if also is not None:
-                yield from self._made(self.sized(g), also)
+                yield from self.made(self.sized(g), also)
             yield from self._vary(EDGES, g)
-            yield from _one_open(self, g)
+            yield from one_open(self, g)
 
         if not claim:
             words = [EDGES[name][0] for name in self.applied() if name in EDGES]
@@ -158,284 +146,10 @@ class Battery:
             judge=judge,
         )
 
-    def applied(self) -> list[str]:
-        """List the variations that apply."""
-        return [name for name in self.kind if name not in self.leaves_out]
-
-    def sized(self, g: Draw, unlike: Draw | None = None, /, **lengths: int) -> Draw:
-        """Draw the lengths not given: all different, and different from `unlike`'s."""
-        most = 2 if g.whole else 0
-        order = torch.randperm(64, generator=g).tolist()
-        sizes, taken = {}, set(lengths.values())
-        for name, axis in self.axes.items():
-            usual = 1 if g.whole else min(3, axis.most)
-            low, high = max(axis.least, usual), axis.most
-            high = min(high, low + most) if most else high
-            before = unlike.sizes[name] if unlike else None
-            free = [n for n in order if low <= n <= high and n != before]
-            sizes[name] = next((n for n in free if n not in taken), (free or [low])[0])
-            taken.add(sizes[name])
-        in_front = self.leading > 0 and not (g.whole and sizes["B"] == 1)
-        leading = (lengths.get("B", sizes["B"]),) if in_front else ()
-        seed = int(torch.randint(1 << 40, (), generator=g))
-        return Draw(seed, {**sizes, **lengths}, leading, g.whole)
-
-    def again(self, d: Draw, g: Draw) -> Draw:
-        """Draw new lengths for an existing object, which keeps its fixed ones."""
-        kept = {name: d.sizes[name] for name, axis in self.axes.items() if axis.fixed}
-        return self.sized(g, d, **kept)
-
-    def _made(self, d: Draw, requests: Drawn | None = None) -> list[Request]:
-        made = (requests or self.draw)(d)
-        lengths = ", ".join(
-            f"{axis.words}: {d.sizes[name]}" for name, axis in self.axes.items()
-        )
-        return [
-            replace(request, about=request.about or lengths)
-            for request in ([made] if isinstance(made, Request) else made)
-        ]
-
     def _vary(
-        self, variations: Mapping[str, tuple[str, "Variation"]], g: Draw
+        self, variations: Mapping[str, tuple[str, Variation]], g: Draw
     ) -> Iterator[Request]:
         for name in self.applied():
             if name in variations:
                 for request in variations[name][1](self, g):
                     yield replace(request, variation=name)
-
-
-Variation = Callable[[Battery, Draw], Iterable[Request]]
-
-
-def _noted(request: Request, note: str, **changes: Any) -> Request:
-    about = f"{request.about}; {note}" if request.about else note
-    return replace(request, about=about, **changes)
-
-
-# --- edges ----------------------------------------------------------------------------
-
-
-def _at_length(length: int) -> Variation:
-    def variation(battery: Battery, g: Draw) -> Iterator[Request]:
-        for name, axis in battery.axes.items():
-            if axis.least <= length:
-                yield from battery._made(battery.sized(g, **{name: length}))
-
-    return variation
-
-
-def _all_at_one(battery: Battery, g: Draw) -> Iterator[Request]:
-    yield from _at_length(1)(battery, g)
-    yield from battery._made(_ones(battery, g))
-
-
-def _ones(battery: Battery, g: Draw) -> Draw:
-    """Draw lengths in which every axis that may have length one has it."""
-    ones = {name: 1 for name, axis in battery.axes.items() if axis.least <= 1}
-    return battery.sized(g, **ones)
-
-
-def _alike(battery: Battery, g: Draw) -> Iterator[Request]:
-    if len(battery.axes) > 1:
-        least = max(axis.least for axis in battery.axes.values())
-        most = min(axis.most for axis in battery.axes.values())
-        length = min(max(least, g.number(3, 5)), most)
-        yield from battery._made(
-            battery.sized(g, **dict.fromkeys(battery.axes, length))
-        )
-
-
-def _in_front(battery: Battery, g: Draw) -> Iterator[Request]:
-    fronts: tuple[tuple[int, ...], ...] = ((), (2, 3), (1, 2), (1, 2, 1))
-    for leading in (front for front in fronts if len(front) <= battery.leading):
-        d = battery.sized(g)
-        d.leading = leading
-        for request in battery._made(d):
-            yield _noted(request, f"axes in front: {leading}")
-
-
-def _long(battery: Battery, g: Draw) -> Iterator[Request]:
-    for name, axis in battery.axes.items():
-        if axis.long and not g.whole:
-            yield from battery._made(battery.sized(g, **{name: axis.long}))
-
-
-def _large(battery: Battery, g: Draw) -> Iterator[Request]:
-    for request in [] if g.whole else battery._made(battery.sized(g)):
-        for factor in battery.large:
-            for i, x in enumerate(request.inputs):
-                if isinstance(x, Tensor) and x.is_floating_point():
-                    inputs = (*request.inputs[:i], factor * x, *request.inputs[i + 1 :])
-                    there = battery.gradients and factor == 0
-                    note = f"numbers around {factor:g}"
-                    yield _noted(request, note, inputs=inputs, gradients=there)
-        if 0.0 in battery.large:
-            inputs = tuple(map(_every_second_zero, request.inputs))
-            yield _noted(request, "every second number is zero", inputs=inputs)
-        for factor in (30, 3000) if request.parameters else ():
-            large = {name: factor * x for name, x in request.parameters.items()}
-            about = f"parameters {factor} times as large"
-            yield _noted(request, about, parameters=large)
-
-
-def _every_second_zero(x: Any) -> Any:
-    """Set numbers of a floating-point tensor to zero, as a ReLU does."""
-    if not (isinstance(x, Tensor) and x.is_floating_point() and x.dim()):
-        return x
-    x = x.clone()
-    x[..., 1::2] = 0
-    return x
-
-
-def _eval_mode(battery: Battery, g: Draw) -> Iterator[Request]:
-    for request in battery._made(battery.sized(g)):
-        yield _noted(request, "in eval mode", training=False, gradients=True)
-
-
-def _second_call(battery: Battery, g: Draw) -> Iterator[Request]:
-    d = battery.sized(g)
-    same = battery.sized(g, **d.sizes)
-    same.leading = d.leading
-    other, alike = battery._made(battery.again(d, g)), battery._made(same)
-    earlier = [*alike, *other, *alike]  # an answer may cache the first or last call
-    calls = tuple(replace(x, init=None, parameters={}) for x in earlier)
-    sizes = {
-        name: d.sizes[name] if axis.fixed else max(axis.least, d.sizes[name] - 1)
-        for name, axis in battery.axes.items()
-    }
-    shorter = tuple(
-        replace(x, init=None, parameters={})
-        for x in battery._made(battery.sized(g, **sizes))
-    )
-    for request in battery._made(d):
-        twice = (*calls, replace(request, init=None, parameters={}))
-        refilled = tuple(replace(x, init=None) for x in alike)
-        others = tuple(replace(x, inputs=request.inputs) for x in refilled)
-        modes = (True, False) if "eval mode" in battery.applied() else (True,)
-        for training in modes:
-            again = replace(request, training=training, refilled=True)
-            note = "the tensors of an earlier call, which now hold other numbers"
-            yield _noted(again, note, before=refilled)
-            if request.parameters:
-                note = "after a call with the same inputs and other parameters"
-                yield _noted(again, note, before=others)
-        yield _noted(request, "after calls with other inputs", before=calls)
-        yield _noted(request, "after a call with shorter inputs", before=shorter)
-        yield _noted(request, "after a call with the same inputs", before=twice)
-        if "eval mode" in battery.applied():
-            yield _noted(
-                request, "called again in eval mode", before=twice, training=False
-            )
-
-
-def _another_instance(battery: Battery, g: Draw) -> Iterator[Request]:
-    d = battery.sized(g)
-    others = battery._made(battery.sized(g, d)) + battery._made(
-        battery.sized(g, **d.sizes)
-    )
-    for request in battery._made(d):
-        # State kept on a class may come from the instance that was made last.
-        for order in (others, others[::-1]):
-            yield _noted(request, "beside another instance", before=tuple(order))
-
-
-# Each variation in words, and the function that makes its requests. Repeated calls come
-# last: if nothing failed before them, the answer kept something between calls.
-EDGES: dict[str, tuple[str, Variation]] = {
-    "one": ("length one", _all_at_one),
-    "zero": ("empty inputs", _at_length(0)),
-    "alike": ("equal lengths", _alike),
-    "in front": ("more or fewer leading axes", _in_front),
-    "long": ("long inputs", _long),
-    "large": ("large numbers", _large),
-    "eval mode": ("eval mode", _eval_mode),
-    "second call": ("repeated calls", _second_call),
-    "another instance": ("two instances", _another_instance),
-}
-
-
-def _one_open(battery: Battery, g: Draw) -> Iterator[Request]:
-    """Let masks allow everything in the first row, or in the last, and not in others.
-
-    An answer may look at one sentence to find out whether there is any padding.
-    """
-    for request in battery._made(battery.sized(g)):
-        for row, name in ((0, "first"), (-1, "last")):
-            opened = tuple(
-                x.index_fill(0, torch.tensor(row % len(x)), True)
-                if isinstance(x, Tensor) and x.dtype == torch.bool and x.dim() > 1
-                else x
-                for x in request.inputs
-            )
-            if any(x is not y for x, y in zip(opened, request.inputs)):
-                note = f"a mask that allows everything in the {name} row"
-                yield _noted(request, note, inputs=opened, variation="open")
-
-
-# --- manners --------------------------------------------------------------------------
-
-
-def _as(note: str, **changes: Any) -> Variation:
-    def variation(battery: Battery, g: Draw) -> Iterator[Request]:
-        short = [_ones(battery, g)] if "one" in battery.applied() else []
-        for d in (battery.sized(g), *short):
-            for request in battery._made(d):
-                yield _noted(request, note, **changes)
-
-    return variation
-
-
-def _strided(battery: Battery, g: Draw) -> Iterator[Request]:
-    yield from _as("not contiguous", layout="strided")(battery, g)
-    if battery.leading >= 2:
-        d = battery.sized(g)
-        d.leading = (2, 3)
-        for request in battery._made(d):
-            note = "heads that were split off by a transpose"
-            yield _noted(request, note, layout="transposed")
-
-
-def _long_in_half(battery: Battery, g: Draw) -> Iterator[Request]:
-    """Try long inputs in bfloat16, which cannot represent odd numbers beyond 256."""
-    for request in _long(battery, g):
-        yield _noted(request, "in bfloat16", dtype=torch.bfloat16)
-
-
-def _on_meta(battery: Battery, g: Draw) -> Iterator[Request]:
-    """Try device meta, which has no values, to check only dtype and device."""
-    yield from _as("on device meta", device="meta")(battery, g)
-    half = _as("in bfloat16 on device meta", device="meta", dtype=torch.bfloat16)
-    yield from half(battery, g)
-
-
-def _expanded(battery: Battery, g: Draw) -> Iterator[Request]:
-    for request in battery._made(battery.sized(g)):
-        inputs = tuple(
-            x[:1].expand(x.shape).clone() if isinstance(x, Tensor) and x.dim() else x
-            for x in request.inputs
-        )
-        yield _noted(request, "one row, expanded", inputs=inputs, layout="expanded")
-
-
-MANNERS: dict[str, tuple[str, Variation]] = {
-    "unchanged": ("inputs unchanged", _as("in float64")),
-    "strided": ("inputs unchanged", _strided),
-    "expanded": ("inputs unchanged", _expanded),
-    "float32": ("dtype kept", _as("in float32", dtype=torch.float32)),
-    "bfloat16": ("dtype kept", _as("in bfloat16", dtype=torch.bfloat16)),
-    "long in bfloat16": ("dtype kept", _long_in_half),
-    "device": ("device kept", _on_meta),
-    "elsewhere": ("device kept", _as("on another device", elsewhere=True)),
-}
-
-PLAIN = ("one", "zero", "long", "second call", "unchanged")
-STATE = (*PLAIN, "another instance")
-FUNCTION = (
-    *("one", "zero", "alike", "in front", "long", "large", "second call"),
-    *MANNERS,
-)
-MODULE = (
-    *("one", "zero", "alike", "in front", "long", "large", "eval mode"),
-    *("second call", "another instance"),
-    *MANNERS,
-)

@@ -9,6 +9,7 @@ wrong, see `comparisons`.
 
 import re
 from collections.abc import Callable
+from itertools import permutations
 
 import torch
 from torch import Tensor
@@ -110,4 +111,70 @@ def scaled_by(given: Tensor, wanted: Tensor) -> float | None:
         and abs(factor - 1) > 1e-3
         and close(given / factor, wanted)
         else None
+    )
+
+
+def any_of(*signs: Sign) -> Sign:
+    """Look for any of several signs."""
+    return lambda request, reply, reference: any(
+        sign(request, reply, reference) for sign in signs
+    )
+
+
+def exchanged_axes(given: Tensor, wanted: Tensor) -> bool:
+    """Return whether the axes of a wrong output are those wanted, in another order."""
+    if given.dim() != wanted.dim() or sorted(given.shape) != sorted(wanted.shape):
+        return False
+    return given.shape != wanted.shape or any(
+        close(given.permute(order), wanted)
+        for order in permutations(range(given.dim()))
+    )
+
+
+def one_axis_off(given: Tensor, wanted: Tensor) -> bool:
+    """Return whether two shapes differ in axes of length one alone."""
+
+    def long_axes(x: Tensor) -> list[int]:
+        return [n for n in x.shape if n != 1]
+
+    return given.shape != wanted.shape and long_axes(given) == long_axes(wanted)
+
+
+def other_order(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Look for the right outputs in the wrong order."""
+    if all(map(close, reply.outputs, reference.outputs)):
+        return False
+    fits = [[close(x, y) for x in reply.outputs] for y in reference.outputs]
+    return len(reply.outputs) == len(reference.outputs) and any(
+        all(row[i] for row, i in zip(fits, order))
+        for order in permutations(range(len(fits)))
+    )
+
+
+def cut_off(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Look for right outputs whose gradients are missing or wrong."""
+    same = len(reply.outputs) == len(reference.outputs) and all(
+        map(close, reply.outputs, reference.outputs)
+    )
+    return same and any(
+        wanted is not None
+        and (
+            given is None or (bool(given.isfinite().all()) and not close(given, wanted))
+        )
+        for given, wanted in zip(reply.gradients, reference.gradients)
+    )
+
+
+def not_a_number(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Look for NaN in the outputs or in the gradients."""
+    numbers = (*reply.outputs, *(x for x in reply.gradients if x is not None))
+    return request.device != "meta" and any(bool(x.isnan().any()) for x in numbers)
+
+
+def other_dtype(request: Request, reply: Reply, reference: Reply) -> bool:
+    """Look for outputs that do not have the dtype of the inputs."""
+    return any(
+        given.dtype != request.dtype
+        for given, wanted in zip(reply.outputs, reference.outputs)
+        if wanted.is_floating_point()
     )

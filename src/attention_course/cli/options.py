@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from attention_course import registry
+from attention_course.runs import choices
 
 
 class Device(StrEnum):
@@ -128,7 +129,7 @@ def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str
     """Return the options of decoding that the user gave."""
     if beam_size in (None, 1):
         given = dict(length_penalty=length_penalty)
-        registry.refuse(given, "without a --beam-size above 1")
+        choices.refuse(given, "without a --beam-size above 1")
     asked = dict(beam_size=beam_size, length_penalty=length_penalty)
     return {name: value for name, value in asked.items() if value is not None}
 

@@ -23,6 +23,7 @@ from attention_course.cli.options import (
     size_option,
     task_option,
 )
+from attention_course.runs import choices
 from attention_course.runs.about import About, refuse_other
 from attention_course.training.config import TrainConfig
 from attention_course.training.interrupts import Stopped
@@ -165,14 +166,14 @@ def train_command(
 ) -> None:
     """Train a model on a task."""
     asked = dict(data=data, vocab_size=vocab_size, max_length=max_length)
-    options = registry.options_of(task, asked)
+    options = choices.options_of(task, asked)
     widths = dict(dim=dim, hidden_dim=hidden_dim)
-    sizes = registry.sizes_of(
+    sizes = choices.sizes_of(
         model, task, dict(**widths, layers=layers, heads=heads, dropout=dropout)
     )
     if validate_every is None:
         given = dict(validate_by=validate_by, patience=patience)
-        registry.refuse(given, "without --validate-every")
+        choices.refuse(given, "without --validate-every")
     try:
         config = TrainConfig(
             steps=steps,

@@ -29,6 +29,7 @@ from attention_course.cli.options import (
     decoding_of,
     setting,
 )
+from attention_course.runs import choices
 
 # Models of these kinds return no attention weights.
 UNWEIGHED = (registry.Kind.TAGS, registry.Kind.FRAME_LABELS)
@@ -170,7 +171,7 @@ def write_command(
     """Continue a prompt."""
     chance = dict(top_k=top_k, seed=seed)
     if temperature is None:
-        registry.refuse(chance, "without --temperature")
+        choices.refuse(chance, "without --temperature")
     if (run is None) == (checkpoint is None):
         raise ValueError("name one model to write with, by --run or by --checkpoint")
     if run:
@@ -233,7 +234,7 @@ def evaluate_command(
 
     about, task, model, step = load(run, data, device.value)
     if about.kind is registry.Kind.TEXT:
-        registry.refuse({"out": out}, f"for the task {about.task}")
+        choices.refuse({"out": out}, f"for the task {about.task}")
     if compile:
         model = with_steps_compiled(model, about)
     with computing(model, precision.value):
@@ -259,10 +260,10 @@ def refuse_for(
     if kind is registry.Kind.TEXT:
         raise ValueError(f"the task {task} has prompts: go on with one by write")
     if kind not in (registry.Kind.SEQUENCES, registry.Kind.CAPTIONS):
-        registry.refuse(decoding, f"for the task {task}")
+        choices.refuse(decoding, f"for the task {task}")
     if kind in UNWEIGHED:
         given = {"attention": attention}
-        registry.refuse(given, f"for the model {model}, which gives no weights")
+        choices.refuse(given, f"for the model {model}, which gives no weights")
 
 
 def make_way(path: Path) -> None:

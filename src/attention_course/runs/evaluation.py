@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from torch import nn
 
-from attention_course import registry
 from attention_course.metrics import (
     TextScore,
     exact_match,
     text_scores,
     token_accuracy,
 )
+from attention_course.runs import choices
 from attention_course.runs.loading import parameters
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks.multi30k import TranslationTask
@@ -44,7 +44,7 @@ def evaluate_run(
         ValueError: `decoding` was given for a task without decoding.
     """
     if not isinstance(task, SequenceTask):
-        registry.refuse(decoding, f"for the task {task.name}")
+        choices.refuse(decoding, f"for the task {task.name}")
     examples = getattr(task, split)
     scores: dict[str, float | TextScore]
     print(

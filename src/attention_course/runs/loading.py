@@ -15,6 +15,7 @@ from torch import nn
 
 from attention_course import registry
 from attention_course.compiled import Compiled, compiling
+from attention_course.runs import choices
 from attention_course.runs.about import About, about_of
 from attention_course.tasks.kept import keep_task, make_again
 from attention_course.training.folder import CHECKPOINT, read
@@ -77,7 +78,7 @@ def load(folder: Path, data: Path | None = None, device: str = "auto") -> Loaded
     """
     state, about = _read(folder, data)
     if "data" not in about.options:
-        registry.refuse({"data": data}, f"for the task {about.task}")
+        choices.refuse({"data": data}, f"for the task {about.task}")
     task = registry.make_task(about.task, **about.options)
     made, kept = keep_task(task), state["task"]
     for name in made | kept:
@@ -123,7 +124,7 @@ def with_steps_compiled(model: nn.Module, about: About) -> Compiled:
         ValueError: the model does not decode step by step, or is not a Transformer.
     """
     if about.kind is not registry.Kind.SEQUENCES:
-        registry.refuse({"compile": True}, f"for the task {about.task}")
+        choices.refuse({"compile": True}, f"for the task {about.task}")
     return Compiled(model)
 
 

@@ -186,19 +186,18 @@ def _noun_phrase(draft: _Draft, phrase: NounPhrase, denied: Links = frozenset())
     behind = [
         (word, links) for word, links in adjectives if word not in lexicon.IN_FRONT
     ]
-    determiner = lexicon.DETERMINERS[phrase.determiner][
-        2 if plural else noun.gender == "f"
-    ]
+    form = 2 if plural else noun.gender == "f"
+    determiner = lexicon.DETERMINERS[phrase.determiner][form]
     if determiner in ("un", "une", "des") and denied:
         determiner, the = "de", the | denied
     if determiner == "des" and front:
         determiner = "de"
     draft.write(str(determiner), the)
     for word, links in front:
-        form = lexicon.agree(lexicon.ADJECTIVES[word], noun.gender, plural)
-        if lexicon.with_vowel(noun.french):
-            form = lexicon.LINKING_ADJECTIVES.get(form, form) if not plural else form
-        draft.write(form, links)
+        adjective = lexicon.agree(lexicon.ADJECTIVES[word], noun.gender, plural)
+        if lexicon.with_vowel(noun.french) and not plural:
+            adjective = lexicon.LINKING_ADJECTIVES.get(adjective, adjective)
+        draft.write(adjective, links)
     draft.write(lexicon.plural_of(noun.french) if plural else noun.french, what)
     for word in matter:
         draft.write("de", of | what)

@@ -1,9 +1,11 @@
 """Run nbgrader's commands in a course directory, and report errors in one line."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 
 class GradingError(Exception):
@@ -69,3 +71,25 @@ def check_lab(source: Path, lab: str) -> None:
         raise GradingError(
             f"{place} is not a valid notebook ({reason}); restore it"
         ) from error
+
+
+def released(coursedir: Any, lab: str) -> list[dict[str, Any]]:
+    """Return a lab's cells as nbgrader releases them to students.
+
+    Args:
+        coursedir: nbgrader's `CourseDirectory`.
+        lab: the name of its folder and of its notebook.
+    """
+    import nbformat
+    from nbgrader import preprocessors
+
+    folder = coursedir.format_path(coursedir.source_directory, ".", lab)
+    notebook = nbformat.read(f"{folder}/{lab}.ipynb", as_version=4)
+    for step in (
+        preprocessors.LockCells,
+        preprocessors.ClearSolutions,
+        preprocessors.ComputeChecksums,
+    ):
+        notebook, _ = step(config=coursedir.config).preprocess(notebook, {})
+    cells: list[dict[str, Any]] = json.loads(json.dumps(notebook.cells))
+    return cells

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import gc
 import glob
-import json
 import os
 import re
 import sys
@@ -18,10 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import nbgrader.api
 from nbgrader import preprocessors
-from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
 from nbgrader.converters.base import NbGraderException
 from sqlalchemy.exc import SQLAlchemyError
@@ -30,18 +27,13 @@ from traitlets.config import Configurable
 
 from nbjudge.grading.batch import Job, failed, grade_all
 from nbjudge.grading.claims import claims
-from nbjudge.grading.commands import GradingError, check_lab
+from nbjudge.grading.commands import GradingError, check_lab, released
 from nbjudge.grading.course import Course, CourseError, load
 from nbjudge.grading.course_report import course_page
+from nbjudge.grading.database import check_gradebook, first_line, patient
 from nbjudge.grading.figures import EVERYTHING, Shown
 from nbjudge.grading.files import printable
-from nbjudge.grading.gradebook import (
-    GradebookWriter,
-    SaveGrades,
-    first_line,
-    patient,
-    sqlite_file,
-)
+from nbjudge.grading.gradebook import GradebookWriter, SaveGrades
 from nbjudge.grading.names import clashes
 from nbjudge.grading.record import FLAGGED, PERSON
 from nbjudge.grading.report import Lab, page
@@ -226,7 +218,7 @@ class Autograde(GradebookWriter):
         return {
             "course": self._course().module,
             "lab": lab,
-            "source": self.released(lab),
+            "source": released(self.coursedir, lab),
             "secret": self.state.secret(),
             "walls": not self.trust_submissions,
             "kept": str(self.state.kept()),
@@ -250,19 +242,6 @@ class Autograde(GradebookWriter):
             for folder in folders
             if (match := re.match(pattern, folder, re.DOTALL))
         ]
-
-    def released(self, lab: str) -> list[dict[str, Any]]:
-        """Return the lab's cells as they are released to students."""
-        path = self.coursedir.format_path(self.coursedir.source_directory, ".", lab)
-        notebook = nbformat.read(f"{path}/{lab}.ipynb", as_version=4)
-        for step in (
-            preprocessors.LockCells,
-            preprocessors.ClearSolutions,
-            preprocessors.ComputeChecksums,
-        ):
-            notebook, _ = step(parent=self).preprocess(notebook, {})
-        cells: list[dict[str, Any]] = json.loads(json.dumps(notebook.cells))
-        return cells
 
     def _stop(self, reason: str) -> Exception:
         """Log the reason, because nbgrader's command does not; return an exception."""
@@ -324,24 +303,12 @@ class Autograde(GradebookWriter):
 
     @patient
     def _check(self, lab: str) -> None:
-        """Stop if there is no such lab, or if it is not in the gradebook."""
+        """Stop if there is no such lab, or if the gradebook does not hold it."""
         try:
             check_lab(Path(self.coursedir.root, self.coursedir.source_directory), lab)
+            check_gradebook(self.coursedir.db_url, self.coursedir.course_id, lab)
         except GradingError as error:
             raise self._stop(str(error)) from None
-        database = sqlite_file(self.coursedir.db_url)
-        if os.path.exists(database) and not os.access(database, os.W_OK):
-            raise self._stop(
-                f"{database} cannot be written; make it yours, then run this again"
-            )
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            with contextlib.suppress(MissingEntry):
-                gradebook.find_assignment(lab)
-                return
-        raise self._stop(
-            f"{lab} is not in the gradebook yet; nbgrader generate_assignment {lab}"
-            " --force"
-        )
 
 
 def install() -> None:

@@ -21,6 +21,7 @@ from traitlets import Unicode
 from nbjudge.grading.commands import GradingError
 from nbjudge.grading.export import FINAL, rows_of
 from nbjudge.grading.files import HIDDEN, printable
+from nbjudge.grading.filling import fill_canvas, fill_moodle, in_worksheet
 from nbjudge.grading.platforms import (
     Named,
     Person,
@@ -29,15 +30,9 @@ from nbjudge.grading.platforms import (
     is_canvas,
     moodle_number,
     named,
-    plain,
     students_of,
     worksheet,
 )
-
-# Moodle's column names, in English and German.
-GRADE = ("Grade", "Bewertung")
-MOST = ("Maximum Grade", "Maximum grade", "Bestwertung")
-CANVAS_KEPT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 
 def people_of(gradebook: Gradebook) -> list[Person]:
@@ -200,11 +195,11 @@ class Upload(ExportPlugin):
             if row["status"] == FINAL
         }
         people = people_of(gradebook)
-        in_moodle = None if is_canvas(table.head) else _in_worksheet(table, people)
+        in_moodle = None if is_canvas(table.head) else in_worksheet(table, people)
         if in_moodle is None:
-            rows, known = _canvas(path, table, lab, people, final)
+            rows, known = fill_canvas(path, table, lab, people, final)
         else:
-            rows, known = _moodle(path, table, lab, in_moodle, final)
+            rows, known = fill_moodle(path, table, lab, in_moodle, final)
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
@@ -259,95 +254,3 @@ class Upload(ExportPlugin):
             for where, page in pages.items():
                 archive.write(page, where)
         self.log.info("%s: feedback pages for Moodle, in %s: %d", lab, to, len(pages))
-
-
-Filled = tuple[list[list[str]], set[str]]
-
-
-def _in_worksheet(table: Table, people: list[Person]) -> list[str]:
-    """Find the student of each row; "" for a guest, or for someone who has left."""
-    roster = Roster(people, students_of(table))
-    students = []
-    for _, row in table.rows:
-        name = row[1] if len(row) > 1 else ""
-        try:
-            found = roster.student(Named(name, moodle_number(row[0]), "", 0, False))
-        except GradingError:
-            found = ""
-        students.append(found)
-    return students
-
-
-def _moodle(
-    path: Path,
-    table: Table,
-    lab: Any,
-    students: list[str],
-    final: dict[str, float | int],
-) -> Filled:
-    """Fill in the grade column of Moodle's grading worksheet."""
-    column = _column(path, table, GRADE)
-    most = _column(path, table, MOST)
-    rows, known = [table.head], set[str]()
-    for (line, row), student in zip(table.rows, students):
-        _same_points(f"{path}, line {line}", row[most], lab)
-        if student in final:
-            row = [*row[:column], f"{final[student]:g}", *row[column + 1 :]]
-            known.add(student)
-        rows.append(row)
-    return rows, known
-
-
-def _canvas(
-    path: Path,
-    table: Table,
-    lab: Any,
-    people: list[Person],
-    final: dict[str, float | int],
-) -> Filled:
-    """Keep the columns that Canvas asks for, and fill in the column of the lab."""
-    called = [
-        name
-        for name in table.head
-        if name.endswith(")") and plain(name.rpartition("(")[0]) == plain(lab.name)
-    ]
-    if len(called) != 1:
-        raise GradingError(
-            f"{path} needs one column for {lab.name}; it has: {', '.join(table.head)}"
-        )
-    column = table.head.index(called[0])
-    kept = [table.head.index(name) for name in CANVAS_KEPT if name in table.head]
-    ids = {person.number: person.id for person in people if person.number}
-    at = table.head.index("ID")
-    rows, known = [[table.head[i] for i in [*kept, column]]], set[str]()
-    for line, row in table.rows:
-        student = ids.get(row[at].strip(), "")
-        if row[0].strip() == "Points Possible":
-            _same_points(f"{path}, line {line}", row[column], lab)
-        grade = f"{final[student]:g}" if student in final else row[column]
-        known |= {student} & {*final}
-        rows.append([*(row[i] for i in kept), grade])
-    return rows, known
-
-
-def _column(path: Path, table: Table, names: tuple[str, ...]) -> int:
-    for name in names:
-        if name in table.head:
-            return table.head.index(name)
-    raise GradingError(
-        f"{path} has no column {names[0]}; it has: {', '.join(table.head)}. Download"
-        " Moodle's grading worksheet in English"
-    )
-
-
-def _same_points(where: str, cell: str, lab: Any) -> None:
-    """Stop if the platform has another maximum: a grade would mean something else."""
-    try:
-        most = float(cell.replace(",", "."))
-    except ValueError:
-        return
-    if most != lab.max_score:
-        raise GradingError(
-            f"{where}: the platform counts up to {most:g} points, the lab up to"
-            f" {lab.max_score:g}; set {lab.max_score:g} there, and download it again"
-        )

@@ -20,7 +20,7 @@ from nbgrader.apps.baseapp import NbGrader
 from traitlets import Integer
 
 from nbjudge.feedback import TABLES
-from nbjudge.grading.commands import GradingError, check_lab
+from nbjudge.grading.commands import GradingError, check_lab, released
 from nbjudge.grading.converter import Autograde
 from nbjudge.grading.files import Unreadable, printable
 from nbjudge.grading.matching import grade_id, is_answer, restore
@@ -168,17 +168,17 @@ class Similar(NbGrader):
             self.fail("copydetect compares submissions; pip install copydetect")
         grader = Autograde(self.coursedir, parent=self)
         solved = nbformat.read(folder / lab / f"{lab}.ipynb", as_version=4)
-        released = grader.released(lab)
+        cells = released(self.coursedir, lab)
         texts = {}
         for record in grader.state.records(lab):
             path = grader.state.kept() / record["sha256"]
             try:
                 if record["sha256"]:
-                    texts[record["student"]] = answers(path.read_bytes(), released)
+                    texts[record["student"]] = answers(path.read_bytes(), cells)
             except (OSError, Unreadable) as error:
                 self.log.warning("%s: %s", printable(record["student"]), error)
         common = max(3, -(-len(texts) * self.percent // 100))
-        known = [code_of(released), code_of(solved.cells)]
+        known = [code_of(cells), code_of(solved.cells)]
         found = pairs(texts, known, common, self.least)[: self.most]
         html = _page(lab, found, len(texts), common)
         where = grader.state.write_report(f"similar_{lab}", html)
