@@ -274,7 +274,9 @@ def transformer_training(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
         floor=lambda: Products(step),
     ).run(plan.rounds)
     what = f"Transformer training step, {name}"
-    inside = "it also drops attention weights and inside feed-forward networks"
+    inside = (
+        "it also applies dropout to attention weights and inside feed-forward networks"
+    )
     return [
         contest.ratio(
             f"{what}, vs nn.Transformer", "torch", 1.15, f"as it comes: {inside}"
@@ -283,13 +285,13 @@ def transformer_training(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
             f"{what}, vs nn.Transformer, equal dropout",
             "equal",
             {"small": 1.15, "medium": 1.12}.get(name),
-            "both drop where the paper does",
+            "both apply dropout where the paper does",
         ),
         contest.ratio(f"{what}, vs joeynmt", "joeynmt", note=inside),
         contest.ratio(
             f"{what}, vs x-transformers",
             "x_transformers",
-            note="drops inside sub-layers instead of after",
+            note="dropout inside sub-layers instead of after them",
         ),
         contest.share(
             f"{what}, its matrix products alone",
@@ -406,7 +408,9 @@ def d2l_encoder(name: str, sizes: Sizes, plan: Plan) -> list[Row]:
     )
     what = f"Transformer encoder, forwards and backwards, {name}, vs d2l"
     return [
-        contest.ratio(what, "d2l", note="post-norm; d2l also drops attention weights")
+        contest.ratio(
+            what, "d2l", note="post-norm; d2l also applies dropout to attention weights"
+        )
     ]
 
 
