@@ -47,8 +47,10 @@ NOT_THESE = {
         *("hub", "jupyterlab", "live", "overview", "scale", "take_along"),
     )
 }
+# Of processor time for the tests of a mutant, which have to take less without it: a
+# mutant that takes longer loops.
 SECONDS = 120
-MOST_TESTS = 60
+OF_TESTS = 40
 
 
 class Mutant(NamedTuple):
@@ -135,8 +137,20 @@ def drawn(seed: int, number: int) -> list[Mutant]:
 # --- which tests run a line -----------------------------------------------------------
 
 
-def covering() -> dict[str, dict[str, list[str]]]:
-    """Say which tests run which line: path -> line -> tests, the quickest first.
+class Covered(NamedTuple):
+    """What the tests run, and how long they take.
+
+    Attributes:
+        lines: path -> line -> tests that run it, the quickest first.
+        seconds: test -> of all its cases.
+    """
+
+    lines: dict[str, dict[str, list[str]]]
+    seconds: dict[str, float]
+
+
+def covering() -> Covered:
+    """Find out which tests run which line.
 
     It is measured once for each state of src and tests, and kept. A test that fails here
     would notice every mutant: it is left out.
@@ -151,11 +165,10 @@ def covering() -> dict[str, dict[str, list[str]]]:
     if not kept.is_file():
         KEPT.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(_measured()))
-    found: dict[str, dict[str, list[str]]] = json.loads(kept.read_text())
-    return found
+    return Covered(*json.loads(kept.read_text()))
 
 
-def _measured() -> dict[str, dict[str, list[str]]]:
+def _measured() -> Covered:
     import coverage
 
     files = [
@@ -189,8 +202,7 @@ def _measured() -> dict[str, dict[str, list[str]]]:
                         failed.add(test.split("[")[0])
                     case [time_, "call" | "setup", test] if time_.endswith("s"):
                         name = test.split("[")[0]
-                        cost = float(time_[:-1])
-                        seconds[name] = max(cost, seconds.get(name, 0.0))
+                        seconds[name] = seconds.get(name, 0.0) + float(time_[:-1])
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(run, files))
@@ -211,7 +223,7 @@ def _measured() -> dict[str, dict[str, list[str]]]:
                 )
                 for line, contexts in by_line.items()
             }
-    return found
+    return Covered(found, {test: seconds[test] for test in {*seconds} - failed})
 
 
 def _node(context: str) -> str:
@@ -220,24 +232,33 @@ def _node(context: str) -> str:
     return f"tests/{module}.py::{function.replace('.', '::')}"
 
 
-def chosen_tests(mutant: Mutant, covered: dict[str, dict[str, list[str]]]) -> list[str]:
-    """Choose the tests to run on a mutant.
+def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
+    """Choose the tests to run on a mutant: the quickest ones, as many as time allows.
 
     What runs while a module is imported, in a fixture or in another process is seen by no
-    test: there, all tests of the file's own noun, or of the grader, have to do.
+    test: there, the tests that name the module, or those of the grader, have to do.
     """
-    tests = covered.get(mutant.path, {}).get(str(mutant.number), [])
-    if tests:
-        return tests[:MOST_TESTS]
-    if mutant.path.startswith("nbjudge/grading"):
-        names = ("trusted", "grader", "gradebook")
-    else:
-        names = tuple(part.removesuffix(".py") for part in Path(mutant.path).parts)
-    return [
-        f"tests/test_{name}.py"
-        for name in names
-        if (ROOT / "tests" / f"test_{name}.py").is_file()
-    ]
+    tests = covered.lines.get(mutant.path, {}).get(str(mutant.number), [])
+    if not tests:
+        seconds, files = covered.seconds, _files_about(mutant.path)
+        found = [test for test in seconds if test.partition("::")[0] in files]
+        tests = sorted(found, key=lambda test: seconds[test])
+    costs = itertools.accumulate(covered.seconds.get(test, 0.0) for test in tests)
+    return [test for test, cost in zip(tests, costs) if cost < OF_TESTS] or tests[:1]
+
+
+def _files_about(path: str) -> set[str]:
+    """Return the files of tests that name a module: its dotted name, or its own."""
+    if path.startswith("nbjudge/grading"):
+        return {f"tests/test_{name}.py" for name in ("trusted", "grader", "gradebook")}
+    dotted = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    above, _, own = dotted.rpartition(".")
+    names = (dotted, f"from {above} import {own}\n", f"test_{own}.py")
+    return {
+        f"tests/{file.name}"
+        for file in (ROOT / "tests").glob("test_*.py")
+        if any(name in file.name + file.read_text(encoding="utf-8") for name in names)
+    }
 
 
 # --- running them ---------------------------------------------------------------------
