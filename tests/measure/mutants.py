@@ -142,7 +142,7 @@ class Covered(NamedTuple):
 
     Attributes:
         lines: path -> line -> tests that run it, the quickest first.
-        seconds: test -> of all its cases.
+        seconds: case of a test -> how long it takes.
     """
 
     lines: dict[str, dict[str, list[str]]]
@@ -199,10 +199,9 @@ def _measured() -> Covered:
                 match line.split():
                     case ["FAILED" | "ERROR", test, *_]:
                         print(line, flush=True)
-                        failed.add(test.split("[")[0])
+                        failed.add(_test(test))
                     case [time_, "call" | "setup", test] if time_.endswith("s"):
-                        name = test.split("[")[0]
-                        seconds[name] = seconds.get(name, 0.0) + float(time_[:-1])
+                        seconds[test] = seconds.get(test, 0.0) + float(time_[:-1])
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(run, files))
@@ -213,17 +212,31 @@ def _measured() -> Covered:
             )
             part.read()
             data.update(part)
+        costs = _of_tests(seconds)
         found: dict[str, dict[str, list[str]]] = {}
         for measured in data.measured_files():
             by_line = data.contexts_by_lineno(measured)
             found[str(Path(measured).relative_to(source))] = {
                 str(line): sorted(
                     {_node(context) for context in contexts if context} - failed,
-                    key=lambda test: seconds.get(test, 99.0),
+                    key=lambda test: costs.get(test, 99.0),
                 )
                 for line, contexts in by_line.items()
             }
-    return Covered(found, {test: seconds[test] for test in {*seconds} - failed})
+    kept = {case: cost for case, cost in seconds.items() if _test(case) not in failed}
+    return Covered(found, kept)
+
+
+def _test(case: str) -> str:
+    return case.partition("[")[0]
+
+
+def _of_tests(seconds: dict[str, float]) -> dict[str, float]:
+    """Add up the cases of each test."""
+    costs: dict[str, float] = defaultdict(float)
+    for case, cost in seconds.items():
+        costs[_test(case)] += cost
+    return costs
 
 
 def _node(context: str) -> str:
@@ -233,18 +246,23 @@ def _node(context: str) -> str:
 
 
 def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
-    """Choose the tests to run on a mutant: the quickest ones, as many as time allows.
+    """Choose the tests to run on a mutant, as many as time allows, the quickest first.
 
     What runs while a module is imported, in a fixture or in another process is seen by no
-    test: there, the tests that name the module, or those of the grader, have to do.
+    test: there, a sample of the cases that name the module, or of those of the grader,
+    has to do.
     """
+    costs: dict[str, float] = _of_tests(covered.seconds)
     tests = covered.lines.get(mutant.path, {}).get(str(mutant.number), [])
     if not tests:
-        seconds, files = covered.seconds, _files_about(mutant.path)
-        found = [test for test in seconds if test.partition("::")[0] in files]
-        tests = sorted(found, key=lambda test: seconds[test])
-    costs = itertools.accumulate(covered.seconds.get(test, 0.0) for test in tests)
-    return [test for test, cost in zip(tests, costs) if cost < OF_TESTS] or tests[:1]
+        costs, files = covered.seconds, _files_about(mutant.path)
+        cases = [case for case in sorted(costs) if case.partition("::")[0] in files]
+        tests = random.Random(str(mutant)).sample(cases, len(cases))
+    spent, chosen = 0.0, tests[:1]
+    for test in tests[1:]:
+        if (spent := spent + costs.get(test, 1.0)) < OF_TESTS:
+            chosen.append(test)
+    return chosen
 
 
 def _files_about(path: str) -> set[str]:
