@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_course import models
+from attention_course import compiled, models
 from attention_course.compiled import Compiled, windows
 from attention_course.decoding import beam_search, greedy, sample
 from attention_course.scores import DotScore
@@ -154,3 +154,16 @@ def test_a_recurrent_model_is_refused():
     )
     with pytest.raises(ValueError, match="has a LuongDecoder: decode without"):
         Compiled(model)
+
+
+def test_a_step_that_would_fall_into_several_graphs_is_refused(monkeypatch):
+    whole = compiled._logits
+
+    def broken(*given):
+        torch._dynamo.graph_break()
+        return whole(*given)
+
+    monkeypatch.setattr(compiled, "_logits", broken)
+    model = Compiled(built("transformer"), backend="aot_eager")
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        greedy(model, SOURCE, LENGTHS, BOS, NEVER, 5)

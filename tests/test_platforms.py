@@ -17,7 +17,7 @@ from nbgrader.apps.exportapp import ExportApp
 from nbgrader.coursedir import CourseDirectory
 
 from nbjudge.grading.commands import GradingError
-from nbjudge.grading.lms import Upload
+from nbjudge.grading.lms import Upload, people_of
 from nbjudge.grading.platforms import (
     Person,
     Roster,
@@ -195,6 +195,11 @@ def gradebook(tmp_path_factory):
             grade.auto_score, grade.needs_manual_grade = points, points is None
         found.db.commit()
         yield found
+
+
+def test_the_roster_is_the_gradebooks(gradebook):
+    found = people_of(gradebook)
+    assert sorted(found) == sorted(PEOPLE[:3])
 
 
 def filled(gradebook, folder, text, caplog):

@@ -154,3 +154,8 @@ def test_words_alone_do_not_say_it_and_attention_finds_the_words_that_do(task):
 
 def labels(examples):
     return [e.labels[0] for e in examples]
+
+
+def test_only_some_nouns_of_training_reviews_are_unknown(task):
+    unknown = task.collate(task.train).source == UNK
+    assert 0 < unknown.float().mean() < 0.1
