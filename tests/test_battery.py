@@ -224,6 +224,27 @@ class OnlyTrains(Scaled):
         return super().forward(x) * (1 if self.training else 2)
 
 
+class KeptForTensors(Scaled):
+    """Is wrong if a tensor that it has seen before holds other numbers now."""
+
+    def __init__(self, width):
+        super().__init__(width)
+        self.kept = {}
+
+    def forward(self, x):
+        _, total = self.kept.setdefault(id(x), (x, x.detach().sum()))
+        return super().forward(x) * (1 if total == x.sum() else 2)
+
+
+class KeptForNumbers(KeptForTensors):
+    """Is wrong if it sees the same numbers again, but has other parameters now."""
+
+    def forward(self, x):
+        total = self.weight.detach().sum()
+        total = self.kept.setdefault(float(x.detach().sum()), total)
+        return Scaled.forward(self, x) * (1 if total == self.weight.sum() else 2)
+
+
 def _scaled():
     def draw(d):
         weight = {"weight": normal(d, d.D)}
@@ -251,6 +272,13 @@ def test_a_right_module_may_keep_a_buffer(thing):
 def test_a_module_is_tried_beside_another_and_in_both_modes(thing):
     Shares.known.clear()
     results = evaluate(_scaled(), in_process(_scaled(), thing))
+    assert results[1].finding is not None
+
+
+@pytest.mark.parametrize("thing", [KeptForTensors, KeptForNumbers])
+def test_what_a_module_keeps_for_an_earlier_call_is_tried(thing):
+    results = evaluate(_scaled(), in_process(_scaled(), thing))
+    assert results[0].finding is None
     assert results[1].finding is not None
 
 

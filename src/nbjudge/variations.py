@@ -188,13 +188,12 @@ def _second_call(ordinary: OrdinaryRequests, g: Draw) -> Iterator[Request]:
     )
     for request in ordinary.made(d):
         twice = (*calls, replace(request, init=None, parameters={}))
-        refilled = tuple(replace(x, init=None) for x in alike)
-        others = tuple(replace(x, inputs=request.inputs) for x in refilled)
+        others = tuple(replace(x, inputs=request.inputs) for x in alike)
         modes = (True, False) if "eval mode" in ordinary.applied() else (True,)
         for training in modes:
             again = replace(request, training=training, refilled=True)
             note = "the tensors of an earlier call, which now hold other numbers"
-            yield _noted(again, note, before=refilled)
+            yield _noted(again, note, before=tuple(alike))
             if request.parameters:
                 note = "after a call with the same inputs and other parameters"
                 yield _noted(again, note, before=others)
