@@ -40,6 +40,12 @@ def test_heat_map_draws_the_weights_with_targets_downwards():
     assert ax.yaxis_inverted()
 
 
+def test_a_weight_of_zero_is_transparent_and_a_weight_of_one_is_not():
+    colours = heat_map(WEIGHTS, ["a", "b", "c"], ["x", "y"]).images[0].get_cmap()
+    assert (colours(0.0)[3], colours(1.0)[3]) == (0, 1)
+    assert colours(0.0)[:3] == colours(1.0)[:3]
+
+
 def test_heat_map_leaves_out_padding():
     padded = torch.tensor([[*row, 0.0, 0.0] for row in [*WEIGHTS, [0.3, 0.3, 0.4]]])
     ax = heat_map(padded.tolist(), ["a", "b", "c"], ["x", "y"])

@@ -266,12 +266,12 @@ def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
 
 
 def _files_about(path: str) -> set[str]:
-    """Return the files of tests that name a module: its dotted name, or its own."""
-    if path.startswith("nbjudge/grading"):
-        return {f"tests/test_{name}.py" for name in ("trusted", "grader", "gradebook")}
+    """Return the files of tests that name a module, and those of the grader for its."""
     dotted = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     above, _, own = dotted.rpartition(".")
-    names = (dotted, f"from {above} import {own}\n", f"test_{own}.py")
+    names = [dotted, f"from {above} import {own}\n", f"test_{own}.py"]
+    if path.startswith("nbjudge/grading"):
+        names += ["test_trusted.py", "test_grader.py", "test_gradebook.py"]
     return {
         f"tests/{file.name}"
         for file in (ROOT / "tests").glob("test_*.py")
