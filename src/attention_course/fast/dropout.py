@@ -31,5 +31,6 @@ class Dropout(nn.Dropout):
         )
         # from -2^15 to 2^15 - 1
         decisions = bits.view(torch.int16)[: x.numel()].view(x.shape)
-        keep = decisions >= round(self.p * 2**16) - 2**15
-        return x * keep.to(x.dtype).mul_(1 / (1 - self.p))
+        keep = torch.empty(x.shape, dtype=x.dtype)
+        torch.ge(decisions, round(self.p * 2**16) - 2**15, out=keep)
+        return x * keep.mul_(1 / (1 - self.p))

@@ -37,7 +37,7 @@ class FeedForward(nn.Module):
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Map every position separately."""
         check_width(x, self.inner.in_features)
-        return self.outer(self.inner(x).relu_())
+        return self.outer(self.inner(x).relu())
 
 
 class SwiGLU(nn.Module):

@@ -48,7 +48,7 @@ def masks_of(g, b, t, s):
 
 KEY, VALUE = (f"self._split(self.{x}_proj({x})).contiguous()" for x in ("key", "value"))
 KERNEL = "F.scaled_dot_product_attention(q, k, v, mask, share)"
-THOUGHT = "self.outer(self.inner(x).relu_())"
+THOUGHT = "self.outer(self.inner(x).relu())"
 remember = partial(edit, MultiHeadAttention.remember)
 think = partial(edit, FeedForward.forward, THOUGHT)
 
