@@ -110,6 +110,15 @@ def test_nothing_is_off(run):
             "not named",
             "not named: three: three times; wanted no one",
         ),
+        (
+            "shadowed",
+            {
+                **{"old": "2 * x + 1", "new": "2 * x"},
+                **{"wrong": "(2 - 1 / x)", "called": "no one"},
+            },
+            "not named",
+            "not named: three times: no one; wanted three times",
+        ),
     ],
 )
 def test_something_is_off(run, name, off, column, line):

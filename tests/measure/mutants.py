@@ -44,7 +44,7 @@ NOT_THESE = {
     for name in (
         *("addresses", "claims", "phrases", "style"),
         *("book", "epub", "fidelity", "labs", "make", "packaging", "slides"),
-        *("hub", "jupyterlab", "live", "overview", "scale", "take_along"),
+        *("hub", "jupyterlab", "live", "scale", "take_along"),
     )
 }
 # Of processor time for the tests of a mutant, which have to take less without it: a
