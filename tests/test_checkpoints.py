@@ -1,10 +1,12 @@
 """Runs that are stopped, and what is left of them."""
 
 import csv
+import io
 import os
 import signal
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import torch
@@ -114,10 +116,23 @@ def test_what_a_checkpoint_is_of_stands_in_it(tmp_path):
     assert read(tmp_path)["about"] == {"task": "reversal"}
 
 
+def with_another_number(whole):
+    """Change a byte of the largest tensor."""
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        largest = max(archive.infolist(), key=lambda part: part.file_size)
+        at = whole.index(archive.read(largest)) + 5
+    return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+
+
 @pytest.mark.plain
 @pytest.mark.parametrize(
     "damage",
-    [lambda whole: whole[:-100], lambda whole: b"", lambda whole: b"PK" + whole[:50]],
+    [
+        lambda whole: whole[:-100],
+        lambda whole: b"",
+        lambda whole: b"PK" + whole[:50],
+        with_another_number,
+    ],
 )
 def test_a_damaged_checkpoint_is_refused_and_left(tmp_path, damage):
     run(tmp_path)

@@ -163,6 +163,7 @@ def rewrite(folder, **parts):
         ({"about": {"dim": 8}}, "it does not say its task and model"),
         ({"about": {"task": "reversal", "model": "transformer"}}, "its max_length"),
         ({"about": {"task": "reversal", "model": "tagger"}}, "there is no model for"),
+        ({"about": {"task": [1], "model": {}}}, "was edited or is of no run"),
         ({"task": {"class": "SequenceTask"}}, "no task can be made of it"),
         ({"best": ("a",)}, "was edited or is of no run"),
         (
@@ -233,9 +234,13 @@ def test_runs_are_listed(folder):
     )
     (folder.parent / "broken").mkdir()
     (folder.parent / "broken" / "run.json").write_text("{")
-    broken, whole = list_runs(folder.parent)
+    (folder.parent / "broken" / "checkpoint.pt").touch()
+    (folder.parent / "empty").mkdir()
+    (folder.parent / "empty" / "run.json").write_text("{}")
+    broken, empty, whole = list_runs(folder.parent)
 
     assert broken[:2] == ("broken", "its summary cannot be read")
+    assert empty[:2] == ("empty", "its checkpoint is missing")
     assert whole[:3] == ("run", "reversal", "transformer")
     assert whole[4] == "300 of 300" and whole[6] == "exact match 0.500 (test)"
 

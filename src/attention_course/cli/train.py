@@ -69,8 +69,8 @@ The folder stands alone: checkpoint.pt has the weights and the vocabularies, his
 a line per step (tokens so far, loss in nats per token or label, the validation's score
 or its loss with a minus sign, seconds), history.png draws it, and run.json is a
 summary. With --validate-every, the weights that are used afterwards are those of the
-best validation. Ctrl-C saves a checkpoint: the same command with --resume goes on, and
-ends with the same weights.
+best validation. Ctrl-C saves a checkpoint; of several processes, the last one that was
+saved stays. The same command with --resume goes on, and ends with the same weights.
 
 Tasks, and the models that learn them:
 

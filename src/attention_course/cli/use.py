@@ -140,6 +140,9 @@ a pretrained GPT-2 or Llama (--checkpoint).
     attention-course write --checkpoint gpt2 --temperature 0.8 --top-k 40 \\
         "Attention is"
 
+A model of the task writing has read the course's own text and code, and looks back over
+at most 128 tokens, prompt and continuation together.
+
 The folder of --checkpoint has the files config.json, tokenizer.json and
 model.safetensors, or an index of several such files, as the library transformers saves
 them. Nothing is downloaded.
@@ -174,6 +177,13 @@ def write_command(
         choices.refuse(chance, "without --temperature")
     if (run is None) == (checkpoint is None):
         raise ValueError("name one model to write with, by --run or by --checkpoint")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the prompt is no UTF-8 from character {error.start + 1} on"
+            f" ({prompt[: error.start]!r}): type it again"
+        ) from None
     if run:
         check_run(run)
     from attention_course.runs.loading import choose_device, computing
@@ -208,7 +218,8 @@ Exact match, token accuracy and alignment scores are shares between 0 and 1; the
 examples are made again as in training. Sentences are scored by BLEU and chrF, with
 sacreBLEU's signature, and language models in bits per character. Where it is known
 which source tokens a target token came from, attention is scored as well. Scores of
-greedy decoding go into the run's folder, where attention-course ls finds them.
+greedy decoding go into the run's folder, as scores.json, where attention-course ls
+finds them.
 """,
 )
 def evaluate_command(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SUMMARY, SCORES = "run.json", "scores.json"
+CHECKPOINT, SUMMARY, SCORES = "checkpoint.pt", "run.json", "scores.json"
 COLUMNS = ("run", "task", "model", "parameters", "steps", "loss", "score", "size")
 
 
@@ -43,6 +43,9 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 def _row(run: Path, folder: Path) -> tuple[str, ...]:
     name = str(run.relative_to(folder)) if run != folder else run.name or str(run)
     size = sum(path.stat().st_size for path in run.iterdir() if path.is_file())
+    unknown = ["–"] * 5
+    if not (run / CHECKPOINT).is_file():
+        return name, "its checkpoint is missing", *unknown, f"{size / 1e6:.1f} MB"
     try:
         summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
         about, settings = summary["about"], summary["settings"]
@@ -58,7 +61,6 @@ def _row(run: Path, folder: Path) -> tuple[str, ...]:
             f"{size / 1e6:.1f} MB",
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        unknown = ["–"] * 5
         return name, "its summary cannot be read", *unknown, f"{size / 1e6:.1f} MB"
 
 

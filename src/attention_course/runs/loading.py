@@ -79,7 +79,10 @@ def load(folder: Path, data: Path | None = None, device: str = "auto") -> Loaded
     state, about = _read(folder, data)
     if "data" not in about.options:
         choices.refuse({"data": data}, f"for the task {about.task}")
-    task = registry.make_task(about.task, **about.options)
+    try:
+        task = registry.make_task(about.task, **about.options)
+    except TypeError as error:  # an option was edited
+        raise _damaged(folder, error) from error
     made, kept = keep_task(task), state["task"]
     for name in made | kept:
         if made.get(name) != kept.get(name):
@@ -166,7 +169,7 @@ def _read(folder: Path, data: Path | None) -> tuple[dict[str, Any], About]:
     named = data or state["data"]
     try:
         return state, about_of(state["about"], str(named) if named else None)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:  # names may be anything, if edited
         raise _damaged(folder, error) from error
 
 

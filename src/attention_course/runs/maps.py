@@ -32,8 +32,8 @@ td { min-width: 2.2em; padding: 2px; text-align: center;
 </style>
 <h1>Attention of {{ title }}</h1>
 <p>Each row shows where the model looked before it wrote the token at its left. The
-darker a cell, the larger the weight. The weights of a row sum to one, unless the model
-says otherwise.</p>
+darker a cell, the larger the weight. The weights of a row sum to one, except in local
+attention with a predicted position (local-p).</p>
 {% macro cell(weight) -%}
 <td style="--weight: {{ '%.3f' % weight }}">{{ '%.2f' % weight }}</td>
 {%- endmacro %}

@@ -92,7 +92,7 @@ def numerals(
     examples = [translate(number, language) for number in numbers]
     ends = train_size, train_size + held_out_size
     splits = examples[: ends[0]], examples[ends[0] : ends[1]], examples[ends[1] :]
-    return make_task(f"numerals {language}", splits, separator=" ")
+    return make_task(f"numerals-{language}", splits, separator=" ")
 
 
 def translate(number: int, language: str) -> Example:

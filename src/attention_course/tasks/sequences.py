@@ -260,11 +260,14 @@ class SequenceTask:
 
     def example(self, source: str, target: str = "") -> Example:
         """Split texts into tokens; the example has no gold positions."""
-        sides = (
-            filter(None, text.split(self.separator)) if self.separator else text
+        given, wanted = (
+            tuple(
+                filter(None, map(str.strip, text.split(self.separator.strip() or None)))
+            )
+            if self.separator
+            else tuple(text)
             for text in (source, target)
         )
-        given, wanted = map(tuple, sides)
         return Example(given, wanted, (frozenset(),) * len(wanted))
 
     def text(self, tokens: Sequence[str]) -> str:

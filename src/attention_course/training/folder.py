@@ -5,6 +5,7 @@ decoding does not have to wait for it.
 """
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,10 @@ def read(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise ValueError(f"there is no checkpoint in {folder}")
     try:
+        # torch reads changed bytes as other numbers; the file has check sums
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip():
+                raise ValueError("a check sum is wrong")
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # what torch raises depends on which byte is wrong
         raise ValueError(

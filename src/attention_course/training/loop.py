@@ -223,6 +223,8 @@ def train(
     run = Run(model, optimizer, schedule)
     if checkpoints:
         checkpoints.restore(fabric, run, asdict(config))
+        if run.step:
+            fabric.print(f"going on after step {run.step:,} of {config.steps:,}")
 
     started = time.perf_counter() - run.seconds
     stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)
