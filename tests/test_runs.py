@@ -221,6 +221,9 @@ def test_a_table_says_what_a_run_is_of():
     about = About("reversal", {"max_length": 4}, "luong", sizes)
 
     assert about_of(about.kept) == about
+    assert about_of(about.kept | {"validated_by": "loss"}) == about
+    with pytest.raises(ValueError, match="its depth, which this version does not"):
+        about_of(about.kept | {"depth": 3})
     assert about.unit == "token"
     assert About("focus", {}, "image-classifier", {}).unit == "label"
 

@@ -65,7 +65,7 @@ def about_of(kept: Mapping[str, Any], data: str | None = None) -> About:
 
     Raises:
         ValueError: the dictionary lacks the task, the model, or one of their options or
-            sizes.
+            sizes, or it has one more.
     """
     if "task" not in kept or "model" not in kept:
         raise ValueError("it does not say its task and model: it was not made by train")
@@ -75,6 +75,9 @@ def about_of(kept: Mapping[str, Any], data: str | None = None) -> About:
     for name in (*options, *sizes):
         if name not in known:
             raise ValueError(f"it does not say its {name}")
+    expected = {"task", "model", "validated_by", *options, *sizes}
+    for name in kept.keys() - expected:
+        raise ValueError(f"it says its {name}, which this version does not know")
     return About(
         kept["task"],
         {name: known[name] for name in options},
