@@ -6,6 +6,7 @@ import pytest
 from measure.mutants import (
     EQUIVALENT,
     SRC,
+    Covered,
     chosen_tests,
     drawn,
     is_noticed,
@@ -48,9 +49,16 @@ def test_what_a_test_runs_is_noticed_and_the_rest_survives():
 
 def test_the_tests_of_a_line_come_from_coverage_or_from_the_files_noun():
     (mutant, *_) = mutants(MASKS, line_of("torch.arange"))
-    covered = {mutant.path: {str(mutant.number): ["tests/test_x.py::test_y"]}}
+    seconds = {
+        **{"tests/test_x.py::test_y[1]": 3.0, "tests/test_x.py::test_y[2]": 2.0},
+        **{"tests/test_x.py::test_slow": 50.0, "tests/test_masks.py::test_z": 1.0},
+    }
+    tests = ["tests/test_x.py::test_y", "tests/test_x.py::test_slow"]
+    covered = Covered({mutant.path: {str(mutant.number): tests}}, seconds)
+    # no more than time allows
     assert chosen_tests(mutant, covered) == ["tests/test_x.py::test_y"]
-    assert chosen_tests(mutant, {}) == ["tests/test_masks.py"]
+    seen_by_none = Covered({}, seconds)
+    assert chosen_tests(mutant, seen_by_none) == ["tests/test_masks.py::test_z"]
 
 
 def test_what_is_called_equivalent_is_still_there():
