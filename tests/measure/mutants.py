@@ -47,6 +47,7 @@ NOT_THESE = {
         *("hub", "jupyterlab", "live", "scale", "take_along"),
     )
 }
+KEPT_AS_IT_IS = "test_kept.py"
 # Of processor time for the tests of a mutant, which have to take less without it: a
 # mutant that takes longer loops.
 SECONDS = 120
@@ -249,8 +250,8 @@ def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
     """Choose the tests to run on a mutant, as many as time allows, the quickest first.
 
     What runs while a module is imported, in a fixture or in another process is seen by no
-    test: there, a sample of the cases that name the module, or of those of the grader,
-    has to do.
+    test: there, the tests of what stays as it is and a sample of the cases that name
+    the module, or of those of the grader, have to do.
     """
     costs: dict[str, float] = _of_tests(covered.seconds)
     tests = covered.lines.get(mutant.path, {}).get(str(mutant.number), [])
@@ -258,6 +259,7 @@ def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
         costs, files = covered.seconds, _files_about(mutant.path)
         cases = [case for case in sorted(costs) if case.partition("::")[0] in files]
         tests = random.Random(str(mutant)).sample(cases, len(cases))
+        tests = sorted(tests, key=lambda case: KEPT_AS_IT_IS not in case)
     spent, chosen = 0.0, tests[:1]
     for test in tests[1:]:
         if (spent := spent + costs.get(test, 1.0)) < OF_TESTS:
@@ -269,7 +271,7 @@ def _files_about(path: str) -> set[str]:
     """Return the files of tests that name a module, and those of the grader for its."""
     dotted = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     above, _, own = dotted.rpartition(".")
-    names = [dotted, f"from {above} import {own}\n", f"test_{own}.py"]
+    names = [dotted, f"from {above} import {own}\n", f"test_{own}.py", KEPT_AS_IT_IS]
     if path.startswith("nbjudge/grading"):
         names += ["test_trusted.py", "test_grader.py", "test_gradebook.py"]
     return {

@@ -1,4 +1,4 @@
-"""Checkpoints: save a training run, restore it, and resume it.
+"""Checkpoints: save a training run with its history (also as CSV), and resume it.
 
 A checkpoint is a single file, which is either complete or absent. The other files of
 the folder are for people and for lists of runs; training does not read them back. To

@@ -1,4 +1,4 @@
-"""Inside: serve the judge, answer questions in forks, replace references with stubs.
+"""Inside: receive requests, answer them in forks, replace references with stubs.
 
 It serves one judge. The student's code may patch everything here, but nothing here
 decides anything: what it sends is compared outside, with numbers that are not available
