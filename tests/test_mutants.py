@@ -7,6 +7,7 @@ from measure.mutants import (
     EQUIVALENT,
     SRC,
     Covered,
+    _in_time,
     chosen_tests,
     drawn,
     is_noticed,
@@ -51,14 +52,22 @@ def test_the_tests_of_a_line_come_from_coverage_or_from_the_files_noun():
     (mutant, *_) = mutants(MASKS, line_of("torch.arange"))
     seconds = {
         **{"tests/test_x.py::test_y[1]": 3.0, "tests/test_x.py::test_y[2]": 2.0},
-        **{"tests/test_x.py::test_slow": 50.0, "tests/test_masks.py::test_z": 1.0},
+        **{"tests/test_masks.py::test_z": 1.0, "tests/test_kept.py::test_k": 9.0},
     }
-    tests = ["tests/test_x.py::test_y", "tests/test_x.py::test_slow"]
-    covered = Covered({mutant.path: {str(mutant.number): tests}}, seconds)
-    # no more than time allows
-    assert chosen_tests(mutant, covered) == ["tests/test_x.py::test_y"]
-    seen_by_none = Covered({}, seconds)
-    assert chosen_tests(mutant, seen_by_none) == ["tests/test_masks.py::test_z"]
+    ran = {mutant.path: {str(mutant.number): ["tests/test_x.py::test_y[1]"]}}
+    assert chosen_tests(mutant, Covered(ran, seconds)) == ["tests/test_x.py::test_y[1]"]
+    before = {mutant.path: {str(mutant.number - 1): ["tests/test_x.py::test_y[1]"]}}
+    assert chosen_tests(mutant, Covered(before, seconds)) == [
+        "tests/test_kept.py::test_k",
+        "tests/test_masks.py::test_z",
+    ]
+
+
+def test_one_case_of_each_test_is_tried_before_a_second_of_any():
+    seconds = {"y[1]": 3.0, "y[2]": 2.0, "z[1]": 5.0, "slow": 50.0, "z[2]": 6.0}
+    assert _in_time(seconds, seconds) == ["y[2]", "z[1]"]
+    del seconds["slow"]
+    assert _in_time(seconds, seconds) == ["y[2]", "z[1]", "y[1]", "z[2]"]
 
 
 def test_what_is_called_equivalent_is_still_there():

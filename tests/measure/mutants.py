@@ -23,7 +23,7 @@ import tempfile
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -38,13 +38,13 @@ LEFT_OUT = "attention_labs"
 # Mutants that no test can notice, with the reason: "path: line -> line".
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 # These read sources, and notice that one changed, not what it breaks; or they build the
-# book or the labs, or start servers and browsers, which takes longer than the rest.
+# book or the labs, or start a hub, which takes longer than the rest.
 NOT_THESE = {
     f"test_{name}.py"
     for name in (
         *("addresses", "claims", "phrases", "style"),
-        *("book", "epub", "fidelity", "labs", "make", "packaging", "slides"),
-        *("hub", "jupyterlab", "live", "scale", "take_along"),
+        *("book", "epub", "labs", "make", "packaging", "slides", "take_along"),
+        *("hub", "jupyterlab"),
     )
 }
 KEPT_AS_IT_IS = "test_kept.py"
@@ -142,7 +142,7 @@ class Covered(NamedTuple):
     """What the tests run, and how long they take.
 
     Attributes:
-        lines: path -> line -> tests that run it, the quickest first.
+        lines: path -> line -> cases of tests that run it, as many as time allows.
         seconds: case of a test -> how long it takes.
     """
 
@@ -153,7 +153,7 @@ class Covered(NamedTuple):
 def covering() -> Covered:
     """Find out which tests run which line.
 
-    It is measured once for each state of src and tests, and kept. A test that fails here
+    It is measured once for each state of src and tests, and kept. A case that fails here
     would notice every mutant: it is left out.
     """
     state = subprocess.run(
@@ -175,96 +175,96 @@ def _measured() -> Covered:
     files = [
         f for f in sorted((ROOT / "tests").glob("test_*.py")) if f.name not in NOT_THESE
     ]
-    seconds: dict[str, float] = {}
+    seconds: dict[str, float] = defaultdict(float)
     failed: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         source = _copied(Path(folder))
         settings = Path(folder, "settings")
-        settings.write_text(
-            f"[run]\ndynamic_context = test_function\nsource = {source}\n"
-        )
+        settings.write_text(f"[run]\nsource = {source}\n")
+
+        def data_of(file: Path) -> str:
+            return str(Path(folder, f".coverage.{file.stem}"))
 
         def run(file: Path) -> None:
-            data = Path(folder, f".coverage.{file.stem}")
-            command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"]
-            command += [f"--data-file={data}", "-m", "pytest", "-q", "--durations=0"]
-            command += ["--durations-min=0", "-p", "no:cacheprovider", str(file)]
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            command += ["--durations=0", "--durations-min=0", "--cov", "--cov-report="]
+            command += ["--cov-context=test", f"--cov-config={settings}", str(file)]
             done = subprocess.run(
                 command,
                 cwd=ROOT,
-                env=_environment(source),
+                env=_environment(source) | {"COVERAGE_FILE": data_of(file)},
                 capture_output=True,
                 text=True,
             )
             for line in done.stdout.splitlines():
-                match line.split():
-                    case ["FAILED" | "ERROR", test, *_]:
+                match line.split(maxsplit=2):
+                    case ["FAILED" | "ERROR", *_]:
                         print(line, flush=True)
-                        failed.add(_test(test))
-                    case [time_, "call" | "setup", test] if time_.endswith("s"):
-                        seconds[test] = seconds.get(test, 0.0) + float(time_[:-1])
+                        failed.add(line.partition(" ")[2].partition(" - ")[0])
+                    case [time_, "call" | "setup", case] if time_.endswith("s"):
+                        seconds[case] += float(time_[:-1])
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(run, files))
-        data = coverage.CoverageData(basename=str(Path(folder, "all")))
+        cases: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for file in files:
-            part = coverage.CoverageData(
-                basename=str(Path(folder, f".coverage.{file.stem}"))
-            )
-            part.read()
-            data.update(part)
-        costs = _of_tests(seconds)
-        found: dict[str, dict[str, list[str]]] = {}
-        for measured in data.measured_files():
-            by_line = data.contexts_by_lineno(measured)
-            found[str(Path(measured).relative_to(source))] = {
-                str(line): sorted(
-                    {_node(context) for context in contexts if context} - failed,
-                    key=lambda test: costs.get(test, 99.0),
-                )
-                for line, contexts in by_line.items()
-            }
-    kept = {case: cost for case, cost in seconds.items() if _test(case) not in failed}
-    return Covered(found, kept)
+            data = coverage.CoverageData(basename=data_of(file))
+            data.read()
+            for measured in data.measured_files():
+                path = str(Path(measured).relative_to(source))
+                for line, contexts in data.contexts_by_lineno(measured).items():
+                    # a case and its phase; nothing while a module is imported
+                    ran = {context.rpartition("|")[0] for context in contexts}
+                    cases[path][line] |= ran - {""} - failed
+    lines = {
+        path: {str(line): _in_time(ran, seconds) for line, ran in of_lines.items()}
+        for path, of_lines in cases.items()
+    }
+    kept = {case: cost for case, cost in seconds.items() if case not in failed}
+    return Covered(lines, kept)
 
 
-def _test(case: str) -> str:
-    return case.partition("[")[0]
-
-
-def _of_tests(seconds: dict[str, float]) -> dict[str, float]:
-    """Add up the cases of each test."""
-    costs: dict[str, float] = defaultdict(float)
-    for case, cost in seconds.items():
-        costs[_test(case)] += cost
-    return costs
-
-
-def _node(context: str) -> str:
-    """Turn coverage's name of a test, module.function, into pytest's."""
-    module, _, function = context.partition(".")
-    return f"tests/{module}.py::{function.replace('.', '::')}"
+def _in_time(cases: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
+    """Take as many cases as time allows: one of each test, the quickest first, and so on."""
+    tests: dict[str, list[str]] = defaultdict(list)
+    for case in sorted(cases, key=lambda case: (seconds.get(case, 1.0), case)):
+        tests[case.partition("[")[0]].append(case)
+    rounds = itertools.chain(*itertools.zip_longest(*tests.values()))
+    taken, spent = [], 0.0
+    for case in filter(None, rounds):
+        spent += seconds.get(case, 1.0)
+        if taken and spent > OF_TESTS:
+            break
+        taken.append(case)
+    return taken
 
 
 def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
-    """Choose the tests to run on a mutant, as many as time allows, the quickest first.
+    """Choose the cases of tests to run on a mutant.
 
     What runs while a module is imported, in a fixture or in another process is seen by no
-    test: there, the tests of what stays as it is and a sample of the cases that name
-    the module, or of those of the grader, have to do.
+    test: there, the tests of what stays as it is and those that name the module, or those
+    of the grader, have to do.
     """
-    costs: dict[str, float] = _of_tests(covered.seconds)
-    tests = covered.lines.get(mutant.path, {}).get(str(mutant.number), [])
-    if not tests:
-        costs, files = covered.seconds, _files_about(mutant.path)
-        cases = [case for case in sorted(costs) if case.partition("::")[0] in files]
-        tests = random.Random(str(mutant)).sample(cases, len(cases))
-        tests = sorted(tests, key=lambda case: KEPT_AS_IT_IS not in case)
-    spent, chosen = 0.0, tests[:1]
-    for test in tests[1:]:
-        if (spent := spent + costs.get(test, 1.0)) < OF_TESTS:
-            chosen.append(test)
-    return chosen
+    of_lines = covered.lines.get(mutant.path, {})
+    for line in range(mutant.number, _first_line(mutant) - 1, -1):
+        if cases := of_lines.get(str(line)):
+            return cases
+    files = _files_about(mutant.path)
+    about = [case for case in covered.seconds if case.partition("::")[0] in files]
+    kept = [case for case in about if KEPT_AS_IT_IS in case]
+    rest = [case for case in about if KEPT_AS_IT_IS not in case]
+    return kept + _in_time(rest, covered.seconds)
+
+
+def _first_line(mutant: Mutant) -> int:
+    """Return where the statement begins: what goes on in later lines may count as its."""
+    return max(
+        node.lineno
+        for node in ast.walk(ast.parse(mutant.source))
+        if isinstance(node, ast.stmt)
+        and node.lineno <= mutant.number <= (node.end_lineno or 0)
+    )
 
 
 def _files_about(path: str) -> set[str]:
