@@ -139,6 +139,17 @@ def test_what_is_cut_from_queries_or_keys_changes_the_map_above(role):
     assert (cut[1] - maps[1]).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_what_the_heads_of_a_layer_write_is_all_that_the_layer_adds(role):
+    """Also when the layer reads something else as queries, keys or values."""
+    model, token = attention_only(), tokens()
+    all_above = [(1, h) for h in range(H)]
+    cut, _ = run_heads(model, token, removed=all_above, cut={role: [(0, 1)]})
+    whole, _ = run_heads(model, token, removed=all_above)
+
+    assert_close(cut, whole)
+
+
 def test_the_top_layer_is_read_by_nobody():
     model, token = attention_only(), tokens()
     logits, _ = run_heads(model, token, cut=dict.fromkeys(ROLES, [(L - 1, 0)]))

@@ -55,9 +55,11 @@ def test_the_tests_of_a_line_come_from_coverage_or_from_the_files_noun():
         **{"tests/test_masks.py::test_z": 1.0, "tests/test_kept.py::test_k": 9.0},
     }
     ran = {mutant.path: {str(mutant.number): ["tests/test_x.py::test_y[1]"]}}
-    assert chosen_tests(mutant, Covered(ran, seconds)) == ["tests/test_x.py::test_y[1]"]
+    assert chosen_tests(mutant, Covered(ran, seconds, {})) == [
+        "tests/test_x.py::test_y[1]"
+    ]
     before = {mutant.path: {str(mutant.number - 1): ["tests/test_x.py::test_y[1]"]}}
-    assert chosen_tests(mutant, Covered(before, seconds)) == [
+    assert chosen_tests(mutant, Covered(before, seconds, {})) == [
         "tests/test_kept.py::test_k",
         "tests/test_masks.py::test_z",
     ]

@@ -43,8 +43,8 @@ from nbjudge.grading.matching import grade_id, is_graded, names_of
 from nbjudge.grading.names import clashes
 from nbjudge.grading.notebooks import read_cells
 from nbjudge.grading.record import GRADED, OUTPUT_CHARACTERS, PERSON, notebook, tame
+from nbjudge.grading.sandbox import kernel, proof
 from nbjudge.grading.sandbox import nursery as nurseries
-from nbjudge.grading.sandbox import proof
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.nursery import Nursery
 from nbjudge.grading.sandbox.process import Sandbox, Trouble
@@ -819,6 +819,35 @@ def test_the_kernel_refuses_what_no_notebook_needs(nursery):
         "",
         "refused\nrefused\nrefused\nrefused\n-1 -1 -1\n",
     )
+
+
+def test_each_call_that_no_notebook_needs_is_refused(nursery):
+    column = list(kernel.MACHINES).index(os.uname().machine)
+    calls = {name: it[column] for name, it in kernel.REFUSED.items() if it[column]}
+    source = (
+        "import ctypes, errno\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        f"for name, call in {calls}.items():\n"
+        "    said = libc.syscall(call, -1, -1, -1, -1, -1)\n"
+        "    if said != -1 or ctypes.get_errno() != errno.EPERM: print(name)\n"
+        "print('all')"
+    )
+    assert run(nursery, source) == ("", "all\n")
+
+
+@pytest.mark.parametrize(
+    ("column", "header"),
+    [(0, "x86_64-linux-gnu/asm/unistd_64.h"), (1, "asm-generic/unistd.h")],
+)
+def test_the_numbers_of_calls_are_those_of_the_kernel(column, header):
+    path = Path("/usr/include", header)
+    if not path.is_file():
+        pytest.skip(f"{path} is part of linux-libc-dev")
+    said = dict(re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)\n", path.read_text()))
+    for name, its in {
+        **kernel.REFUSED,
+        **{"mmap": kernel.MMAP, "rt_sigaction": kernel.SIGACTION},
+    }.items():
+        assert its[column] == (int(said[name]) if name in said else None), name
 
 
 def test_the_package_itself_goes_on_working(nursery):

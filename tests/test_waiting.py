@@ -259,3 +259,18 @@ def test_what_making_a_batch_raises_is_raised_when_it_is_due():
     assert [next(things), next(things)] == [2, 3]
     with pytest.raises(ZeroDivisionError):
         next(things)
+
+
+def test_batches_for_a_device_are_pinned_and_moved_there(task, monkeypatch):
+    pinned = []
+    monkeypatch.setattr(
+        torch.Tensor, "pin_memory", lambda self: pinned.append(self) or self
+    )
+    fabric = fabric_at(torch.device("cpu"))
+    monkeypatch.setattr(type(fabric), "device", torch.device("meta"))
+    drawn = [task.train[:3], task.train[3:8]]
+    moved = list(loop.made_ahead(task, drawn, fabric))
+
+    assert [batch.source.device.type for batch in moved] == ["meta", "meta"]
+    assert [batch.source.size(0) for batch in moved] == [3, 5]
+    assert {x.size(0) for x in pinned} == {3, 5}

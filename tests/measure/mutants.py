@@ -2,8 +2,9 @@
 
 Each mutant is the source with one change on one line, of the kinds that the answers to
 the labs are changed in (`answers.mutants`). The tests that run the line are run on it,
-the quickest first; which tests those are is measured once, with coverage. The questions
-of the labs are left out: `make fidelity` changes the answers to those.
+the quickest first, with and without the hook that checks shapes and types, as in
+`make test`; which tests those are is measured once, with coverage. The questions of the
+labs are left out: `make fidelity` changes the answers to those.
 
 Run it on one seed, and mend; report another one: `python -m measure.mutants --seed 2`.
 """
@@ -15,6 +16,7 @@ import itertools
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -23,7 +25,7 @@ import tempfile
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +50,14 @@ NOT_THESE = {
     )
 }
 KEPT_AS_IT_IS = "test_kept.py"
+# The two halves of `make test`.
+HALVES = (
+    (
+        *("-m", "not plain"),
+        "--jaxtyping-packages=attention_course,attention_labs,nbjudge,beartype.beartype",
+    ),
+    ("-m", "plain"),
+)
 # Of processor time for the tests of a mutant, which have to take less without it: a
 # mutant that takes longer loops.
 SECONDS = 120
@@ -144,10 +154,12 @@ class Covered(NamedTuple):
     Attributes:
         lines: path -> line -> cases of tests that run it, as many as time allows.
         seconds: case of a test -> how long it takes.
+        halves: case of a test -> its half of `make test`.
     """
 
     lines: dict[str, dict[str, list[str]]]
     seconds: dict[str, float]
+    halves: dict[str, int]
 
 
 def covering() -> Covered:
@@ -176,23 +188,25 @@ def _measured() -> Covered:
         f for f in sorted((ROOT / "tests").glob("test_*.py")) if f.name not in NOT_THESE
     ]
     seconds: dict[str, float] = defaultdict(float)
+    halves: dict[str, int] = {}
     failed: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         source = _copied(Path(folder))
         settings = Path(folder, "settings")
         settings.write_text(f"[run]\nsource = {source}\n")
 
-        def data_of(file: Path) -> str:
-            return str(Path(folder, f".coverage.{file.stem}"))
+        def data_of(job: tuple[int, Path]) -> str:
+            return str(Path(folder, f".coverage.{job[0]}.{job[1].stem}"))
 
-        def run(file: Path) -> None:
+        def run(job: tuple[int, Path]) -> None:
+            half, file = job
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
             command += ["--durations=0", "--durations-min=0", "--cov", "--cov-report="]
             command += ["--cov-context=test", f"--cov-config={settings}", str(file)]
             done = subprocess.run(
-                command,
+                [*command, *HALVES[half]],
                 cwd=ROOT,
-                env=_environment(source) | {"COVERAGE_FILE": data_of(file)},
+                env=_environment(source) | {"COVERAGE_FILE": data_of(job)},
                 capture_output=True,
                 text=True,
             )
@@ -203,12 +217,14 @@ def _measured() -> Covered:
                         failed.add(line.partition(" ")[2].partition(" - ")[0])
                     case [time_, "call" | "setup", case] if time_.endswith("s"):
                         seconds[case] += float(time_[:-1])
+                        halves[case] = half
 
+        jobs = list(itertools.product(range(len(HALVES)), files))
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(run, files))
+            list(pool.map(run, jobs))
         cases: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for file in files:
-            data = coverage.CoverageData(basename=data_of(file))
+        for job in jobs:
+            data = coverage.CoverageData(basename=data_of(job))
             data.read()
             for measured in data.measured_files():
                 path = str(Path(measured).relative_to(source))
@@ -221,7 +237,7 @@ def _measured() -> Covered:
         for path, of_lines in cases.items()
     }
     kept = {case: cost for case, cost in seconds.items() if case not in failed}
-    return Covered(lines, kept)
+    return Covered(lines, kept, halves)
 
 
 def _in_time(cases: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
@@ -269,7 +285,7 @@ def _first_line(mutant: Mutant) -> int:
 
 def _files_about(path: str) -> set[str]:
     """Return the files of tests that name a module, and those of the grader for its."""
-    dotted = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    dotted = re.sub(r"(/__(init|main)__)?\.py$", "", path).replace("/", ".")
     above, _, own = dotted.rpartition(".")
     names = [dotted, f"from {above} import {own}\n", f"test_{own}.py", KEPT_AS_IT_IS]
     if path.startswith("nbjudge/grading"):
@@ -284,26 +300,30 @@ def _files_about(path: str) -> set[str]:
 # --- running them ---------------------------------------------------------------------
 
 
-def is_noticed(mutant: Mutant, tests: list[str]) -> bool:
+def is_noticed(
+    mutant: Mutant, tests: Sequence[str], halves: Mapping[str, int] = {}
+) -> bool:
     """Run tests on a copy of src that holds the mutant, until one fails."""
-    if not tests:
-        return False
     with tempfile.TemporaryDirectory() as folder:
         source = _copied(Path(folder))
         Path(source, mutant.path).write_text(mutant.source, encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        try:
-            done = subprocess.run(
-                [*command, *tests],
-                cwd=ROOT,
-                env=_environment(source),
-                capture_output=True,
-                timeout=5 * SECONDS,
-                preexec_fn=_limit,
-            )
-        except subprocess.TimeoutExpired:
-            return True
-        return done.returncode not in (0, 5)  # 5: there was no test
+        for number, half in enumerate(HALVES):
+            chosen = [test for test in tests if halves.get(test, number) == number]
+            command = [sys.executable, "-m", "pytest", "-x", "-q", *half, *chosen]
+            try:
+                done = chosen and subprocess.run(
+                    [*command, "-p", "no:cacheprovider"],
+                    cwd=ROOT,
+                    env=_environment(source),
+                    capture_output=True,
+                    timeout=5 * SECONDS,
+                    preexec_fn=_limit,
+                )
+            except subprocess.TimeoutExpired:
+                return True
+            if done and done.returncode not in (0, 5):  # 5: there was no test
+                return True
+    return False
 
 
 def _copied(folder: Path) -> Path:
@@ -339,7 +359,9 @@ def main() -> None:
     tried = drawn(chosen.seed, chosen.number)
     survivors = []
     with ThreadPoolExecutor(2) as pool:
-        jobs = pool.map(lambda m: is_noticed(m, chosen_tests(m, covered)), tried)
+        jobs = pool.map(
+            lambda m: is_noticed(m, chosen_tests(m, covered), covered.halves), tried
+        )
         for number, (mutant, noticed) in enumerate(zip(tried, jobs), 1):
             if not noticed:
                 survivors.append(mutant)

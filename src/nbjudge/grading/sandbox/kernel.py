@@ -30,69 +30,38 @@ _DIE_WITH_PARENT, _DUMPABLE, _SECCOMP, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = (
     24,
     38,
 )
-# System calls that no notebook needs, by machine: first its number in audit.h, `mmap`
-# and `rt_sigaction`, then the calls that are refused. They concern memory that no
-# process owns, so that it is not counted (memfd_create, shmget, semget, msgget,
-# vmsplice, memfd_secret, and what waits in socket, socketpair, inotify_init,
-# inotify_init1, fanotify_init), other processes' memory (ptrace, process_vm_readv and
-# _writev), and parts of the kernel that have been used to escape (add_key, request_key,
-# keyctl, perf_event_open, bpf, userfaultfd, io_uring_setup, unshare, setns).
-_REFUSED = {
-    "x86_64": (
-        *(0xC000003E, 9, 13),
-        (
-            319,
-            29,
-            64,
-            68,
-            278,
-            447,
-            41,
-            53,
-            253,
-            294,
-            300,
-            101,
-            310,
-            311,
-            248,
-            249,
-            250,
-            298,
-            321,
-            323,
-            425,
-            272,
-            308,
-        ),
-    ),
-    "aarch64": (
-        *(0xC00000B7, 222, 134),
-        (
-            279,
-            194,
-            190,
-            186,
-            75,
-            447,
-            198,
-            199,
-            26,
-            262,
-            117,
-            270,
-            271,
-            217,
-            218,
-            219,
-            241,
-            280,
-            282,
-            425,
-            97,
-            268,
-        ),
-    ),
+# Machine -> its number in audit.h.
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# System calls with their numbers on these two machines: first two that are refused for
+# some arguments alone, then those that no notebook needs.
+MMAP, SIGACTION = (9, 222), (13, 134)
+REFUSED = {
+    # memory that no process owns, so that it is not counted, also what waits in these
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "vmsplice": (278, 75),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
+    # other processes' memory
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    # parts of the kernel that have been used to escape
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "perf_event_open": (298, 241),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "unshare": (272, 97),
+    "setns": (308, 268),
 }
 TEMPORARY_FILES = 10_000
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
@@ -192,9 +161,11 @@ def _refuse_calls(library: ctypes.CDLL) -> None:
 
     It does not do so on machines of another kind, which the self-test detects.
     """
-    if os.uname().machine not in _REFUSED:
+    if (name := os.uname().machine) not in MACHINES:
         return
-    machine, mmap, sigaction, refused = _REFUSED[os.uname().machine]
+    machine, column = MACHINES[name], list(MACHINES).index(name)
+    mmap, sigaction = MMAP[column], SIGACTION[column]
+    refused = [call for it in REFUSED.values() if (call := it[column]) is not None]
     # The kernel runs this program for every system call. A step is (instruction,
     # operand, steps to skip if the comparison holds, steps to skip if not). It can load
     # the call's number, its machine, and its arguments. Shared memory without a file
