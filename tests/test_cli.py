@@ -234,6 +234,8 @@ def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
     )
     silent = [word for word in again if word not in ("--validate-every", "2")]
     assert "its validate_every is 2, not None" in shell(*silent, "5", "--resume")[1]
+    half = ["5", "--resume", "--precision", "bf16-mixed"]
+    assert "its precision is '32-true', not 'bf16-mixed'" in shell(*again, *half)[1]
     assert (trained / "checkpoint.pt").read_bytes() == before
     assert not shell(*again, "5", "--resume")[1]
 
@@ -371,10 +373,15 @@ def test_sizes_that_do_nothing_are_refused(shell, tmp_path, model, task, option,
         (["--data", "there"], "--data does nothing for the task dates"),
         (["--patience", "3"], "--patience does nothing without --validate-every"),
         (["--validate-by", "loss"], "--validate-by does nothing without --validate-"),
+        (
+            ["--teacher-forcing", "0.5"],
+            "--teacher-forcing does nothing for the task tagging",
+        ),
     ],
 )
 def test_other_options_that_do_nothing_are_refused(shell, tmp_path, given, told):
-    words = ["--task", "dates", "--model", "luong", *given, "--out", tmp_path / "run"]
+    run = ("tagging", "tagger") if "tagging" in told else ("dates", "luong")
+    words = ["--task", run[0], "--model", run[1], *given, "--out", tmp_path / "run"]
 
     assert told in only_line(shell("train", *words)[1])
 

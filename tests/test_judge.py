@@ -41,6 +41,7 @@ def test_what_is_no_reply_to_this_call_is_trouble(kind, answer):
         _checked(kind, answer, 3)
 
 
+@pytest.mark.plain
 def test_a_worker_elsewhere_says_why_it_could_not_judge():
     class Broken:
         def judge(self, intake):

@@ -1,9 +1,12 @@
 """What translate reads and writes: lines, files, JSON and pages of maps."""
 
+import base64
 import functools
 import html.parser
 import io
 import json
+import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -126,6 +129,26 @@ def test_unknown_words_are_told_as_words(shell, made):
 
     assert told == "line 1: the model has never seen 'gazillion', and reads <unk>" + (
         " instead\n"
+    )
+
+
+def test_a_word_is_cut_at_its_hyphens_and_commas_if_the_model_knows_the_parts(
+    shell, made
+):
+    folder, _ = made("numerals-de", "luong")
+    apart = shell("translate", "--run", folder, "four hundred and fifty - one")
+    assert shell("translate", "--run", folder, "four hundred and fifty-one") == apart
+    assert apart[0].strip() and not apart[1]
+    _, told, _ = shell("translate", "--run", folder, "fifty-gazillion")
+    assert "'fifty-gazillion'" in told
+
+
+@pytest.mark.plain
+def test_an_argument_that_is_no_utf_8_is_told_as_a_line_is(shell, made):
+    folder, _ = made("reversal", "bahdanau", 20)
+    _, told, _ = shell("translate", "--run", folder, "ab", os.fsdecode(b"b\xff"))
+    assert told == (
+        "source 2: byte 0xff at position 2 is no UTF-8; the model reads <unk> instead\n"
     )
 
 
@@ -265,7 +288,13 @@ def test_images_are_read_from_files(shell, made, tmp_path, task, model):
     assert out.splitlines()[0] == expected
     assert torch.equal(read_image(files[0]), image)
     assert (read_image(files[1]) - image.clamp(0, 1)).abs().max() <= 0.5 / 255 + 1e-6
-    tables = Cells(page.read_text(encoding="utf-8")).tables
+    text = page.read_text(encoding="utf-8")
+    tables = Cells(text).tables
+    pictures = re.findall('src="data:image/png;base64,([^"]+)"', text)
+    for picture in pictures:
+        shown = Image.open(io.BytesIO(base64.b64decode(picture)))
+        assert np.abs(np.asarray(shown).astype(int) - pixels).max() <= 1
+    assert len(pictures) == 2
     assert {len(table) for table in tables} == {36}
     assert sum(tables[0]) == pytest.approx(1, abs=36 * 0.005)
 

@@ -272,7 +272,14 @@ def training_curve(
             markersize=4,
         )
         names.append(f"validation: {measured}")
-    ax.legend(lines, names, loc="upper right")
+    ax.legend(  # above, where no curve can be
+        *(lines, names),
+        ncols=len(names),
+        frameon=False,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        borderaxespad=0.3,
+    )
     return ax
 
 

@@ -37,6 +37,10 @@ SOURCES = {
 }
 
 
+# Tasks of these kinds are learned by encoder-decoders, which are given the last token.
+FORCED = (Kind.SEQUENCES, Kind.CAPTIONS)
+
+
 class Size(NamedTuple):
     """A size that some models have.
 

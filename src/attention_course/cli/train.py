@@ -171,6 +171,9 @@ def train_command(
     sizes = choices.sizes_of(
         model, task, dict(**widths, layers=layers, heads=heads, dropout=dropout)
     )
+    if registry.find_task(task).kind not in registry.FORCED:
+        forcing = None if teacher_forcing == 1 else teacher_forcing
+        choices.refuse({"teacher_forcing": forcing}, f"for the task {task}")
     if validate_every is None:
         given = dict(validate_by=validate_by, patience=patience)
         choices.refuse(given, "without --validate-every")

@@ -75,7 +75,7 @@ def about_of(kept: Mapping[str, Any], data: str | None = None) -> About:
     for name in (*options, *sizes):
         if name not in known:
             raise ValueError(f"it does not say its {name}")
-    expected = {"task", "model", "validated_by", *options, *sizes}
+    expected = {"task", "model", "validated_by", "precision", *options, *sizes}
     for name in kept.keys() - expected:
         raise ValueError(f"it says its {name}, which this version does not know")
     return About(

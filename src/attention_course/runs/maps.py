@@ -3,10 +3,14 @@
 Figures of attention maps are in `attention_course.plotting`.
 """
 
+import base64
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import jinja2
+from PIL import Image
+from torch import Tensor
 
 from attention_course.runs.decoding import Answer
 
@@ -29,6 +33,9 @@ td { min-width: 2.2em; padding: 2px; text-align: center;
   border: 1px solid rgb(128 128 128 / .25);
   background: rgb(138 92 208 / var(--weight)) }
 .grids { display: flex; flex-wrap: wrap; gap: 1em }
+figure { margin: 0; display: flex; flex-direction: column-reverse }
+img { width: 14em; image-rendering: pixelated }
+figcaption { font-size: 14px; padding-bottom: .3em }
 </style>
 <h1>Attention of {{ title }}</h1>
 <p>Each row shows where the model looked before it wrote the token at its left. The
@@ -42,6 +49,10 @@ attention with a predicted position (local-p).</p>
 {% if answer.images %}
 <p>{{ caption }}</p>
 <div class="grids">
+{% if answer.picture %}
+<figure><img src="{{ answer.picture }}" alt="the image {{ answer.name }}">
+<figcaption>the image</figcaption></figure>
+{% endif %}
 {% for token, row in answer.target | zip(rows) %}
 <table><caption>{{ token }}</caption>
 {% for cells in row | batch(answer.side) %}
@@ -115,11 +126,20 @@ def _parts(answer: Answer) -> dict[str, Any]:
         "source": source,
         "target": answer.target,
         "images": images,
+        "picture": _picture(answer.line.source) if images else None,
         "side": round(one.size(1) ** 0.5),
         "caption": caption,
         "map": one.tolist(),
         "heads": weights.tolist() if weights.dim() == 4 else None,
     }
+
+
+def _picture(image: Tensor) -> str:
+    """Return an image (1, height, width), 0 for black, as the address of a PNG."""
+    pixels = (image[0].clamp(0, 1) * 255).byte().numpy()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "png")
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _shown(token: str) -> str:

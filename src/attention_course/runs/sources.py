@@ -1,6 +1,8 @@
 """Read sources to decode: text, images and sound, from arguments, stdin and files."""
 
 import codecs
+import os
+import re
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase
 from pathlib import Path
@@ -82,6 +84,8 @@ class Reader:
     def read(self, line: bytes | str) -> Line:
         """Read the next line."""
         self.count += 1
+        if isinstance(line, str) and self.form is Source.TEXT:
+            line = os.fsencode(line)  # arguments may be no UTF-8 either
         if isinstance(line, bytes):
             line = self._text(line)
         if not line.strip():
@@ -114,8 +118,16 @@ class Reader:
 
     def _tokens(self, text: str) -> tuple[str, ...]:
         if isinstance(self.task, SequenceTask):
-            return self.task.example(text).source
-        return tuple(text.split())
+            tokens = self.task.example(text).source
+        else:
+            tokens = tuple(text.split())
+        return tuple(part for token in tokens for part in self._parts(token))
+
+    def _parts(self, token: str) -> list[str]:
+        """Cut "fifty-one" into fifty, - and one, if the model knows only these."""
+        parts = re.findall(r"\w+|[^\w\s]", token)
+        is_cut = token not in self.known and self.known.issuperset(parts)
+        return parts if is_cut else [token]
 
     def _file(self, name: str) -> Tensor | None:
         try:

@@ -88,6 +88,7 @@ def train_run(
 
         by = {"validated_by": task.metric if by_score else "loss"}
         named = about.kept | (by if config.validate_every else {})
+        named["precision"] = precision
         checkpoints = Checkpoints(
             folder, checkpoint_every, named, keep_task(task), about.options.get("data")
         )

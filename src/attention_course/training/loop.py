@@ -236,7 +236,7 @@ def train(
     batches = made_ahead(task, islice(shares, run.step, config.steps), fabric)
     unread: list[tuple[Tensor, float]] = []  # results of steps, and their times
     may_stop = checkpoints is not None and fabric.world_size == 1
-    first = fabric.is_global_zero
+    first, validated = fabric.is_global_zero, ""
     with (
         held_back(may_stop) as stop,
         fallback_kernels(fabric.autocast()),
@@ -260,13 +260,14 @@ def train(
                 continue
 
             losses = read([told for told, _ in unread], run.step + 1)
-            bar.set_postfix_str(f"loss {losses[-1][0]:.3f}", refresh=False)
+            bar.set_postfix_str(f"loss {losses[-1][0]:.3f}{validated}", refresh=False)
             metric = None
             if validates:
                 with fabric.autocast():
                     metric = fabric.broadcast(
                         validate(model) if fabric.is_global_zero else None
                     )
+                validated = f", last validation {metric:.3f}"
             for (loss, tokens), (_, seconds) in zip(losses[:-1], unread):
                 run.record(loss, tokens, None, seconds)
             run.record(*losses[-1], metric, time.perf_counter() - started)
