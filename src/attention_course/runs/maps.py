@@ -38,9 +38,15 @@ img { width: 14em; image-rendering: pixelated }
 figcaption { font-size: 14px; padding-bottom: .3em }
 </style>
 <h1>Attention of {{ title }}</h1>
+{% if answers and answers[0].images %}
+<p>Each grid shows where the model looked in the image before it wrote the word above.
+The stronger the color of a cell, the larger its weight. The weights of a grid sum to
+one.</p>
+{% else %}
 <p>Each row shows where the model looked before it wrote the token at its left. The
-darker a cell, the larger the weight. The weights of a row sum to one, except in local
-attention with a predicted position (local-p).</p>
+stronger the color of a cell, the larger its weight. The weights of a row sum to one,
+except in local attention with a predicted position (local-p).</p>
+{% endif %}
 {% macro cell(weight) -%}
 <td style="--weight: {{ '%.3f' % weight }}">{{ '%.2f' % weight }}</td>
 {%- endmacro %}
