@@ -11,6 +11,7 @@ import io
 import pkgutil
 import re
 from enum import Enum
+from pathlib import Path
 from types import ModuleType
 
 import matplotlib.pyplot as plt
@@ -185,6 +186,6 @@ def _default(value) -> str:
         return value.__qualname__
     if isinstance(value, Enum):
         return str(value.value)
-    if isinstance(value, torch.dtype) or not hasattr(value, "__fspath__"):
-        return re.sub(" at 0x[0-9a-f]+", "", repr(value))
-    return str(value)
+    if isinstance(value, Path):
+        return value.name  # where it lies depends on the machine
+    return re.sub(" at 0x[0-9a-f]+", "", repr(value))
