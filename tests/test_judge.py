@@ -11,6 +11,7 @@ from nbjudge.grading import export
 from nbjudge.grading.judge import _checked
 from nbjudge.grading.sandbox.process import Trouble
 from nbjudge.grading.sandbox.proof import SandboxError
+from nbjudge.grading.state import State
 from nbjudge.grading.worker import _answer
 from nbjudge.in_process import in_process
 from nbjudge.question import Question, Reply, Request
@@ -112,3 +113,14 @@ def test_what_an_earlier_object_does_to_its_arguments_reaches_no_other():
     for _ in range(2):
         assert in_process(question, Greedy)(request).outputs[0] == 1
     assert earlier.init == ([],) and request.init == ([],)
+
+
+def test_an_attempt_is_a_notebook_and_occurs_once(tmp_path):
+    state = State(tmp_path)
+    for sha256, points in (("", 0), ("aa", 1), ("aa", 2), ("bb", 3), ("", 0)):
+        state.write_record(
+            {"lab": "lab1", "student": "eve", "sha256": sha256, "points": points}
+        )
+    assert [x["points"] for x in state.attempts("lab1", "eve")] == [2, 3]
+    assert state.record("lab1", "eve")["points"] == 0
+    assert state.attempts("lab1", "bob") == [] and state.record("lab1", "bob") == {}

@@ -132,7 +132,7 @@ def test_a_committed_checkpoint_can_be_read():
         "transformer",
         {"dim": 8, "hidden_dim": 12, "layers": 1, "heads": 2, "dropout": 0.0},
     )
-    assert step == 300
+    assert step == 300 == load(RUNS / f"format{VERSION}", device="cpu").step
     said = task.decode(model, [task.example(word) for word in expected["said"]])
     assert [task.text(one.tokens) for one in said] == [*expected["said"].values()]
     assert_close([one.score for one in said], expected["scores"], rtol=0, atol=1e-4)
