@@ -123,6 +123,12 @@ def test_fewer_weights_than_tokens_are_refused(source, target, needed):
         heat_map(WEIGHTS, list(source), list(target))
 
 
+@pytest.mark.parametrize(("source", "target"), [("abc", ""), ("", "xy")])
+def test_where_there_is_nothing_to_draw_it_is_said(source, target):
+    with pytest.raises(ValueError, match="tokens leave nothing to draw"):
+        heat_map(WEIGHTS, list(source), list(target))
+
+
 def test_weights_table_holds_the_numbers_of_the_heat_map():
     padded = [[*row, 0.5] for row in WEIGHTS]
     table = BeautifulSoup(

@@ -237,11 +237,15 @@ def test_runs_are_listed(folder):
     )
     (folder.parent / "broken").mkdir()
     (folder.parent / "broken" / "run.json").write_text("{")
-    (folder.parent / "broken" / "checkpoint.pt").touch()
+    shutil.copy(folder / "checkpoint.pt", folder.parent / "broken")
+    shutil.copytree(folder, folder.parent / "cut")
+    whole_bytes = (folder / "checkpoint.pt").read_bytes()
+    (folder.parent / "cut" / "checkpoint.pt").write_bytes(whole_bytes[:-200])
     (folder.parent / "empty").mkdir()
     (folder.parent / "empty" / "run.json").write_text("{}")
-    broken, empty, whole = list_runs(folder.parent)
+    broken, cut, empty, whole = list_runs(folder.parent)
 
+    assert cut[:2] == ("cut", "its checkpoint is damaged")
     assert broken[:2] == ("broken", "its summary cannot be read")
     assert empty[:2] == ("empty", "its checkpoint is missing")
     assert whole[:3] == ("run", "reversal", "transformer")
@@ -284,11 +288,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 
 @pytest.mark.plain
-def test_control_c_saves_a_checkpoint_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_control_c_saves_a_checkpoint_and_says_how_to_go_on(tmp_path, name):
     words = ["train", "--task", "reversal", "--max-length", "4", "--model"]
     words += ["final-state", "--dim", "8", "--hidden-dim", "12", "--layers", "1"]
     words += ["--steps", "100000", "--device", "cpu", "--out", str(tmp_path / "my run")]
-    command = [sys.executable, "-c", INTERRUPTED, *words]
+    command = [sys.executable, "-c", INTERRUPTED.replace("SIGINT", name), *words]
     done = subprocess.run(
         command,
         capture_output=True,

@@ -114,6 +114,12 @@ def test_vocabularies_come_from_the_training_examples_alone():
     assert task.collate(task.test).source.tolist() == [[UNK]]
 
 
+@pytest.mark.plain
+def test_a_text_is_no_list_of_sources(task):
+    with pytest.raises(TypeError, match="a list of sources is read"):
+        task.read("abc")
+
+
 def test_splits_keep_their_places(task):
     assert (task.train, task.validation, task.test) == (
         EXAMPLES,

@@ -306,7 +306,8 @@ def test_every_model_trains_in_mixed_precision(task, name):
         ({"teacher_forcing": 1.5}, "teacher_forcing is a share .* 0 and 1, got 1.5"),
         ({"validate_every": 0}, "validate_every is at least 1, got 0"),
         ({"patience": 0}, "patience is at least 1, got 0"),
-        ({"seed": -1}, "seed is at least 0, got -1"),
+        ({"seed": 2**63}, "seed is at least 0 and below 2.63, got 9223372036854775808"),
+        ({"seed": -1}, "seed is at least 0 and below 2.63, got -1"),
         *(({field.name: math.nan}, f"{field.name} is .*, got nan") for field in FIELDS),
     ],
 )

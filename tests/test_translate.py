@@ -138,6 +138,7 @@ def test_a_word_is_cut_at_its_hyphens_and_commas_if_the_model_knows_the_parts(
     folder, _ = made("numerals-de", "luong")
     apart = shell("translate", "--run", folder, "four hundred and fifty - one")
     assert shell("translate", "--run", folder, "four hundred and fifty-one") == apart
+    assert shell("translate", "--run", folder, "Four HUNDRED and fifty-one") == apart
     assert apart[0].strip() and not apart[1]
     _, told, _ = shell("translate", "--run", folder, "fifty-gazillion")
     assert "'fifty-gazillion'" in told
@@ -253,6 +254,53 @@ def test_a_page_shows_the_maps(shell, made, tmp_path):
         assert table == pytest.approx(np.ravel(said["weights"]), abs=0.006)
 
 
+def test_control_c_leaves_the_page_of_what_was_answered(
+    shell, made, tmp_path, monkeypatch
+):
+    def interrupted(stream):
+        yield [b"ab"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attention_course.runs.sources.arriving", interrupted)
+    folder, _ = made("reversal", "bahdanau", 20)
+    page = tmp_path / "maps.html"
+    out, _, code = shell("translate", "--run", folder, "--attention", page)
+    assert code == 130 and out.strip()
+    assert len(Cells(page.read_text(encoding="utf-8")).tables) == 1
+
+
+@pytest.mark.plain
+def test_no_file_of_a_run_and_nothing_but_a_page_is_written_over(shell, made, tmp_path):
+    folder = shutil.copytree(made("reversal", "bahdanau", 20)[0], tmp_path / "run")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    words = ["translate", "--run", folder, "ab", "--attention"]
+    for path in (notes, folder / "checkpoint.pt", "May 1, 2001"):
+        assert "name a file .html" in shell(*words, path)[1]
+    for name in ("checkpoint.pt", "run.json", "history.csv"):
+        words = ["evaluate", "--run", folder, "--out", folder / name]
+        assert "belongs to a run: name another file" in shell(*words)[1]
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert notes.read_text() == "mine"
+
+
+@pytest.mark.plain
+def test_a_failure_leaves_no_empty_page(shell, made, tmp_path):
+    folder, _ = made("reversal", "bahdanau", 20)
+    words = ["translate", "--run", folder, "--attention", tmp_path / "maps.html"]
+    assert "there is nothing to decode" in shell(*words)[1]
+    assert not (tmp_path / "maps.html").exists()
+    (tmp_path / "maps.html").symlink_to("/dev/full")
+    assert "maps.html cannot be written" in shell(*words, "ab")[1]
+
+
+def test_a_dash_is_standard_input(shell, made):
+    folder, _ = made("reversal", "bahdanau", 20)
+    words = ["translate", "--run", folder]
+    assert shell(*words, "-", stdin=b"ab\n")[0] == shell(*words, "ab")[0] != "\n"
+
+
 def test_a_page_shows_every_head(shell, tmp_path):
     page = tmp_path / "maps.html"
     shell("translate", "--run", TRANSFORMER, "--attention", page, "ab")
@@ -331,8 +379,11 @@ def test_files_that_cannot_be_read_are_told_and_the_others_answered(
     np.save(tmp_path / "large.npy", np.zeros((25, 24)))
     np.save(tmp_path / "text.npy", np.array([["a"]]))
     np.save(tmp_path / "code.npy", np.array([[{}]]), allow_pickle=True)
+    np.save(tmp_path / "colour.npy", np.zeros((24, 24, 3), dtype=np.uint8))
+    np.save(tmp_path / "two.npy", np.zeros((2, 24, 24)))
     (tmp_path / "no.png").write_text("no image")
     names = ["missing.png", "bright.npy", "large.npy", "text.npy", "code.npy", "no.png"]
+    names += ["colour.npy", "two.npy"]
     files = [tmp_path / name for name in [*names, "good.npy"]]
     out, told, code = shell("translate", "--run", folder, *files)
 
@@ -350,6 +401,8 @@ def test_files_that_cannot_be_read_are_told_and_the_others_answered(
                 "two of numbers",
                 "",
                 "it is no image",
+                "an image is an array (height, width) in gray, got (24, 24, 3)",
+                "an image is an array (height, width) in gray, got (2, 24, 24)",
             ],
         ),
         1,
@@ -413,7 +466,7 @@ def test_a_page_that_cannot_be_written_is_told_before_the_work(shell, made, tmp_
     folder, _ = made("reversal", "bahdanau", 20)
     (tmp_path / "file").touch()
     for command, option in (("translate", "--attention"), ("evaluate", "--out")):
-        path = tmp_path / "file" / "out"
+        path = tmp_path / "file" / "out.html"
         out, said, code = shell(command, "--run", folder, option, path)
         assert not out and said.startswith(
             f"attention-course: {path} cannot be written"

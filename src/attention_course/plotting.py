@@ -49,8 +49,13 @@ def heat_map(
         The axes drawn on.
 
     Raises:
-        ValueError: there are fewer weights than tokens.
+        ValueError: there are no tokens, or fewer weights than tokens.
     """
+    if not source or not target:
+        raise ValueError(
+            f"{len(target)} target and {len(source)} source tokens leave nothing to"
+            " draw"
+        )
     if isinstance(weights, Tensor):
         weights = weights.tolist()
     rows = [list(row[: len(source)]) for row in weights[: len(target)]]

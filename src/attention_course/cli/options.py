@@ -31,6 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -136,6 +137,10 @@ def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str
 
 def check_run(folder: Path) -> None:
     """Refuse a folder without a checkpoint, before torch is imported."""
+    if folder.name == "checkpoint.pt" and folder.is_file():
+        raise ValueError(
+            f"{folder} is a file of a run: name its folder, {folder.parent}"
+        )
     if not (folder / "checkpoint.pt").exists():
         raise ValueError(
             f"there is no checkpoint in {folder}; attention-course ls lists runs"

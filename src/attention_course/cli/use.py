@@ -30,7 +30,9 @@ from attention_course.cli.options import (
     setting,
 )
 from attention_course.runs import choices
+from attention_course.runs.about import WRITTEN
 
+FILES = ("checkpoint.pt", *WRITTEN)  # of a run
 # Models of these kinds return no attention weights.
 UNWEIGHED = (registry.Kind.TAGS, registry.Kind.FRAME_LABELS)
 
@@ -67,7 +69,7 @@ def translate_command(
     run: RunFolder,
     source: Annotated[
         list[str] | None,
-        typer.Argument(help="What to decode; else the lines of standard input."),
+        typer.Argument(help="What to decode; none, or -: lines of standard input."),
     ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -90,7 +92,13 @@ def translate_command(
     decoding = decoding_of(beam_size, length_penalty)
     check_run(run)
     if attention:
+        if attention.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(
+                f"--attention {attention} would be a page: name a file .html"
+            )
         make_way(attention)
+    if source == ["-"]:
+        source = None
     from attention_course.runs.decoding import answer_lines
     from attention_course.runs.loading import computing, load_model, with_steps_compiled
     from attention_course.runs.sources import Reader, arriving
@@ -107,23 +115,26 @@ def translate_command(
         if form is registry.Source.TEXT:
             warn(f"{name} is decoded as a text; to decode the file's lines: < {name}")
     mapped: list[Any] = []
-    for given in [source] if source else arriving(standard_input()):
-        lines = [reader.read(line) for line in given]
-        with computing(model, precision.value):
-            answers = answer_lines(task, model, lines, decoding, weighed)
-        for answer in answers:
-            said = answer.as_dict(weighed) if as_json else None
-            typer.echo(json.dumps(said, ensure_ascii=False) if said else answer.text)
-            if attention:
-                mapped.append(answer)
+    try:
+        for given in [source] if source else arriving(standard_input()):
+            lines = [reader.read(line) for line in given]
+            with computing(model, precision.value):
+                answers = answer_lines(task, model, lines, decoding, weighed)
+            for answer in answers:
+                said = answer.as_dict(weighed) if as_json else None
+                typer.echo(
+                    json.dumps(said, ensure_ascii=False) if said else answer.text
+                )
+                mapped += [answer] if attention else []
+    finally:  # also after Ctrl-C
+        if attention and mapped:
+            from attention_course.runs.maps import page
+
+            write(attention, page(f"{about.model} on {about.task}", mapped))
     if not reader.count:
         raise ValueError(
             "there is nothing to decode: give a source, or lines on standard input"
         )
-    if attention:
-        from attention_course.runs.maps import page
-
-        attention.write_text(page(f"{about.model} on {about.task}", mapped), "utf-8")
     if reader.failed:
         raise typer.Exit(1)
 
@@ -140,8 +151,8 @@ a pretrained GPT-2 or Llama (--checkpoint).
     attention-course write --checkpoint gpt2 --temperature 0.8 --top-k 40 \\
         "Attention is"
 
-A model of the task writing has read the course's own text and code, and looks back over
-at most 128 tokens, prompt and continuation together.
+A model of the task writing has read the course's own text and code. Prompt and
+continuation have at most 128 tokens together.
 
 The folder of --checkpoint has the files config.json, tokenizer.json and
 model.safetensors, or an index of several such files, as the library transformers saves
@@ -251,7 +262,7 @@ def evaluate_command(
     with computing(model, precision.value):
         scores, texts = evaluate_run(task, model, split.value, decoding)
     if out:
-        out.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+        write(out, "".join(f"{text}\n" for text in texts))
     if decoding.get("beam_size", 1) == 1:
         try:
             note_scores(run, split.value, step, scores)
@@ -278,10 +289,32 @@ def refuse_for(
 
 
 def make_way(path: Path) -> None:
-    """Check before the work that a file can be written; create a missing folder."""
+    """Check before the work that a file can be written; create a missing folder.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: it is a file of a run.
+    """
+    if path.name in FILES and (path.parent / FILES[0]).exists():
+        raise ValueError(f"{path} belongs to a run: name another file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
         path.open("a").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror})") from error
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        path.write_text(text, "utf-8")
     except OSError as error:
         raise OSError(f"{path} cannot be written ({error.strerror})") from error
 

@@ -1,6 +1,7 @@
 """List the runs in a folder as a table, from the summaries in their JSON files."""
 
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ def _row(run: Path, folder: Path) -> tuple[str, ...]:
     name = str(run.relative_to(folder)) if run != folder else run.name or str(run)
     size = sum(path.stat().st_size for path in run.iterdir() if path.is_file())
     unknown = ["–"] * 5
-    if not (run / CHECKPOINT).is_file():
-        return name, "its checkpoint is missing", *unknown, f"{size / 1e6:.1f} MB"
+    if not zipfile.is_zipfile(run / CHECKPOINT):
+        state = "damaged" if (run / CHECKPOINT).is_file() else "missing"
+        return name, f"its checkpoint is {state}", *unknown, f"{size / 1e6:.1f} MB"
     try:
         summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
         about, settings = summary["about"], summary["settings"]

@@ -1,6 +1,7 @@
 """Read sources to decode: text, images and sound, from arguments, stdin and files."""
 
 import codecs
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -123,11 +124,14 @@ class Reader:
             tokens = tuple(text.split())
         return tuple(part for token in tokens for part in self._parts(token))
 
-    def _parts(self, token: str) -> list[str]:
-        """Cut "fifty-one" into fifty, - and one, if the model knows only these."""
-        parts = re.findall(r"\w+|[^\w\s]", token)
-        is_cut = token not in self.known and self.known.issuperset(parts)
-        return parts if is_cut else [token]
+    def _parts(self, word: str) -> list[str]:
+        """Cut "Fifty-one" into fifty, - and one, if the model knows only these."""
+        for written in (word, word.lower()):
+            parts = re.findall(r"\w+|[^\w\s]", written)
+            for tokens in ([written], parts):
+                if tokens and self.known.issuperset(tokens):
+                    return tokens
+        return [word]
 
     def _file(self, name: str) -> Tensor | None:
         try:
@@ -160,6 +164,10 @@ def read_image(path: Path) -> Tensor:
         ValueError: the file is not an image, or its brightness is out of range.
     """
     pixels = _array(path) if path.suffix.lower() == ".npy" else _picture(path)
+    if pixels.size != math.prod(pixels.shape[-2:]):
+        raise ValueError(
+            f"an image is an array (height, width) in gray, got {pixels.shape}"
+        )
     pixels = pixels / LARGEST.get(str(pixels.dtype), 1)
     # noise may go beyond 0 and 1, but the model does not know images with 255 for white
     if not (pixels.size and -1 <= pixels.min() and pixels.max() <= 2):

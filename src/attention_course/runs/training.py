@@ -30,6 +30,7 @@ from attention_course.training import (
     validation_loss,
 )
 from attention_course.training.devices import Precision
+from attention_course.training.folder import CHECKPOINT, HISTORY, SUMMARY
 from attention_course.training.interrupts import Stopped
 
 PLOT = "history.png"
@@ -80,6 +81,10 @@ def train_run(
             f"{about.task}, {about.model}: {parameters(model):,} parameters, on"
             f" {fabric.world_size} x {fabric.device.type}"
         )
+        if resume and not (folder / CHECKPOINT).exists():
+            fabric.print(f"{folder} has no checkpoint to go on from: a run begins")
+        example = " ".join(task.view(task.train[0]).split("\n"))
+        fabric.print(f"an example: {example:.150}")
         if length := task.length:
             drawn = shuffled_forever(task.train, config.batch_size, config.seed, length)
             first_pass = islice(drawn, math.ceil(len(task.train) / config.batch_size))
@@ -168,5 +173,6 @@ def report(
         metric, step = max(validated)
         value = -metric if measured == "loss" else metric
         fabric.print(f"best validation, after step {step}: {measured} {value:.3f}")
-    names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
+    written = (CHECKPOINT, HISTORY, SUMMARY, PLOT)
+    names = ", ".join(name for name in written if (folder / name).exists())
     fabric.print(f"in {folder}: {names}")

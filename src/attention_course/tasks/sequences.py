@@ -149,7 +149,16 @@ class SequenceTask:
         """Turn sources into the inputs of the encoder: ids and lengths.
 
         See `source_batch`.
+
+        Raises:
+            TypeError: a text was given in place of a list of sources.
+            ValueError: there are no sources, or one is empty.
         """
+        if isinstance(sources, str):
+            raise TypeError(
+                "a list of sources is read, each a sequence of tokens; for a text, take"
+                " [task.example(text).source]"
+            )
         rows = [self.source_vocabulary.encode(source) for source in sources]
         return source_batch(rows, len(self.source_vocabulary), device)
 

@@ -209,7 +209,9 @@ class Checkpoints:
             return
         state = read(self.folder)
         now = {**self.about, **settings}
-        for name, then in (state["settings"] | state["about"]).items():
+        stated = state["settings"] | state["about"]
+        for name in sorted(stated, key=lambda name: name not in ("task", "model")):
+            then = stated[name]
             if now.get(name) != then:
                 raise ValueError(
                     f"{self.path} is of another run: its {name} is {then!r}, not"

@@ -23,7 +23,7 @@ LIMITS: dict[str, Limit] = {
     "teacher_forcing": SHARE,
     "validate_every": AT_LEAST_1,
     "patience": AT_LEAST_1,
-    "seed": AT_LEAST_0,
+    "seed": ("at least 0 and below 2^63", lambda value: 0 <= value < 2**63),
 }
 
 

@@ -1,12 +1,20 @@
-"""Handle Ctrl-C during training: finish and save the current step before stopping."""
+"""Handle Ctrl-C during training: finish and save the current step before stopping.
+
+So does the end of the terminal or of a time limit (SIGHUP, SIGTERM).
+"""
 
 import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # Windows has no SIGHUP
+]
 NOTICE = b"\nstopping after this step; Ctrl-C once more stops at once\n"
 
 
@@ -26,7 +34,7 @@ class Stopped(KeyboardInterrupt):
 def held_back(wanted: bool = True) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into a request to stop, checked by the loop between steps.
 
-    The second Ctrl-C interrupts at once, as usual.
+    The second Ctrl-C interrupts at once, as usual. So it is with the other signals.
 
     Args:
         wanted: whether to do so; if not, the first Ctrl-C interrupts at once, too.
@@ -41,12 +49,17 @@ def held_back(wanted: bool = True) -> Iterator[threading.Event]:
         return
 
     def ask(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, before)
+        put_back()
         asked.set()
-        os.write(2, NOTICE)  # `print` may be what was interrupted
+        with suppress(OSError):  # the terminal may be gone
+            os.write(2, NOTICE)  # `print` may be what was interrupted
 
-    before = signal.signal(signal.SIGINT, ask)
+    def put_back() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, ask) for number in SIGNALS}
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        put_back()

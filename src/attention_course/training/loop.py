@@ -267,7 +267,7 @@ def train(
                     metric = fabric.broadcast(
                         validate(model) if fabric.is_global_zero else None
                     )
-                validated = f", last validation {metric:.3f}"
+                validated = f", validation {metric:.3f} (higher is better)"
             for (loss, tokens), (_, seconds) in zip(losses[:-1], unread):
                 run.record(loss, tokens, None, seconds)
             run.record(*losses[-1], metric, time.perf_counter() - started)
