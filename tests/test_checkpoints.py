@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import signal
 import subprocess
@@ -87,6 +88,22 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     assert [row[:4] for row in pieced] == [row[:4] for row in whole]
     seconds = [row.seconds for row in pieced]
     assert seconds == sorted(seconds)
+
+
+def test_a_checkpoint_is_written_at_once_and_then_now_and_then(tmp_path, monkeypatch):
+    """A disk without room for it is noticed before the work."""
+    saved = []
+    save = Checkpoints.save
+    monkeypatch.setattr(
+        *(Checkpoints, "save"),
+        lambda self, fabric, run, settings: (
+            saved.append(run.step) or save(self, fabric, run, settings)
+        ),
+    )
+    _, history = run(tmp_path)
+
+    assert saved == [1, *range(5, len(history) + 1, 5), len(history)]
+    assert json.loads((tmp_path / "run.json").read_text())["step"] == len(history)
 
 
 def test_a_run_that_has_ended_is_read_and_not_repeated(tmp_path, monkeypatch):

@@ -128,7 +128,8 @@ class Checkpoints:
 
     Attributes:
         folder: created if it does not exist; each run needs its own.
-        every: steps between two checkpoints; the last step always has one.
+        every: steps between two checkpoints; the first and the last step always have
+            one.
         about: the task, model and sizes of the run; stored in the checkpoint, and must
             be the same on resuming.
         task: what decoding needs from the task, see `tasks.kept`; stored in the

@@ -254,7 +254,10 @@ def train(
             validates = config.validate_every is not None and (
                 step % config.validate_every == 0 or last
             )
-            saves = checkpoints is not None and step % checkpoints.every == 0
+            # the first one shows whether there is room for them
+            saves = checkpoints is not None and (
+                step % checkpoints.every == 0 or step == 1
+            )
             stops = stop.is_set()
             if len(unread) < read_every and not (last or validates or saves or stops):
                 continue
