@@ -248,7 +248,7 @@ def test_a_folder_without_buffers_or_defaults_is_read(saved, folder):
     [
         (["--top-k", 3], "--top-k does nothing without --temperature"),
         (["--seed", 3], "--seed does nothing without --temperature"),
-        (["--temperature", 0], "a temperature is above 0, got 0.0"),
+        (["--temperature", 0], "--temperature is above 0, got 0.0; leave it out"),
         (["--temperature", 1, "--top-k", 278], "the 278 likeliest of 277 tokens"),
         (["--max-tokens", 45], "and 45 more are too long for a model of 47"),
     ],

@@ -186,6 +186,11 @@ def write_command(
     chance = dict(top_k=top_k, seed=seed)
     if temperature is None:
         choices.refuse(chance, "without --temperature")
+    elif not temperature > 0:
+        raise ValueError(
+            f"--temperature is above 0, got {temperature}; leave it out for the"
+            " likeliest tokens"
+        )
     if (run is None) == (checkpoint is None):
         raise ValueError("name one model to write with, by --run or by --checkpoint")
     try:
