@@ -50,6 +50,7 @@ NOT_THESE = {
     )
 }
 KEPT_AS_IT_IS = "test_kept.py"
+GRADERS = {"test_trusted.py", "test_grader.py", "test_gradebook.py"}
 # The two halves of `make test`.
 HALVES = (
     (
@@ -259,18 +260,20 @@ def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
     """Choose the cases of tests to run on a mutant.
 
     What runs while a module is imported, in a fixture or in another process is seen by no
-    test: there, the tests of what stays as it is and those that name the module, or those
-    of the grader, have to do.
+    test: there, the tests of what stays as it is, those that name the module, and those of
+    the grader for its modules have to do, each as many as time allows.
     """
     of_lines = covered.lines.get(mutant.path, {})
     for line in range(mutant.number, _first_line(mutant) - 1, -1):
         if cases := of_lines.get(str(line)):
             return cases
-    files = _files_about(mutant.path)
-    about = [case for case in covered.seconds if case.partition("::")[0] in files]
-    kept = [case for case in about if KEPT_AS_IT_IS in case]
-    rest = [case for case in about if KEPT_AS_IT_IS not in case]
-    return kept + _in_time(rest, covered.seconds)
+    own = _files_about(mutant.path)
+    others = GRADERS if mutant.path.startswith("nbjudge/grading") else set()
+    found: list[str] = []
+    for files in ({KEPT_AS_IT_IS}, own - {KEPT_AS_IT_IS}, others - own):
+        cases = [c for c in covered.seconds if c.partition("::")[0][6:] in files]
+        found += _in_time(cases, covered.seconds)
+    return found
 
 
 def _first_line(mutant: Mutant) -> int:
@@ -284,14 +287,12 @@ def _first_line(mutant: Mutant) -> int:
 
 
 def _files_about(path: str) -> set[str]:
-    """Return the files of tests that name a module, and those of the grader for its."""
+    """Return the files of tests that name a module, or bear its name."""
     dotted = re.sub(r"(/__(init|main)__)?\.py$", "", path).replace("/", ".")
     above, _, own = dotted.rpartition(".")
-    names = [dotted, f"from {above} import {own}\n", f"test_{own}.py", KEPT_AS_IT_IS]
-    if path.startswith("nbjudge/grading"):
-        names += ["test_trusted.py", "test_grader.py", "test_gradebook.py"]
+    names = [dotted, f"from {above} import {own}\n", f"test_{own}.py"]
     return {
-        f"tests/{file.name}"
+        file.name
         for file in (ROOT / "tests").glob("test_*.py")
         if any(name in file.name + file.read_text(encoding="utf-8") for name in names)
     }
