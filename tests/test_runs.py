@@ -323,6 +323,7 @@ def pressing(*arguments, **settings):
         os.kill(os.getpid(), signal.SIGINT)
     return in_time(*arguments, **settings)
 loop.train_step = pressing
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # it may be ignored here
 cli.main()
 """
 
@@ -344,3 +345,17 @@ def test_a_second_control_c_stops_at_once(interruptible):
         assert asked.is_set()
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.plain
+def test_what_nohup_ignores_stays_ignored():
+    from attention_course.training.interrupts import held_back
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with held_back() as asked:
+            signal.raise_signal(signal.SIGHUP)
+            assert not asked.is_set()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -58,7 +58,12 @@ def held_back(wanted: bool = True) -> Iterator[threading.Event]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    before = {number: signal.signal(number, ask) for number in SIGNALS}
+    before = {
+        number: signal.signal(number, ask)
+        for number in SIGNALS
+        # nohup lets a run outlive its terminal
+        if number == signal.SIGINT or signal.getsignal(number) == signal.SIG_DFL
+    }
     try:
         yield asked
     finally:
