@@ -18,7 +18,7 @@ from attention_course.registry import SIZES, make_model
 from attention_course.runs.about import About, about_of
 from attention_course.runs.listing import list_runs
 from attention_course.runs.loading import load, load_model
-from attention_course.runs.training import output_folder
+from attention_course.runs.training import alone, output_folder
 from attention_course.tasks.core import Vocabulary
 from attention_course.tasks.kept import keep_task, make_again
 from attention_course.tasks.multi30k import Subwords, TranslationTask
@@ -243,8 +243,11 @@ def test_runs_are_listed(folder):
     (folder.parent / "cut" / "checkpoint.pt").write_bytes(whole_bytes[:-200])
     (folder.parent / "empty").mkdir()
     (folder.parent / "empty" / "run.json").write_text("{}")
-    broken, cut, empty, whole = list_runs(folder.parent)
+    shutil.copytree(folder, folder.parent / "bare")
+    (folder.parent / "bare" / "run.json").unlink()
+    bare, broken, cut, empty, whole = list_runs(folder.parent)
 
+    assert bare[:2] == ("bare", "its summary is missing")
     assert cut[:2] == ("cut", "its checkpoint is damaged")
     assert broken[:2] == ("broken", "its summary cannot be read")
     assert empty[:2] == ("empty", "its checkpoint is missing")
@@ -274,6 +277,18 @@ def test_an_empty_folder_is_taken_away_again(tmp_path):
     with output_folder(tmp_path / "a" / "b"):
         (tmp_path / "a" / "b" / "checkpoint.pt").touch()
     assert (tmp_path / "a" / "b" / "checkpoint.pt").exists()
+
+
+@pytest.mark.plain
+def test_no_second_training_uses_a_folder(tmp_path):
+    with alone(tmp_path):
+        with pytest.raises(ValueError, match="another training is going on in"):
+            with alone(tmp_path):
+                pass
+        assert (tmp_path / "training.lock").exists()
+    assert not any(tmp_path.iterdir())
+    with alone(tmp_path):
+        pass
 
 
 @pytest.mark.plain

@@ -31,6 +31,7 @@ from attention_course.tasks.numerals import numerals
 from attention_course.tasks.reversal import reversal
 from attention_course.tasks.scenes import captions, focus
 from attention_course.tasks.sentiment import sentiment
+from attention_course.tasks.sequences import SequenceTask
 from attention_course.tasks.tagging import tagging
 from attention_course.tasks.writing import writing
 from attention_course.training import Checkpoints, TrainConfig, train
@@ -295,6 +296,16 @@ def test_a_failure_leaves_no_empty_page(shell, made, tmp_path):
     assert "maps.html cannot be written" in shell(*words, "ab")[1]
 
 
+@pytest.mark.plain
+def test_an_answer_that_is_cut_is_told(shell, monkeypatch):
+    words = ["translate", "--run", TRANSFORMER]
+    assert not shell(*words, "ab")[1]
+    monkeypatch.setattr(SequenceTask, "max_length", lambda self, examples: 2)
+    out, told, code = shell(*words, "ab", "abcd")
+    assert not code and len(out.splitlines()[1]) == 2
+    assert "source 2: the answer was cut after 2 tokens" in told
+
+
 def test_a_dash_is_standard_input(shell, made):
     folder, _ = made("reversal", "bahdanau", 20)
     words = ["translate", "--run", folder]
@@ -332,7 +343,8 @@ def test_images_are_read_from_files(shell, made, tmp_path, task, model):
     _, again, net, _ = load_model(folder, "cpu")
     expected = " ".join(small.predict(net, small.test[:1])[0])
 
-    assert not told and code == 0 and expected
+    assert all("was cut" in line for line in told.splitlines())
+    assert code == 0 and expected
     assert out.splitlines()[0] == expected
     assert torch.equal(read_image(files[0]), image)
     assert (read_image(files[1]) - image.clamp(0, 1)).abs().max() <= 0.5 / 255 + 1e-6
@@ -348,13 +360,14 @@ def test_images_are_read_from_files(shell, made, tmp_path, task, model):
 
 
 def test_a_deep_image_and_one_in_colour_are_read(tmp_path):
-    deep = np.full((24, 24), 65_535, dtype=np.uint16)
+    deep = np.zeros((24, 24), dtype=np.uint16)
+    deep[12:] = 65_535
     Image.fromarray(deep).save(tmp_path / "deep.png")
     colour = np.zeros((24, 24, 3), dtype=np.uint8)
     colour[:12] = 255
     Image.fromarray(colour).save(tmp_path / "colour.png")
 
-    assert (read_image(tmp_path / "deep.png") == 1).all()
+    assert (read_image(tmp_path / "deep.png")[0, 12:] == 1).all()
     assert read_image(tmp_path / "colour.png").mean() == 0.5
 
 
@@ -381,9 +394,12 @@ def test_files_that_cannot_be_read_are_told_and_the_others_answered(
     np.save(tmp_path / "code.npy", np.array([[{}]]), allow_pickle=True)
     np.save(tmp_path / "colour.npy", np.zeros((24, 24, 3), dtype=np.uint8))
     np.save(tmp_path / "two.npy", np.zeros((2, 24, 24)))
+    np.save(tmp_path / "white.npy", np.full((24, 24), 255, dtype=np.uint8))
+    np.save(tmp_path / "ones.npy", np.eye(24, dtype=np.uint8))
+    np.save(tmp_path / "shifted.npy", np.full((24, 24), -1.0))
     (tmp_path / "no.png").write_text("no image")
     names = ["missing.png", "bright.npy", "large.npy", "text.npy", "code.npy", "no.png"]
-    names += ["colour.npy", "two.npy"]
+    names += ["colour.npy", "two.npy", "white.npy", "ones.npy", "shifted.npy"]
     files = [tmp_path / name for name in [*names, "good.npy"]]
     out, told, code = shell("translate", "--run", folder, *files)
 
@@ -403,6 +419,9 @@ def test_files_that_cannot_be_read_are_told_and_the_others_answered(
                 "it is no image",
                 "an image is an array (height, width) in gray, got (24, 24, 3)",
                 "an image is an array (height, width) in gray, got (2, 24, 24)",
+                "most of it is bright: the digits are bright on black",
+                "its brightest pixel is 1 of 255: give 0 and 1 as floats",
+                "brightness is 0 for black and 1 for white, got -1 to -1",
             ],
         ),
         1,

@@ -58,6 +58,7 @@ as they come. Nothing but the run's folder is read.
         "Wednesday, May 9, 2018"
     attention-course translate --run runs/multi30k --beam-size 5 \\
         < german.txt > english.txt
+    attention-course translate --run runs/captions digits.png
 
 An empty line is answered by an empty line. Of tasks with labels, the answer is the
 label, or a label per token. A source of the tasks captions and focus is a file, PNG or
@@ -125,7 +126,13 @@ def translate_command(
                 typer.echo(
                     json.dumps(said, ensure_ascii=False) if said else answer.text
                 )
-                mapped += [answer] if attention else []
+                if answer.is_cut:
+                    warn(
+                        f"{reader.word} {answer.line.number}: the answer was cut after"
+                        f" {len(answer.target)} tokens, as many as the longest target"
+                        " in training has"
+                    )
+                mapped += [answer] if attention and answer.target else []
     finally:  # also after Ctrl-C
         if attention and mapped:
             from attention_course.runs.maps import page
@@ -302,6 +309,8 @@ def make_way(path: Path) -> None:
     """
     if path.name in FILES and (path.parent / FILES[0]).exists():
         raise ValueError(f"{path} belongs to a run: name another file")
+    if path.is_file() and path.stat().st_size:
+        typer.echo(f"{path} will be replaced", err=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()

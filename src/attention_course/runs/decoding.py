@@ -25,6 +25,7 @@ class Answer(NamedTuple):
             penalty. None if there was nothing to decode.
         weights: (T, S), or (L, H, T, S) with layers and heads; None if they were not
             asked for, or if the model has none.
+        is_cut: whether decoding stopped before the model ended the target.
     """
 
     line: Line
@@ -32,6 +33,7 @@ class Answer(NamedTuple):
     text: str = ""
     score: float | None = None
     weights: Tensor | None = None
+    is_cut: bool = False
 
     @property
     def source(self) -> list[str]:
@@ -107,8 +109,9 @@ def _sequences(
     empty = task.example("")
     examples = [empty._replace(source=line.source) for line in lines]
     said = task.decode(model, examples, **decoding)
+    most = task.max_length(examples)
     answers = [
-        Answer(line, tokens, task.text(tokens), score)
+        Answer(line, tokens, task.text(tokens), score, is_cut=len(tokens) >= most)
         for line, (tokens, score) in zip(lines, said)
     ]
     if not weighed:

@@ -27,8 +27,10 @@ def list_runs(folder: Path) -> list[tuple[str, ...]]:
     """
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}")
-    found = sorted(path.parent for path in folder.rglob(SUMMARY))
-    return [_row(run, folder) for run in found]
+    found = {
+        path.parent for name in (SUMMARY, CHECKPOINT) for path in folder.rglob(name)
+    }
+    return [_row(run, folder) for run in sorted(found)]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -62,6 +64,8 @@ def _row(run: Path, folder: Path) -> tuple[str, ...]:
             _score(run, summary),
             f"{size / 1e6:.1f} MB",
         )
+    except FileNotFoundError:
+        return name, "its summary is missing", *unknown, f"{size / 1e6:.1f} MB"
     except (ValueError, KeyError, TypeError, AttributeError):
         return name, "its summary cannot be read", *unknown, f"{size / 1e6:.1f} MB"
 

@@ -32,7 +32,7 @@ th[scope=row] { text-align: right }
 td { min-width: 2.2em; padding: 2px; text-align: center;
   border: 1px solid rgb(128 128 128 / .25);
   background: rgb(138 92 208 / var(--weight)) }
-.grids { display: flex; flex-wrap: wrap; gap: 1em }
+.grids { display: flex; flex-wrap: wrap; gap: 1em; align-items: flex-start }
 figure { margin: 0; display: flex; flex-direction: column-reverse }
 img { width: 14em; image-rendering: pixelated }
 figcaption { font-size: 14px; padding-bottom: .3em }
@@ -40,15 +40,15 @@ figcaption { font-size: 14px; padding-bottom: .3em }
 <h1>Attention of {{ title }}</h1>
 {% if answers and answers[0].images %}
 <p>Each grid shows where the model looked in the image before it wrote the word above.
-The stronger the color of a cell, the larger its weight. The weights of a grid sum to
-one.</p>
+The strongest color of a grid is that of its largest weight, and no color is a weight of
+zero. The weights of a grid sum to one.</p>
 {% else %}
 <p>Each row shows where the model looked before it wrote the token at its left. The
 stronger the color of a cell, the larger its weight. The weights of a row sum to one,
 except in local attention with a predicted position (local-p).</p>
 {% endif %}
-{% macro cell(weight) -%}
-<td style="--weight: {{ '%.3f' % weight }}">{{ '%.2f' % weight }}</td>
+{% macro cell(weight, most=1) -%}
+<td style="--weight: {{ '%.3f' % (weight / most) }}">{{ '%.2f' % weight }}</td>
 {%- endmacro %}
 {% macro grid(answer, rows, caption) -%}
 <div class="map">
@@ -62,7 +62,7 @@ except in local attention with a predicted position (local-p).</p>
 {% for token, row in answer.target | zip(rows) %}
 <table><caption>{{ token }}</caption>
 {% for cells in row | batch(answer.side) %}
-<tr>{% for weight in cells %}{{ cell(weight) }}{% endfor %}</tr>
+<tr>{% for weight in cells %}{{ cell(weight, row | max) }}{% endfor %}</tr>
 {% endfor %}
 </table>
 {% endfor %}

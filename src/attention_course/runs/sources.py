@@ -168,11 +168,16 @@ def read_image(path: Path) -> Tensor:
         raise ValueError(
             f"an image is an array (height, width) in gray, got {pixels.shape}"
         )
-    pixels = pixels / LARGEST.get(str(pixels.dtype), 1)
+    full = LARGEST.get(str(pixels.dtype), 1)
+    pixels = pixels / full
     # noise may go beyond 0 and 1, but the model does not know images with 255 for white
-    if not (pixels.size and -1 <= pixels.min() and pixels.max() <= 2):
+    if not (pixels.size and -0.5 <= pixels.min() and pixels.max() <= 1.5):
         span = f"{pixels.min():g} to {pixels.max():g}" if pixels.size else "nothing"
         raise ValueError(f"brightness is 0 for black and 1 for white, got {span}")
+    if 0 < pixels.max() <= 1 / full < 1:
+        raise ValueError(f"its brightest pixel is 1 of {full}: give 0 and 1 as floats")
+    if pixels.mean() > 0.5:
+        raise ValueError("most of it is bright: the digits are bright on black")
     return torch.from_numpy(pixels).float().reshape(1, *pixels.shape[-2:])
 
 

@@ -4,6 +4,7 @@ The training loop is in `attention_course.training.loop`.
 """
 
 import math
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 from lightning_fabric import Fabric
 from matplotlib.figure import Figure
 
@@ -66,10 +68,10 @@ def train_run(
     Raises:
         OSError: nothing can be written to the folder.
         Stopped: the user pressed Ctrl-C; the folder has a checkpoint.
-        ValueError: the task or the model cannot be made, or `launch` or `train` raises
-            it.
+        ValueError: the task or the model cannot be made, another training uses the
+            folder, or `launch` or `train` raises it.
     """
-    with output_folder(folder):
+    with output_folder(folder), alone(folder):
         fabric = launch(device, precision, devices)
         torch.manual_seed(config.seed)
         task = registry.make_task(about.task, **about.options)
@@ -134,6 +136,33 @@ def output_folder(folder: Path) -> Iterator[None]:
         with suppress(OSError):  # one of them is not empty
             for path in made:
                 path.rmdir()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let no second training use a folder meanwhile.
+
+    Of the processes that train together, the first one sees to that.
+
+    Raises:
+        ValueError: another training uses the folder.
+    """
+    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) != "0":
+        yield
+        return
+    lock = FileLock(folder / "training.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(
+            f"another training is going on in {folder}: name another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            Path(lock.lock_file).unlink()
+        lock.release()
 
 
 def draw_history(
