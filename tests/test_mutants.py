@@ -48,7 +48,7 @@ def test_what_a_test_runs_is_noticed_and_the_rest_survives():
     assert not is_noticed(mutant, [])
 
 
-def test_the_tests_of_a_line_come_from_coverage_or_from_the_files_noun():
+def test_the_tests_of_a_line_come_from_coverage_or_from_files_about_it():
     (mutant, *_) = mutants(MASKS, line_of("torch.arange"))
     seconds = {
         **{"tests/test_x.py::test_y[1]": 3.0, "tests/test_x.py::test_y[2]": 2.0},
@@ -63,6 +63,17 @@ def test_the_tests_of_a_line_come_from_coverage_or_from_the_files_noun():
         "tests/test_kept.py::test_k",
         "tests/test_masks.py::test_z",
     ]
+
+
+def test_what_runs_on_import_is_tried_by_more_than_the_first_to_import_it():
+    path = SRC / "attention_course" / "registry.py"
+    lines = path.read_text().splitlines()
+    number = lines.index('RECURRENT = (*STACK, "dropout")') + 1
+    (mutant, *_) = mutants(path, number)
+    ran = {mutant.path: {str(number): ["tests/test_x.py::test_y"]}}
+    seconds = {"tests/test_x.py::test_y": 1.0, "tests/test_kept.py::test_k": 9.0}
+    covered = Covered(ran, seconds, {})
+    assert chosen_tests(mutant, covered) == ["tests/test_kept.py::test_k"]
 
 
 def test_one_case_of_each_test_is_tried_before_a_second_of_any():

@@ -196,6 +196,15 @@ def test_an_error_below_a_magic_stands_where_the_cell_has_it(notebook, cell, lin
     assert f"(line {line} of the cell)" in describe(error, "<cell>")
 
 
+def test_an_error_that_cannot_be_printed_is_named():
+    class Sly(Exception):
+        def __str__(self):
+            raise ValueError("no text")
+
+    assert describe(Sly()) == "Sly"
+    assert describe(ValueError("two\nlines")) == "ValueError: two lines"
+
+
 def test_what_is_captured_is_not_printed_and_measuring_prints_nothing(notebook, capsys):
     notebook.run("%%capture out\nprint('hidden')", "<cell>")
     notebook.run("%%time\nprint('shown')", "<cell>")
