@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attention_course import registry
+from attention_course.training.folder import (
+    CHECKPOINT,
+    HISTORY,
+    PLOT,
+    SCORES,
+    SUMMARY,
+)
 
 # Kinds of tasks whose targets are labels, so that their loss is per label.
 LABELS = {
@@ -18,7 +25,7 @@ LABELS = {
 }
 
 # Files of a run beside its checkpoint; the last one is from `evaluate`.
-WRITTEN = ("history.csv", "run.json", "history.png", "scores.json")
+WRITTEN = (HISTORY, SUMMARY, PLOT, SCORES)
 
 
 class About(NamedTuple):
@@ -94,12 +101,12 @@ def refuse_other(folder: Path, resume: bool) -> None:
             training would overwrite, and no run.
     """
     others = [name for name in WRITTEN if (folder / name).exists()]
-    if others and not (folder / "checkpoint.pt").exists():
+    if others and not (folder / CHECKPOINT).exists():
         raise ValueError(
             f"{folder} has {others[0]} but no checkpoint, and training would overwrite"
             " it: name another folder, or move the file"
         )
-    if (folder / "checkpoint.pt").exists() and not resume:
+    if (folder / CHECKPOINT).exists() and not resume:
         raise ValueError(
             f"there is a run in {folder}: go on with it by --resume, or name another"
             " folder"

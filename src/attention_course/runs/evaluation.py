@@ -23,7 +23,7 @@ from attention_course.tasks.multi30k import TranslationTask
 from attention_course.tasks.sequences import SequenceTask
 from attention_course.tasks.writing import WritingTask
 from attention_course.training import evaluate
-from attention_course.training.folder import replace
+from attention_course.training.folder import SCORES, replace
 
 
 def evaluate_run(
@@ -114,7 +114,7 @@ def note_scores(
     Raises:
         OSError: the scores cannot be written.
     """
-    path = folder / "scores.json"
+    path = folder / SCORES
     try:
         known = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):  # there is none, or it was edited

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-CHECKPOINT, SUMMARY, SCORES = "checkpoint.pt", "run.json", "scores.json"
+from attention_course.training.folder import CHECKPOINT, SCORES, SUMMARY
+
 COLUMNS = ("run", "task", "model", "parameters", "steps", "loss", "score", "size")
 
 

@@ -32,10 +32,8 @@ from attention_course.training import (
     validation_loss,
 )
 from attention_course.training.devices import Precision
-from attention_course.training.folder import CHECKPOINT, HISTORY, SUMMARY
+from attention_course.training.folder import CHECKPOINT, HISTORY, PLOT, SUMMARY
 from attention_course.training.interrupts import Stopped
-
-PLOT = "history.png"
 
 
 def train_run(

@@ -1,7 +1,8 @@
 """The files in a run's folder: their names, and how to read and check a checkpoint.
 
 Checkpoints are written in `checkpoints`. This module does not import Fabric, so that
-decoding does not have to wait for it.
+decoding does not have to wait for it, and imports torch only to read a checkpoint, so
+that the command line can look for files at once.
 """
 
 import os
@@ -9,9 +10,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import torch
-
 CHECKPOINT, HISTORY, SUMMARY = "checkpoint.pt", "history.csv", "run.json"
+PLOT, SCORES = "history.png", "scores.json"
 VERSION = 2  # checkpoints with another number are refused
 FORMAT = "attention-course checkpoint"
 # The parts of a checkpoint and their types.
@@ -44,6 +44,8 @@ def read(folder: Path) -> dict[str, Any]:
         ValueError: there is no checkpoint, or the file is not from this package, has
             another version, or was edited or damaged.
     """
+    import torch
+
     path = Path(folder) / CHECKPOINT
     if not path.exists():
         raise ValueError(f"there is no checkpoint in {folder}")
