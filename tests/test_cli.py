@@ -157,7 +157,9 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(
         "evaluate", "--run", trained, "--split", "validation", "--out", file
     )
     _, task, model, _ = load(trained, device="cpu")
-    assert out.startswith(
+    first, second, *lines = out.splitlines()
+    assert first == f"{trained}: bahdanau on reversal, after 5 steps"
+    assert second == (
         f"reversal, validation: 1,000 examples; {parameters(model):,} parameters"
     )
     expected = evaluate(model, task, task.validation)
@@ -166,7 +168,7 @@ def test_evaluation_prints_the_metrics_and_writes_the_predictions(
     assert file.read_text().splitlines() == [
         task.text(prediction) for prediction in expected.predictions
     ]
-    printed = dict(line.rsplit(maxsplit=1) for line in out.splitlines()[1:])
+    printed = dict(line.rsplit(maxsplit=1) for line in lines)
     assert float(printed["exact match"]) == pytest.approx(
         expected.exact_match, abs=1e-4
     )
@@ -237,7 +239,8 @@ def test_a_run_is_gone_on_with_only_if_asked_for(shell, trained):
     half = ["5", "--resume", "--precision", "bf16-mixed"]
     assert "its precision is '32-true', not 'bf16-mixed'" in shell(*again, *half)[1]
     assert (trained / "checkpoint.pt").read_bytes() == before
-    assert not shell(*again, "5", "--resume")[1]
+    out, failed = shell(*again, "5", "--resume")
+    assert not failed and "nothing is left to do after step 5 of 5" in out
 
 
 def test_two_processes_train_to_what_one_does(shell, tmp_path):

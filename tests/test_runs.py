@@ -320,10 +320,40 @@ def test_control_c_saves_a_checkpoint_and_says_how_to_go_on(tmp_path, name):
     history = read(tmp_path / "my run")["history"]
     assert len(history) == 4
     assert f"after step {len(history)} of 100000, which is saved" in done.stderr
+    assert ("Ctrl-C once more" in done.stderr) == (name == "SIGINT")
     again = done.stderr.strip().splitlines()[-1]
     assert shlex.split(again) == ["attention-course", *words, "--resume"]
     assert (tmp_path / "my run" / "history.png").read_bytes().startswith(b"\x89PNG")
 
+
+@pytest.mark.plain
+@pytest.mark.parametrize("command", ["translate", "write", "evaluate", "train"])
+def test_control_c_ends_a_command_that_is_being_imported(tmp_path, command):
+    (tmp_path / "checkpoint.pt").touch()
+    (tmp_path / "torch.py").write_text(SWALLOWS)
+    words = ["--run", tmp_path, *(["a prompt"] if command == "write" else [])]
+    if command == "train":
+        words = ["--task", "reversal", "--model", "bahdanau", "--out", tmp_path / "new"]
+    begin = "import signal; signal.signal(2, signal.default_int_handler)\n"
+    begin += "from attention_course import cli; cli.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", begin, command, *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+# A module that turns Ctrl-C into another error.
+SWALLOWS = """
+import os
+try:
+    os.kill(os.getpid(), 2)
+except BaseException:
+    raise ImportError
+"""
 
 # In the fourth step, Ctrl-C is pressed.
 INTERRUPTED = """

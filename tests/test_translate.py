@@ -187,7 +187,7 @@ def test_an_answer_comes_before_the_next_line_is_read(shell, made, monkeypatch, 
     monkeypatch.setattr(
         sys, "argv", ["attention-course", "translate", "--run", str(folder)]
     )
-    monkeypatch.setattr(cli.use, "standard_input", lambda: Asks(b"abc\n", b"dd\n"))
+    monkeypatch.setattr(cli.use, "standard_input", lambda what: Asks(b"abc\n", b"dd\n"))
     with pytest.raises(SystemExit):
         cli.main()
     assert stream and seen[0] == "" and seen[1].strip() and seen[2].strip()
@@ -212,6 +212,18 @@ def test_json_has_tokens_score_and_weights(shell):
     mean = weights[0, -1, :, :count].mean(dim=0)
     assert said["weights"] == pytest.approx(mean.numpy(), abs=1e-5)
     assert nothing["target"] == [] and nothing["score"] is None
+    assert said["warnings"] == nothing["warnings"] == []
+
+
+def test_json_and_page_have_the_warnings(shell, tmp_path):
+    page = tmp_path / "maps.html"
+    words = ["translate", "--run", TRANSFORMER, "--json", "--attention", page, "abé"]
+    out, told, _ = shell(*words)
+    (warning,) = json.loads(out)["warnings"]
+
+    assert warning == "the model has never seen 'é', and reads <unk> instead"
+    assert told == f"source 1: {warning}\n"
+    assert f"<p>Warning: {warning}.</p>" in html.unescape(page.read_text("utf-8"))
 
 
 class Cells(html.parser.HTMLParser):
@@ -304,6 +316,8 @@ def test_an_answer_that_is_cut_is_told(shell, monkeypatch):
     out, told, code = shell(*words, "ab", "abcd")
     assert not code and len(out.splitlines()[1]) == 2
     assert "source 2: the answer was cut after 2 tokens" in told
+    out, _, _ = shell(*words, "--json", "abcd")
+    assert json.loads(out)["warnings"][0].startswith("the answer was cut after 2")
 
 
 def test_a_dash_is_standard_input(shell, made):
@@ -401,11 +415,17 @@ def test_files_that_cannot_be_read_are_told_and_the_others_answered(
     names = ["missing.png", "bright.npy", "large.npy", "text.npy", "code.npy", "no.png"]
     names += ["colour.npy", "two.npy", "white.npy", "ones.npy", "shifted.npy"]
     files = [tmp_path / name for name in [*names, "good.npy"]]
-    out, told, code = shell("translate", "--run", folder, *files)
+    words = ["translate", "--run", folder]
+    out, told, code = shell(*words, *files)
 
     assert code == 1
     assert out.startswith("\n" * len(names)) and out.strip()
     lines = told.splitlines()
+    *bad, good = map(json.loads, shell(*words, "--json", *files)[0].splitlines())
+    assert [
+        f"source {n}: {w}" for n, b in enumerate(bad, 1) for w in b["warnings"]
+    ] == (lines)
+    assert good["warnings"] == []
     assert len(lines) == len(names)
     for n, (line, why) in enumerate(
         zip(
@@ -510,6 +530,7 @@ def test_a_language_model_goes_on_with_a_prompt(shell, made):
     assert out.startswith("Attention is")
     assert shell(*words, "--temperature", "2", "Attention is")[0] != out
     assert shell(*words, "")[2] == 0
+    assert shell(*words, "-", stdin=b"Attention is\n")[0] == out
 
 
 # Steps that are compiled

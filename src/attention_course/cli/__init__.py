@@ -5,7 +5,7 @@ has work to do: importing torch takes seconds, and `--help` and mistakes in the
 arguments should be answered at once.
 """
 
-from attention_course.cli import listing, train, use
+from attention_course.cli import listing, train, use, write
 from attention_course.cli.options import app
 
 

@@ -9,6 +9,7 @@ import typer
 
 from attention_course import registry
 from attention_course.runs import choices
+from attention_course.training.folder import CHECKPOINT
 
 
 class Device(StrEnum):
@@ -137,11 +138,11 @@ def decoding_of(beam_size: int | None, length_penalty: float | None) -> dict[str
 
 def check_run(folder: Path) -> None:
     """Refuse a folder without a checkpoint, before torch is imported."""
-    if folder.name == "checkpoint.pt" and folder.is_file():
+    if folder.name == CHECKPOINT and folder.is_file():
         raise ValueError(
             f"{folder} is a file of a run: name its folder, {folder.parent}"
         )
-    if not (folder / "checkpoint.pt").exists():
+    if not (folder / CHECKPOINT).exists():
         raise ValueError(
             f"there is no checkpoint in {folder}; attention-course ls lists runs"
         )

@@ -26,7 +26,8 @@ from attention_course.cli.options import (
 from attention_course.runs import choices
 from attention_course.runs.about import About, refuse_other
 from attention_course.training.config import TrainConfig
-from attention_course.training.interrupts import Stopped
+from attention_course.training.folder import CHECKPOINT
+from attention_course.training.interrupts import Stopped, at_once
 
 # Fields of `TrainConfig` whose options have other names.
 OPTIONS = {"warmup_steps": "warmup", "clip_norm": "clip"}
@@ -195,7 +196,8 @@ def train_command(
         option = OPTIONS.get(field, field.replace("_", "-"))
         raise ValueError(f"--{option} {what}") from None
     refuse_other(out, resume)
-    from attention_course.runs.training import train_run
+    with at_once():
+        from attention_course.runs.training import train_run
 
     try:
         train_run(
@@ -217,7 +219,7 @@ def train_command(
 
 def say_how_to_go_on(folder: Path, stop: KeyboardInterrupt, steps: int) -> None:
     """Tell the user who interrupted training what is saved and how to resume."""
-    if not (folder / "checkpoint.pt").exists():
+    if not (folder / CHECKPOINT).exists():
         typer.echo("stopped; there is no checkpoint yet", err=True)
         return
     words = [word for word in sys.argv[1:] if word != "--resume"]

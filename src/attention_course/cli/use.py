@@ -1,19 +1,18 @@
-"""The commands `translate`, `write` and `evaluate`, which use a trained model.
+"""The commands `translate` and `evaluate`, which use a trained model.
 
 What the commands do is in `attention_course.runs`.
 """
 
 import json
 import os
-import sys
 from enum import StrEnum
-from io import BufferedIOBase
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from attention_course import registry
+from attention_course.cli.files import make_way, standard_input, write
 from attention_course.cli.options import (
     BeamSize,
     Compile,
@@ -27,10 +26,9 @@ from attention_course.cli.options import (
     app,
     check_run,
     decoding_of,
-    setting,
 )
-from attention_course.cli.outputs import make_way, write
 from attention_course.runs import choices
+from attention_course.training.interrupts import at_once
 
 # Models of these kinds return no attention weights.
 UNWEIGHED = (registry.Kind.TAGS, registry.Kind.FRAME_LABELS)
@@ -81,7 +79,8 @@ def translate_command(
         typer.Option(
             "--json",
             help="Answer in JSON, an object per line: tokens, score (log-probability in"
-            " nats), weights.",
+            " nats), warnings, and weights, a row per target token: one for each source"
+            " token, or for the one state that a model without attention reads.",
         ),
     ] = False,
     device: DeviceName = Device.auto,
@@ -99,9 +98,14 @@ def translate_command(
         make_way(attention)
     if source == ["-"]:
         source = None
-    from attention_course.runs.decoding import answer_lines
-    from attention_course.runs.loading import computing, load_model, with_steps_compiled
-    from attention_course.runs.sources import Reader, arriving
+    with at_once():
+        from attention_course.runs.decoding import answer_lines
+        from attention_course.runs.loading import (
+            computing,
+            load_model,
+            with_steps_compiled,
+        )
+        from attention_course.runs.sources import Reader, arriving
 
     about, task, model, _ = load_model(run, device.value)
     refuse_for(about.kind, about.task, about.model, decoding, attention)
@@ -116,7 +120,9 @@ def translate_command(
             warn(f"{name} is decoded as a text; to decode the file's lines: < {name}")
     mapped: list[Any] = []
     try:
-        for given in [source] if source else arriving(standard_input()):
+        for given in (
+            [source] if source else arriving(standard_input("sources, one per line"))
+        ):
             lines = [reader.read(line) for line in given]
             with computing(model, precision.value):
                 answers = answer_lines(task, model, lines, decoding, weighed)
@@ -126,11 +132,7 @@ def translate_command(
                     json.dumps(said, ensure_ascii=False) if said else answer.text
                 )
                 if answer.is_cut:
-                    warn(
-                        f"{reader.word} {answer.line.number}: the answer was cut after"
-                        f" {len(answer.target)} tokens, as many as the longest target"
-                        " in training has"
-                    )
+                    warn(f"{reader.word} {answer.line.number}: {answer.warnings[-1]}")
                 mapped += [answer] if attention and answer.target else []
     finally:  # also after Ctrl-C
         if attention and mapped:
@@ -143,87 +145,6 @@ def translate_command(
         )
     if reader.failed:
         raise typer.Exit(1)
-
-
-@app.command(
-    "write",
-    short_help="Go on with a prompt.",
-    help="""Go on with a prompt, by a language model that was trained here (--run) or by
-a pretrained GPT-2 or Llama (--checkpoint).
-
-\b
-    attention-course train --task writing --model gpt --out runs/gpt
-    attention-course write --run runs/gpt "Attention is"
-    attention-course write --checkpoint gpt2 --temperature 0.8 --top-k 40 \\
-        "Attention is"
-
-A model of the task writing has read the course's own text and code. Prompt and
-continuation have at most 128 tokens together.
-
-The folder of --checkpoint has the files config.json, tokenizer.json and
-model.safetensors, or an index of several such files, as the library transformers saves
-them. Nothing is downloaded.
-""",
-)
-def write_command(
-    prompt: Annotated[str, typer.Argument(help="How the text begins.")],
-    run: Annotated[
-        Path | None, typer.Option(help="Folder of a run of the task writing.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder of a pretrained model.")
-    ] = None,
-    max_tokens: Annotated[
-        int, typer.Option(min=1, help="Tokens to write, if the text does not end.")
-    ] = 40,
-    temperature: Annotated[
-        float | None,
-        setting("Draw at random, above 1 more boldly; else the likeliest.", None),
-    ] = None,
-    top_k: Annotated[
-        int | None, setting("Draw among that many likeliest tokens.", None)
-    ] = None,
-    seed: Annotated[int | None, setting("Of the chance.", 0)] = None,
-    device: DeviceName = Device.auto,
-    precision: PrecisionName = Precision.single,
-    compile: Compile = False,
-) -> None:
-    """Continue a prompt."""
-    chance = dict(top_k=top_k, seed=seed)
-    if temperature is None:
-        choices.refuse(chance, "without --temperature")
-    elif not temperature > 0:
-        raise ValueError(
-            f"--temperature is above 0, got {temperature}; leave it out for the"
-            " likeliest tokens"
-        )
-    if (run is None) == (checkpoint is None):
-        raise ValueError("name one model to write with, by --run or by --checkpoint")
-    try:
-        prompt.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"the prompt is no UTF-8 from character {error.start + 1} on"
-            f" ({prompt[: error.start]!r}): type it again"
-        ) from None
-    if run:
-        check_run(run)
-    from attention_course.runs.loading import choose_device, computing
-
-    if run:
-        from attention_course.runs.writing import run_writer
-
-        writer = run_writer(run, device.value)
-    else:
-        assert checkpoint is not None
-        from attention_course.pretrained import read_writer
-
-        writer = read_writer(checkpoint, choose_device(device.value))
-    if compile:
-        writer = writer.compiled()
-    with computing(writer.model, precision.value):
-        text = writer.write(prompt, max_tokens, temperature, top_k, seed or 0)
-    typer.echo(text)
 
 
 @app.command(
@@ -262,10 +183,12 @@ def evaluate_command(
     check_run(run)
     if out:
         make_way(out)
-    from attention_course.runs.evaluation import evaluate_run, note_scores
-    from attention_course.runs.loading import computing, load, with_steps_compiled
+    with at_once():
+        from attention_course.runs.evaluation import evaluate_run, note_scores
+        from attention_course.runs.loading import computing, load, with_steps_compiled
 
     about, task, model, step = load(run, data, device.value)
+    typer.echo(f"{run}: {about.model} on {about.task}, after {step:,} steps")
     if about.kind is registry.Kind.TEXT:
         choices.refuse({"out": out}, f"for the task {about.task}")
     if compile:
@@ -297,10 +220,3 @@ def refuse_for(
     if kind in UNWEIGHED:
         given = {"attention": attention}
         choices.refuse(given, f"for the model {model}, which gives no weights")
-
-
-def standard_input() -> BufferedIOBase:
-    """Return standard input; at a terminal, tell the user that it is being read."""
-    if sys.stdin.isatty():
-        typer.echo("type sources, one per line; Ctrl-D ends", err=True)
-    return cast(BufferedIOBase, sys.stdin.buffer)

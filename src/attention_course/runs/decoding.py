@@ -41,6 +41,17 @@ class Answer(NamedTuple):
         tokens = self.line.source
         return [self.line.name] if isinstance(tokens, Tensor) else list(tokens or ())
 
+    @property
+    def warnings(self) -> list[str]:
+        """Return what a user should know before trusting the answer."""
+        told = list(self.line.warnings)
+        if self.is_cut:
+            told.append(
+                f"the answer was cut after {len(self.target)} tokens, as many as the"
+                " longest target in training has"
+            )
+        return told
+
     def map(self) -> Tensor | None:
         """Return one map (T, S): with heads, the mean over those of the last layer."""
         weights = self.weights
@@ -59,6 +70,7 @@ class Answer(NamedTuple):
             "target": list(self.target),
             "text": self.text,
             "score": self.score,
+            "warnings": self.warnings,
         }
         if weighed:
             said["weights"] = _rounded(self.map())

@@ -81,6 +81,9 @@ except in local attention with a predicted position (local-p).</p>
 {%- endmacro %}
 {% for answer in answers %}
 <h2>{{ answer.name }} → {{ answer.text }}</h2>
+{% for warning in answer.warnings %}
+<p>Warning: {{ warning }}.</p>
+{% endfor %}
 {{ grid(answer, answer.map, answer.caption) }}
 {% if answer.heads %}
 <details><summary>Every layer and head</summary>
@@ -129,6 +132,7 @@ def _parts(answer: Answer) -> dict[str, Any]:
     return {
         "name": answer.line.name,
         "text": answer.text,
+        "warnings": answer.warnings,
         "source": source,
         "target": answer.target,
         "images": images,

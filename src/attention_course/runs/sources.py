@@ -28,11 +28,13 @@ class Line(NamedTuple):
         number: counted from 1.
         name: the text that was given, for messages.
         source: tokens, an image or frames; None if there is nothing to decode.
+        warnings: what is wrong with it.
     """
 
     number: int
     name: str
     source: Any
+    warnings: tuple[str, ...] = ()
 
 
 def arriving(stream: BufferedIOBase, most: int = 256) -> Iterator[list[bytes]]:
@@ -77,6 +79,7 @@ class Reader:
         self.task, self.form, self.warn, self.word = task, form, warn, word
         self.count = 0
         self.failed = False  # whether a file could not be read
+        self.warnings: list[str] = []  # of the line that is being read
         vocabulary = getattr(task, "source_vocabulary", None)
         if not isinstance(task, SequenceTask):
             vocabulary = getattr(task.read, "vocabulary", None)
@@ -85,14 +88,15 @@ class Reader:
     def read(self, line: bytes | str) -> Line:
         """Read the next line."""
         self.count += 1
+        self.warnings = []
         if isinstance(line, str) and self.form is Source.TEXT:
             line = os.fsencode(line)  # arguments may be no UTF-8 either
         if isinstance(line, bytes):
             line = self._text(line)
         if not line.strip():
-            return Line(self.count, line, None)
+            return self._line(line, None)
         if self.form is not Source.TEXT:
-            return Line(self.count, line, self._file(line))
+            return self._line(line, self._file(line))
         tokens = self._tokens(line)
         unknown = dict.fromkeys(
             token for token in tokens if token not in self.known and token != REPLACED
@@ -102,7 +106,10 @@ class Reader:
             self._warn(
                 f"the model has never seen {listed}, and reads {SPECIALS[-1]} instead"
             )
-        return Line(self.count, line, tokens or None)
+        return self._line(line, tokens or None)
+
+    def _line(self, name: str, source: Any) -> Line:
+        return Line(self.count, name, source, tuple(self.warnings))
 
     def _text(self, line: bytes) -> str:
         line = line.removesuffix(b"\r")
@@ -146,6 +153,7 @@ class Reader:
         return source
 
     def _warn(self, what: str) -> None:
+        self.warnings.append(what)
         self.warn(f"{self.word} {self.count}: {what}")
 
 

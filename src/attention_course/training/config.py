@@ -19,7 +19,8 @@ LIMITS: dict[str, Limit] = {
     "learning_rate": ("finite and above 0", lambda value: 0 < value < math.inf),
     "warmup_steps": AT_LEAST_0,
     "clip_norm": ("above 0", lambda value: value > 0),  # inf: nothing is clipped
-    "label_smoothing": SHARE,
+    # the right token keeps some of the probability
+    "label_smoothing": ("at least 0 and below 1", lambda value: 0 <= value < 1),
     "teacher_forcing": SHARE,
     "validate_every": AT_LEAST_1,
     "patience": AT_LEAST_1,

@@ -1,6 +1,7 @@
 """Handle Ctrl-C during training: finish and save the current step before stopping.
 
-So does the end of the terminal or of a time limit (SIGHUP, SIGTERM).
+So does the end of the terminal or of a time limit (SIGHUP, SIGTERM). While modules are
+imported, Ctrl-C ends the process.
 """
 
 import os
@@ -15,7 +16,8 @@ SIGNALS = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP")
     if hasattr(signal, name)  # Windows has no SIGHUP
 ]
-NOTICE = b"\nstopping after this step; Ctrl-C once more stops at once\n"
+NOTICE = b"\nstopping after this step%s\n"
+AGAIN = b"; Ctrl-C once more stops at once"
 
 
 class Stopped(KeyboardInterrupt):
@@ -28,6 +30,22 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, history: Sequence[Any]):
         super().__init__(f"training was stopped after step {len(history)}")
         self.history = history
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Let Ctrl-C end the process itself, while there is nothing to lose.
+
+    As a KeyboardInterrupt, it may be swallowed where modules are imported, or become
+    another error there.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # not under nohup, nor in a test
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -52,7 +70,8 @@ def held_back(wanted: bool = True) -> Iterator[threading.Event]:
         put_back()
         asked.set()
         with suppress(OSError):  # the terminal may be gone
-            os.write(2, NOTICE)  # `print` may be what was interrupted
+            # `print` may be what was interrupted
+            os.write(2, NOTICE % (AGAIN if number == signal.SIGINT else b""))
 
     def put_back() -> None:
         for number, handler in before.items():

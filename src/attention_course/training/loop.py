@@ -224,7 +224,8 @@ def train(
     if checkpoints:
         checkpoints.restore(fabric, run, asdict(config))
         if run.step:
-            fabric.print(f"going on after step {run.step:,} of {config.steps:,}")
+            done = "nothing is left to do" if run.step == config.steps else "going on"
+            fabric.print(f"{done} after step {run.step:,} of {config.steps:,}")
 
     started = time.perf_counter() - run.seconds
     stream = shuffled_forever(task.train, config.batch_size, config.seed, task.length)

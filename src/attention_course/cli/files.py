@@ -1,12 +1,21 @@
-"""Files that a user names for the output of a command, checked before the work."""
+"""Standard input, and files that a user names for output, checked before the work."""
 
+import sys
+from io import BufferedIOBase
 from pathlib import Path
+from typing import cast
 
 import typer
 
 from attention_course.runs.about import WRITTEN
+from attention_course.training.folder import CHECKPOINT
 
-FILES = ("checkpoint.pt", *WRITTEN)  # of a run
+
+def standard_input(what: str) -> BufferedIOBase:
+    """Return standard input; at a terminal, tell the user what is read from it."""
+    if sys.stdin.isatty():
+        typer.echo(f"type {what}; Ctrl-D ends", err=True)
+    return cast(BufferedIOBase, sys.stdin.buffer)
 
 
 def make_way(path: Path) -> None:
@@ -16,7 +25,7 @@ def make_way(path: Path) -> None:
         OSError: it cannot be written.
         ValueError: it is a file of a run.
     """
-    if path.name in FILES and (path.parent / FILES[0]).exists():
+    if path.name in (CHECKPOINT, *WRITTEN) and (path.parent / CHECKPOINT).exists():
         raise ValueError(f"{path} belongs to a run: name another file")
     if path.is_file() and path.stat().st_size:
         typer.echo(f"{path} will be replaced", err=True)
