@@ -12,6 +12,7 @@ Run it on one seed, and mend; report another one: `python -m measure.mutants --s
 import argparse
 import ast
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -28,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from answers.mutants import _names, _replacements
 from measure import report
@@ -166,79 +167,83 @@ class Covered(NamedTuple):
 def covering() -> Covered:
     """Find out which tests run which line.
 
-    It is measured once for each state of src and tests, and kept. A case that fails here
-    would notice every mutant: it is left out.
+    It is measured once for each state of src and each file of tests, and kept. A case
+    that fails here would notice every mutant: it is left out.
     """
-    state = subprocess.run(
-        ["git", "rev-parse", "HEAD:src", "HEAD:tests"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-    kept = KEPT / f"coverage-{'-'.join(part[:12] for part in state)}.json"
-    if not kept.is_file():
-        KEPT.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(_measured()))
-    return Covered(*json.loads(kept.read_text()))
-
-
-def _measured() -> Covered:
-    import coverage
-
     files = [
         f for f in sorted((ROOT / "tests").glob("test_*.py")) if f.name not in NOT_THESE
     ]
-    seconds: dict[str, float] = defaultdict(float)
+    folder = KEPT / _digest(*sorted(SRC.rglob("*.py")))
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = list(itertools.product(range(len(HALVES)), files))
+    with ThreadPoolExecutor(2) as pool:
+        measured = list(pool.map(lambda job: _measured(*job, folder), jobs))
+    cases: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    seconds: dict[str, float] = {}
     halves: dict[str, int] = {}
-    failed: set[str] = set()
-    with tempfile.TemporaryDirectory() as folder:
-        source = _copied(Path(folder))
-        settings = Path(folder, "settings")
-        settings.write_text(f"[run]\nsource = {source}\n")
-
-        def data_of(job: tuple[int, Path]) -> str:
-            return str(Path(folder, f".coverage.{job[0]}.{job[1].stem}"))
-
-        def run(job: tuple[int, Path]) -> None:
-            half, file = job
-            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-            command += ["--durations=0", "--durations-min=0", "--cov", "--cov-report="]
-            command += ["--cov-context=test", f"--cov-config={settings}", str(file)]
-            done = subprocess.run(
-                [*command, *HALVES[half]],
-                cwd=ROOT,
-                env=_environment(source) | {"COVERAGE_FILE": data_of(job)},
-                capture_output=True,
-                text=True,
-            )
-            for line in done.stdout.splitlines():
-                match line.split(maxsplit=2):
-                    case ["FAILED" | "ERROR", *_]:
-                        print(line, flush=True)
-                        failed.add(line.partition(" ")[2].partition(" - ")[0])
-                    case [time_, "call" | "setup", case] if time_.endswith("s"):
-                        seconds[case] += float(time_[:-1])
-                        halves[case] = half
-
-        jobs = list(itertools.product(range(len(HALVES)), files))
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(run, jobs))
-        cases: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for job in jobs:
-            data = coverage.CoverageData(basename=data_of(job))
-            data.read()
-            for measured in data.measured_files():
-                path = str(Path(measured).relative_to(source))
-                for line, contexts in data.contexts_by_lineno(measured).items():
-                    # a case and its phase; nothing while a module is imported
-                    ran = {context.rpartition("|")[0] for context in contexts}
-                    cases[path][line] |= ran - {""} - failed
+    for (half, _), of_file in zip(jobs, measured):
+        seconds |= of_file["seconds"]
+        halves |= dict.fromkeys(of_file["seconds"], half)
+        for path, of_lines in of_file["lines"].items():
+            for line, ran in of_lines.items():
+                cases[path][line] |= seconds.keys() & ran
     lines = {
-        path: {str(line): _in_time(ran, seconds) for line, ran in of_lines.items()}
+        path: {line: _in_time(ran, seconds) for line, ran in of_lines.items()}
         for path, of_lines in cases.items()
     }
-    kept = {case: cost for case, cost in seconds.items() if case not in failed}
-    return Covered(lines, kept, halves)
+    return Covered(lines, seconds, halves)
+
+
+def _measured(half: int, file: Path, kept: Path) -> dict[str, Any]:
+    """Run a file of tests with coverage.
+
+    Returns:
+        "seconds": how long each case that passes takes; "lines": path -> line -> cases.
+    """
+    result = kept / f"{file.stem}-{half}-{_digest(file)}.json"
+    if result.is_file():
+        return json.loads(result.read_text())
+    import coverage
+
+    seconds: dict[str, float] = defaultdict(float)
+    failed: set[str] = set()
+    lines: dict[str, dict[int, list[str]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        source = _copied(Path(folder))
+        settings, data_file = Path(folder, "settings"), Path(folder, "data")
+        settings.write_text(f"[run]\nsource = {source}\n")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["--durations=0", "--durations-min=0", "--cov", "--cov-report="]
+        command += ["--cov-context=test", f"--cov-config={settings}", str(file)]
+        done = subprocess.run(
+            [*command, *HALVES[half]],
+            cwd=ROOT,
+            env=_environment(source) | {"COVERAGE_FILE": str(data_file)},
+            capture_output=True,
+            text=True,
+        )
+        for line in done.stdout.splitlines():
+            match line.split(maxsplit=2):
+                case ["FAILED" | "ERROR", *_]:
+                    print(line, flush=True)
+                    failed.add(line.partition(" ")[2].partition(" - ")[0])
+                case [time_, "call" | "setup", case] if time_.endswith("s"):
+                    seconds[case] += float(time_[:-1])
+        data = coverage.CoverageData(basename=str(data_file))
+        data.read()
+        for path in data.measured_files():
+            # a case and its phase; nothing while a module is imported
+            lines[str(Path(path).relative_to(source))] = {
+                line: sorted({ran.rpartition("|")[0] for ran in contexts} - {""})
+                for line, contexts in data.contexts_by_lineno(path).items()
+            }
+    passed = {case: cost for case, cost in seconds.items() if case not in failed}
+    result.write_text(json.dumps({"seconds": passed, "lines": lines}))
+    return json.loads(result.read_text())
+
+
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"".join(map(Path.read_bytes, paths))).hexdigest()[:12]
 
 
 def _in_time(cases: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
