@@ -1,10 +1,13 @@
 """`make mutants`: single lines are changed, and what no test runs survives."""
 
 import ast
+import shlex
 
 import pytest
 from measure.mutants import (
     EQUIVALENT,
+    HALVES,
+    ROOT,
     SRC,
     Covered,
     _in_time,
@@ -81,6 +84,14 @@ def test_one_case_of_each_test_is_tried_before_a_second_of_any():
     assert _in_time(seconds, seconds) == ["y[2]", "z[1]"]
     del seconds["slow"]
     assert _in_time(seconds, seconds) == ["y[2]", "z[1]", "y[1]", "z[2]"]
+
+
+def test_the_halves_are_those_of_make_test():
+    recipe = (ROOT / "Makefile").read_text().splitlines()
+    said = [line.partition("-m pytest ")[2] for line in recipe if "-m pytest" in line]
+    assert len(said) == len(HALVES)
+    for options, half in zip(map(shlex.split, said), HALVES):
+        assert options[-len(half) :] == list(half) and options[:2] == ["-n", "2"]
 
 
 def test_what_is_called_equivalent_is_still_there():
