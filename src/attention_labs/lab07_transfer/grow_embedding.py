@@ -171,8 +171,9 @@ BATTERY = Battery(
 
 change = partial(edit, grow_embedding)
 MEAN = "old[words].mean(dim=0, keepdim=True).expand(count, -1)"
-AVERAGE = "Set every new row to the mean of the old rows, without the row of the"
-" padding."
+AVERAGE = (
+    "Set every new row to the mean of the old rows, without the row of the padding."
+)
 SETTINGS = (
     "Give the new embedding the `padding_idx` of the old one, and give its weight the"
     " same `requires_grad`."
