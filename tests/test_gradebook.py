@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 from submissions import query
 
-from attention_labs import LAB05_SELF_ATTENTION
+from attention_labs.lab05_self_attention import QUESTIONS
 from nbjudge.grading.commands import nbgrader
 from scripts.sample import prepare
 
 ROOT = Path(__file__).parents[1]
 LAB = "lab05_self_attention"
-POINTS = sum(question.points for question in LAB05_SELF_ATTENTION)
+POINTS = sum(question.points for question in QUESTIONS)
 EVE = (
     "notebook_id in (select submitted_notebook.id from submitted_notebook join"
     " submitted_assignment on submitted_notebook.assignment_id ="
@@ -321,7 +321,7 @@ def test_the_pages_are_written_anew(term):
     assert code == 0 and str(reports / "index.html") in said
     assert "ada" in (reports / "index.html").read_text(encoding="utf-8")
     html = (reports / f"{LAB}.html").read_text(encoding="utf-8")
-    claim = LAB05_SELF_ATTENTION[0].properties[0].claim
+    claim = QUESTIONS[0].properties[0].claim
     assert re.search(rf"{re.escape(claim)}: \d of 2", html)
     attempts = term / "gradebook" / "attempts" / LAB / "ada.json"
     assert len(json.loads(attempts.read_text(encoding="utf-8"))) == 1

@@ -142,7 +142,7 @@ BATTERY = Battery(
     },
 )
 
-COLLATE = Question(
+QUESTION = Question(
     name="collate",
     reference=collate,
     use=_use_collate,

@@ -135,7 +135,7 @@ BATTERY = Battery(
     },
 )
 
-EXACT_MATCH = Question(
+QUESTION = Question(
     name="exact_match",
     reference=exact_match,
     use=_use_exact_match,

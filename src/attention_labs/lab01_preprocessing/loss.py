@@ -175,7 +175,7 @@ def _left_out(token: str) -> Edit:
     ) & edit(SequenceTask.loss, "!= PAD", f"* (batch.target_out != {token}) != PAD")
 
 
-LOSS = Question(
+QUESTION = Question(
     name="loss",
     reference=SequenceTask.loss,
     use=_use_loss,

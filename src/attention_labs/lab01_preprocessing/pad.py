@@ -62,7 +62,7 @@ ROWS = """torch.tensor(
         [[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long
     )"""
 
-PAD_QUESTION = Question(
+QUESTION = Question(
     name="pad",
     reference=pad,
     use=lambda pad, rows: pad(rows),

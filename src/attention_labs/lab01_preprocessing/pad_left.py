@@ -90,7 +90,7 @@ NUMBERED_IN_FRONT = edit(
     pad_left, NUMBERED, "[*range(len(row))] + [0] * (longest - len(row))"
 )
 
-PAD_LEFT = Question(
+QUESTION = Question(
     name="pad_left",
     reference=pad_left,
     use=lambda pad_left, rows: pad_left(rows),

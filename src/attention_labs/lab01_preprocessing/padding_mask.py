@@ -58,7 +58,7 @@ BATTERY = Battery(
     },
 )
 
-PADDING_MASK = Question(
+QUESTION = Question(
     name="padding_mask",
     reference=padding_mask,
     use=lambda mask, lengths, size: mask(lengths, size),

@@ -132,7 +132,7 @@ BATTERY = Battery(
 )
 
 
-TOKENIZE = Question(
+QUESTION = Question(
     name="tokenize",
     reference=tokenize,
     use=_use_tokenize,

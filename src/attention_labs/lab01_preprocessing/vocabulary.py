@@ -195,7 +195,7 @@ BATTERY = Battery(
     },
 )
 
-VOCABULARY = Question(
+QUESTION = Question(
     name="vocabulary",
     reference=Vocabulary,
     use=_use_vocabulary,

@@ -71,7 +71,7 @@ BATTERY = Battery(
 )
 PICKED = "x.gather(1, last)[:, 0]"
 
-AT_END = Question(
+QUESTION = Question(
     name="at_end",
     reference=at_end,
     use=_use_at_end,

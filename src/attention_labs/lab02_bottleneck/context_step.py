@@ -18,7 +18,7 @@ def _told(
     return FinalStateDecoder(vocabulary, embedding, state, memory, every_step=True)
 
 
-CONTEXT_STEP = step_question(
+QUESTION = step_question(
     "context_step",
     _told,
     (

@@ -70,7 +70,7 @@ PACKED = (
     "nn.utils.rnn.pack_padded_sequence(self.embedding(source), lengths, True, False)"
 )
 
-ENCODER_QUESTION = Question(
+QUESTION = Question(
     name="encoder",
     reference=_Encoder,
     use=use_encoder,

@@ -6,7 +6,7 @@ The decoder that gets it at every step is in `context_step`.
 from attention_course.rnn import FinalStateDecoder
 from attention_labs.lab02_bottleneck.shared import step_question
 
-FINAL_STATE_STEP = step_question(
+QUESTION = step_question(
     "final_state_step",
     FinalStateDecoder,
     (),

@@ -70,7 +70,7 @@ BATTERY = Battery(
 )
 SLOT, FIRST = "encoded.final[:, None]", "torch.tanh(bridge(encoded.final))"
 
-REMEMBER = Question(
+QUESTION = Question(
     name="remember",
     reference=_decoder,
     use=_use_remember,

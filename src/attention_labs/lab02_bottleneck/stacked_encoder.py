@@ -117,7 +117,7 @@ def _packed_cell(lstm: str, x: str = "below") -> str:
     return f"{lstm}({pack}({x}, lengths, True, False))[1][1][0]"
 
 
-STACKED_ENCODER = Question(
+QUESTION = Question(
     name="stacked_encoder",
     reference=_Stacked,
     use=use_encoder,

@@ -110,7 +110,7 @@ THE_LAST_COLUMN = edit(
     two_slots, END, ", torch.full_like(lengths, states.size(1) - 1)]"
 )
 
-TWO_SLOTS = Question(
+QUESTION = Question(
     name="two_slots",
     reference=two_slots,
     use=_use_two_slots,

@@ -8,7 +8,7 @@ from nbjudge import Axis, Mistake, edit
 FORWARD = AdditiveScore.forward
 UP, DOWN = "(q + k).exp()", "(-q - k).exp()"
 
-ADDITIVE = score_question(
+QUESTION = score_question(
     "additive",
     AdditiveScore,
     lambda d: (d.D, d.DK, d.A),

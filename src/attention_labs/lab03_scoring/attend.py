@@ -120,7 +120,7 @@ BATTERY = Battery(
     leaves_out=NO_NOTHING,
 )
 
-ATTEND = Question(
+QUESTION = Question(
     name="attend",
     reference=attend,
     use=_use_attend,

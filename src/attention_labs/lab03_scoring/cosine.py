@@ -44,7 +44,7 @@ def _zeros_and_short_ones(request: Request) -> list[Request]:
     ]
 
 
-COSINE = score_question(
+QUESTION = score_question(
     "cosine",
     CosineScore,
     lambda d: (),

@@ -80,7 +80,7 @@ BATTERY = Battery(
 )
 LOWERED = "scores - slope * distance.to(scores.dtype)"
 
-DISTANCE_BIAS = Question(
+QUESTION = Question(
     name="distance_bias",
     reference=distance_bias,
     use=_use_bias,

@@ -22,7 +22,7 @@ KEYS_ASK = Mistake(
     edit(DotScore.forward, "query @ projected.mT", "projected @ query.mT"),
 )
 
-DOT = score_question(
+QUESTION = score_question(
     "dot",
     DotScore,
     lambda d: (),

@@ -34,7 +34,7 @@ def _rare(request: Request) -> list[Request]:
 
 FORWARD, SCORED = GaussianScore.forward, "q @ k.mT + cost.mT - _half_square(q)"
 
-GAUSSIAN = score_question(
+QUESTION = score_question(
     "gaussian",
     GaussianScore,
     lambda d: (d.b**2 / 40,),

@@ -8,7 +8,7 @@ from attention_labs.lab03_scoring.shared import (
 from attention_labs.pages import SCORING
 from nbjudge import Axis, Mistake, edit
 
-GENERAL = score_question(
+QUESTION = score_question(
     "general",
     GeneralScore,
     lambda d: (d.D, d.DK),

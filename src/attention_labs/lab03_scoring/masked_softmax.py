@@ -131,7 +131,7 @@ BATTERY = Battery(
     large=(0.0, 1e5, 1e29),
 )
 
-MASKED_SOFTMAX = Question(
+QUESTION = Question(
     name="masked_softmax",
     reference=masked_softmax,
     use=lambda softmax, scores, mask: (

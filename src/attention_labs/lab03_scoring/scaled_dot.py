@@ -14,7 +14,7 @@ from nbjudge import Mistake, comparable, edit, scaled_by
 
 FORWARD = ScaledDotScore.forward
 
-SCALED_DOT = score_question(
+QUESTION = score_question(
     "scaled_dot",
     ScaledDotScore,
     lambda d: (),

@@ -150,7 +150,7 @@ BATTERY = Battery(
     leaves_out={"zero": "a share of nothing is no number"},
 )
 
-HIT_RATE = Question(
+QUESTION = Question(
     name="alignment_hit_rate",
     reference=alignment_hit_rate,
     use=_use_hit_rate,

@@ -38,7 +38,7 @@ READ = "[state[:, None], context, embedded]"
 SAY = "self.head(self.dropout(features))"
 FIRST_UPDATED = edit(ADVANCE, "[:, 0], state)", "[:, 0], memory.state)")
 
-BAHDANAU_STEP = Question(
+QUESTION = Question(
     name="bahdanau_step",
     reference=BahdanauDecoder,
     use=use_step,

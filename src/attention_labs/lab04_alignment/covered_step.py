@@ -110,7 +110,7 @@ LOWERED, ATTENDED = (
     "attend(lowered, memory.value, memory.mask)",
 )
 
-COVERED_STEP = Question(
+QUESTION = Question(
     name="covered_step",
     reference=covered_step,
     use=_use_covered_step,

@@ -122,7 +122,7 @@ STEP, HANDED_ON = LuongDecoder.step, "state[0], attentional[:, -1:]"
 START, ATTACHED = LuongDecoder.start, "[embedded, cache.attentional]"
 FIRST = "torch.zeros_like(state)[:, None]"
 
-INPUT_FEEDING = Question(
+QUESTION = Question(
     name="input_feeding",
     reference=_feeding,
     use=_use_feeding,

@@ -128,7 +128,7 @@ FORWARD = LocalP.forward
 EXPONENT = "-((distance / (self.half_width / 2)) ** 2) / 2"
 FLAT = edit(FORWARD, EXPONENT, "torch.zeros_like(distance)")
 
-LOCAL_P = Question(
+QUESTION = Question(
     name="local_p",
     reference=LocalP,
     use=_use_window,

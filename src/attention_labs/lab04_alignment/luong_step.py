@@ -73,7 +73,7 @@ def _rare(d: Draw) -> list[Request]:
 
 STEP, ASKED = LuongDecoder.step, "(query, memory.key), memory.value, memory.mask"
 
-LUONG_STEP = Question(
+QUESTION = Question(
     name="luong_step",
     reference=_Luong,
     use=use_step,

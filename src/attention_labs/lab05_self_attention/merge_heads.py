@@ -60,7 +60,7 @@ BATTERY = Battery(
 
 REST = BATTERY.rest(1, checks=("lengths", "manners", "returns"))
 
-MERGE_HEADS = Question(
+QUESTION = Question(
     name="merge_heads",
     reference=merge_heads,
     use=lambda merge, x: merge(x),

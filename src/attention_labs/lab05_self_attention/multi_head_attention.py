@@ -142,7 +142,7 @@ def _no_loop(request: Request, reply: Reply, reference: Reply) -> Finding | None
     return finding if calls > few else None
 
 
-MULTI_HEAD_ATTENTION = Question(
+QUESTION = Question(
     name="multi_head_attention",
     reference=MultiHeadAttention,
     use=_use,

@@ -93,7 +93,7 @@ PLACES = "mask.tril(-1).sum(-1)"
 ANEW = "The position of a token is the number of earlier tokens in the same sentence."
 NONE_OF_IT = "Padding must not attend to anything, and no token may attend to padding."
 
-PACKED_ROWS = Question(
+QUESTION = Question(
     name="packed_rows",
     reference=packed_rows,
     use=lambda packed, sentence: packed(sentence),

@@ -101,7 +101,7 @@ BATTERY = Battery(
     large=(0.0, 1e5, 1e12),
 )
 
-SELF_ATTENTION = Question(
+QUESTION = Question(
     name="self_attention",
     reference=_SelfAttention,
     use=lambda module, x, mask: module(x) if mask is None else module(x, mask),

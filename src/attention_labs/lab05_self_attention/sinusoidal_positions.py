@@ -106,7 +106,7 @@ BATTERY = Battery(
     leaves_out={"in front": LEAVES_OUT["in front"]},
 )
 
-POSITIONS = Question(
+QUESTION = Question(
     name="sinusoidal_positions",
     reference=SinusoidalPositions,
     use=lambda positions, x, past: positions(x) if past is None else positions(x, past),

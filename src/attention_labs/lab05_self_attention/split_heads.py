@@ -55,7 +55,7 @@ BATTERY = Battery(
     leaves_out=LEAVES_OUT,
 )
 
-SPLIT_HEADS = Question(
+QUESTION = Question(
     name="split_heads",
     reference=split_heads,
     use=lambda split, x, num_heads: split(x, num_heads),

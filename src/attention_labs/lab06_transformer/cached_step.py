@@ -256,7 +256,7 @@ NEW_ALONE = edit(
 )
 NO_PAST = edit(STEP, "layers, cache)", "layers, (None,) * len(cache))")
 
-CACHED_STEP = Question(
+QUESTION = Question(
     name="cached_step",
     reference=TransformerDecoder,
     use=_use_steps,

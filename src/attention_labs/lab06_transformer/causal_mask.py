@@ -54,7 +54,7 @@ BATTERY = Battery(
     {"T": Axis("positions", least=0, long=2100)},
 )
 
-CAUSAL_MASK = Question(
+QUESTION = Question(
     name="causal_mask",
     reference=causal_mask,
     use=_use_mask,

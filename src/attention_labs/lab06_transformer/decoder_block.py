@@ -200,7 +200,7 @@ LOOK_UP = """query = self.around_cross.before(x)
     x = self.around_cross.after(x, context)
     """
 
-DECODER_BLOCK = Question(
+QUESTION = Question(
     name="decoder_block",
     reference=DecoderBlock,
     use=_use_decoder,

@@ -99,7 +99,7 @@ THINKING = (
     " the first sub-layer, between `before` and `after`."
 )
 
-ENCODER_BLOCK = Question(
+QUESTION = Question(
     name="encoder_block",
     reference=EncoderBlock,
     use=_use_encoder,

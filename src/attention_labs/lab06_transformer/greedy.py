@@ -215,7 +215,7 @@ WHOLE = """so_far = torch.cat([torch.full_like(token, bos), *tokens], dim=1)
         logits, step_weights, cache = model.step(so_far, memory, cache)
         logits = logits[:, -1:]"""
 
-GREEDY = Question(
+QUESTION = Question(
     name="greedy",
     reference=decoding.greedy,
     use=_use_greedy,

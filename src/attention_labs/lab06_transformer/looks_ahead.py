@@ -356,7 +356,7 @@ def _with_base(base: str) -> Any:
 
 EVERY = "A leak may concern a single position and a single token. Try all of them."
 
-LOOKS_AHEAD = Question(
+QUESTION = Question(
     name="looks_ahead",
     reference=looks_ahead,
     use=_use_looks_ahead,

@@ -210,7 +210,7 @@ BATTERY = Battery(
     },
 )
 
-TRAIN_STEP = Question(
+QUESTION = Question(
     name="train_step",
     reference=train_step,
     use=_use_train_step,

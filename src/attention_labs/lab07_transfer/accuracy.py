@@ -229,7 +229,7 @@ BATTERY = Battery(
     leaves_out={"zero": "a share of no sentences is no number"},
 )
 
-ACCURACY = Question(
+QUESTION = Question(
     name="accuracy",
     reference=accuracy,
     use=_use_accuracy,

@@ -215,7 +215,7 @@ BATTERY = Battery(
 
 FLAG = "self.body.training = False"
 
-FREEZE = Question(
+QUESTION = Question(
     name="freeze",
     reference=SentenceClassifier,
     use=_use_freeze,

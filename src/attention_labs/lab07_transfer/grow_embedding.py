@@ -179,7 +179,7 @@ SETTINGS = (
     " same `requires_grad`."
 )
 
-GROW_EMBEDDING = Question(
+QUESTION = Question(
     name="grow_embedding",
     reference=grow_embedding,
     use=_use_grow,

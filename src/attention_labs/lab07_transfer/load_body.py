@@ -309,7 +309,7 @@ COPY = "for name, x in fitting.items():\n        own[name].copy_(x)"
 
 BATTERY = Battery(PLAIN, _ordinary, SIZES, leaves_out={"zero": NOT_EMPTY})
 
-LOAD_BODY = Question(
+QUESTION = Question(
     name="load_body",
     reference=load_body,
     use=_use_load,

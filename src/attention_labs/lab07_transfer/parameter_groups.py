@@ -163,7 +163,7 @@ BATTERY = Battery(
     leaves_out={"zero": NOT_EMPTY},
 )
 
-PARAMETER_GROUPS = Question(
+QUESTION = Question(
     name="parameter_groups",
     reference=parameter_groups,
     use=_use_groups,

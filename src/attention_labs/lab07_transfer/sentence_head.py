@@ -157,7 +157,7 @@ BATTERY = Battery(
     },
 )
 
-SENTENCE_HEAD = Question(
+QUESTION = Question(
     name="sentence_head",
     reference=Head,
     use=_use_head,

@@ -201,7 +201,7 @@ def _ahead(request: Request, reply: Any, reference: Any) -> bool:
     return bool((weight.abs() > 1e-6).any())
 
 
-GROUPED_QUERIES = Question(
+QUESTION = Question(
     name="grouped_queries",
     reference=GroupedQueryAttention,
     use=_use,

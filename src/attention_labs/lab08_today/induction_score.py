@@ -130,7 +130,7 @@ MEAN = "asked.sum(dim=(0, 2)) / found.sum().clamp(min=1)"
 LATEST = "Of several earlier positions with the same token, the latest one is s."
 COUNTED = "The mean is over the positions that count, of all rows together."
 
-INDUCTION_SCORE = Question(
+QUESTION = Question(
     name="induction_score",
     reference=induction_score,
     use=lambda induction_score, tokens, weights: induction_score(tokens, weights),

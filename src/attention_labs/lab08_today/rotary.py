@@ -119,7 +119,7 @@ def _turned_by_more(given: Tensor, wanted: Tensor) -> bool:
     )
 
 
-ROTARY = Question(
+QUESTION = Question(
     name="rotary",
     reference=RotaryPositions,
     use=lambda positions, x, past: positions(x) if past is None else positions(x, past),

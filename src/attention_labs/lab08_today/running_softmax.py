@@ -273,7 +273,7 @@ SHRINK = (
 )
 TOP = "Subtract the largest score of all blocks so far, not of one block only."
 
-RUNNING_SOFTMAX = Question(
+QUESTION = Question(
     name="running_softmax",
     reference=running_softmax,
     use=_use,

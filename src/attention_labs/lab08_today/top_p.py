@@ -126,7 +126,7 @@ def _all_ties(logits: Tensor, p: float) -> Tensor:
     return logits.masked_fill(logits < least.amin(-1, keepdim=True), -math.inf)
 
 
-TOP_P = Question(
+QUESTION = Question(
     name="top_p",
     reference=top_p,
     use=_use,
