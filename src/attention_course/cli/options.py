@@ -1,31 +1,14 @@
 """Command-line options that several commands share, with types, defaults and help."""
 
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from attention_course import registry
 from attention_course.runs import choices
 from attention_course.training.folder import CHECKPOINT
-
-
-class Device(StrEnum):
-    """The device to compute on."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Precision(StrEnum):
-    """The precision to compute in."""
-
-    single = "32-true"
-    mixed = "bf16-mixed"
-
 
 app = typer.Typer(
     help="Train models with attention and without, and use them.",
@@ -107,8 +90,8 @@ LengthPenalty = Annotated[
     float | None,
     setting("Exponent of the length penalty: above 0, longer ones win.", 0.0),
 ]
-PrecisionName = Annotated[
-    Precision,
+Precision = Annotated[
+    Literal["32-true", "bf16-mixed"],
     typer.Option(
         help="In what to compute; bf16-mixed: products in bfloat16, weights in single"
         " precision."
@@ -122,8 +105,9 @@ Compile = Annotated[
         " on a CPU it needs a C++ compiler.",
     ),
 ]
-DeviceName = Annotated[
-    Device, typer.Option(help="Where to compute; auto: on a GPU if there is one.")
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    typer.Option(help="Where to compute; auto: on a GPU if there is one."),
 ]
 
 

@@ -6,18 +6,15 @@ What the command does is in `attention_course.runs.training`.
 import shlex
 import sys
 import textwrap
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from attention_course import registry
 from attention_course.cli.options import (
     Device,
-    DeviceName,
     Precision,
-    PrecisionName,
     app,
     setting,
     size_option,
@@ -31,13 +28,6 @@ from attention_course.training.interrupts import Stopped, at_once
 
 # Fields of `TrainConfig` whose options have other names.
 OPTIONS = {"warmup_steps": "warmup", "clip_norm": "clip"}
-
-
-class By(StrEnum):
-    """The criterion for the best weights."""
-
-    loss = "loss"
-    score = "score"
 
 
 def who_learns_what() -> str:
@@ -138,7 +128,8 @@ def train_command(
         int | None, typer.Option(help="Steps between validations; else there are none.")
     ] = None,
     validate_by: Annotated[
-        By | None, setting("What the best weights are chosen by.", By.loss.value)
+        Literal["loss", "score"] | None,
+        setting("What the best weights are chosen by.", "loss"),
     ] = None,
     patience: Annotated[
         int | None,
@@ -150,8 +141,8 @@ def train_command(
     seed: Annotated[
         int, typer.Option(help="Of the first weights and of the order of the examples.")
     ] = 0,
-    device: DeviceName = Device.auto,
-    precision: PrecisionName = Precision.single,
+    device: Device = "auto",
+    precision: Precision = "32-true",
     devices: Annotated[
         int,
         typer.Option(min=1, help="GPUs, or processes on a CPU, that share each batch."),
@@ -204,11 +195,11 @@ def train_command(
             About(task, options, model, sizes),
             out,
             config,
-            by_score=validate_by == By.score,
+            by_score=validate_by == "score",
             checkpoint_every=checkpoint_every,
             resume=resume,
-            device=device.value,
-            precision=precision.value,
+            device=device,
+            precision=precision,
             devices=devices,
             compile=compile,
         )

@@ -5,9 +5,8 @@ What the commands do is in `attention_course.runs`.
 
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,10 +17,8 @@ from attention_course.cli.options import (
     Compile,
     DataFolder,
     Device,
-    DeviceName,
     LengthPenalty,
     Precision,
-    PrecisionName,
     RunFolder,
     app,
     check_run,
@@ -32,13 +29,6 @@ from attention_course.training.interrupts import at_once
 
 # Models of these kinds return no attention weights.
 UNWEIGHED = (registry.Kind.TAGS, registry.Kind.FRAME_LABELS)
-
-
-class Split(StrEnum):
-    """The split to evaluate on."""
-
-    validation = "validation"
-    test = "test"
 
 
 @app.command(
@@ -83,8 +73,8 @@ def translate_command(
             " token, or for the one state that a model without attention reads.",
         ),
     ] = False,
-    device: DeviceName = Device.auto,
-    precision: PrecisionName = Precision.single,
+    device: Device = "auto",
+    precision: Precision = "32-true",
     compile: Compile = False,
 ) -> None:
     """Decode sources with a trained model."""
@@ -107,7 +97,7 @@ def translate_command(
         )
         from attention_course.runs.sources import Reader, arriving
 
-    about, task, model, _ = load_model(run, device.value)
+    about, task, model, _ = load_model(run, device)
     refuse_for(about.kind, about.task, about.model, decoding, attention)
     if compile:
         model = with_steps_compiled(model, about)
@@ -124,7 +114,7 @@ def translate_command(
             [source] if source else arriving(standard_input("sources, one per line"))
         ):
             lines = [reader.read(line) for line in given]
-            with computing(model, precision.value):
+            with computing(model, precision):
                 answers = answer_lines(task, model, lines, decoding, weighed)
             for answer in answers:
                 said = answer.as_dict(weighed) if as_json else None
@@ -167,15 +157,17 @@ finds them.
 )
 def evaluate_command(
     run: RunFolder,
-    split: Annotated[Split, typer.Option(help="Which examples.")] = Split.test,
+    split: Annotated[
+        Literal["validation", "test"], typer.Option(help="Which examples.")
+    ] = "test",
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     out: Annotated[
         Path | None, typer.Option(help="File for the predictions, one per line.")
     ] = None,
     data: DataFolder = None,
-    device: DeviceName = Device.auto,
-    precision: PrecisionName = Precision.single,
+    device: Device = "auto",
+    precision: Precision = "32-true",
     compile: Compile = False,
 ) -> None:
     """Score a trained model on held-out examples."""
@@ -187,19 +179,19 @@ def evaluate_command(
         from attention_course.runs.evaluation import evaluate_run, note_scores
         from attention_course.runs.loading import computing, load, with_steps_compiled
 
-    about, task, model, step = load(run, data, device.value)
+    about, task, model, step = load(run, data, device)
     typer.echo(f"{run}: {about.model} on {about.task}, after {step:,} steps")
     if about.kind is registry.Kind.TEXT:
         choices.refuse({"out": out}, f"for the task {about.task}")
     if compile:
         model = with_steps_compiled(model, about)
-    with computing(model, precision.value):
-        scores, texts = evaluate_run(task, model, split.value, decoding)
+    with computing(model, precision):
+        scores, texts = evaluate_run(task, model, split, decoding)
     if out:
         write(out, "".join(f"{text}\n" for text in texts))
     if decoding.get("beam_size", 1) == 1:
         try:
-            note_scores(run, split.value, step, scores)
+            note_scores(run, split, step, scores)
         except OSError as error:
             why = error.strerror
             typer.echo(f"the scores could not be noted in {run} ({why})", err=True)

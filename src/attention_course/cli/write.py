@@ -13,9 +13,7 @@ from attention_course.cli.files import standard_input
 from attention_course.cli.options import (
     Compile,
     Device,
-    DeviceName,
     Precision,
-    PrecisionName,
     app,
     check_run,
     setting,
@@ -65,8 +63,8 @@ def write_command(
         int | None, setting("Draw among that many likeliest tokens.", None)
     ] = None,
     seed: Annotated[int | None, setting("Of the chance.", 0)] = None,
-    device: DeviceName = Device.auto,
-    precision: PrecisionName = Precision.single,
+    device: Device = "auto",
+    precision: Precision = "32-true",
     compile: Compile = False,
 ) -> None:
     """Continue a prompt."""
@@ -97,12 +95,12 @@ def write_command(
         from attention_course.runs.writing import run_writer
 
     if run:
-        writer = run_writer(run, device.value)
+        writer = run_writer(run, device)
     else:
         assert checkpoint is not None
-        writer = read_writer(checkpoint, choose_device(device.value))
+        writer = read_writer(checkpoint, choose_device(device))
     if compile:
         writer = writer.compiled()
-    with computing(writer.model, precision.value):
+    with computing(writer.model, precision):
         text = writer.write(prompt, max_tokens, temperature, top_k, seed or 0)
     typer.echo(text)

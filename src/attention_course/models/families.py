@@ -8,6 +8,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from attention_course.attention import MultiHeadAttention
+from attention_course.models.transformers import output_layer
 from attention_course.transformer import (
     AttentionBlock,
     EncoderBlock,
@@ -61,7 +62,7 @@ def gpt2(
             for _ in range(num_layers)
         ],
         nn.LayerNorm(dim, eps),
-        _head(embedding, tied),
+        output_layer(embedding, tied, bias=False),
     )
 
 
@@ -100,7 +101,7 @@ def llama(
             for _ in range(num_layers)
         ],
         RMSNorm(dim, eps),
-        _head(embedding, tied),
+        output_layer(embedding, tied, bias=False),
     )
 
 
@@ -133,7 +134,7 @@ def attention_only(
         embedding := TokenEmbedding(vocab_size, dim, added),
         [AttentionBlock(attention(), around()) for _ in range(num_layers)],
         RMSNorm(dim),
-        _head(embedding, tied=False),
+        output_layer(embedding, tied=False, bias=False),
     )
 
 
@@ -188,11 +189,3 @@ def _gelu_network(dim: int, hidden_dim: int, approximate: str) -> nn.Sequential:
         nn.GELU(approximate),
         nn.Linear(hidden_dim, dim),
     )
-
-
-def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:
-    vocab_size, dim = embedding.weight.shape
-    head = nn.Linear(dim, vocab_size, bias=False)
-    if tied:
-        head.weight = embedding.table.weight
-    return head

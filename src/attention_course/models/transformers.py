@@ -119,7 +119,7 @@ def transformer_decoder(
             for _ in range(num_layers)
         ],
         _last_norm(dim, pre_norm),
-        _head(embedding, tied),
+        output_layer(embedding, tied),
     )
 
 
@@ -143,7 +143,7 @@ def decoder_only(
             for _ in range(num_layers)
         ],
         _last_norm(dim, pre_norm),
-        _head(embedding, tied),
+        output_layer(embedding, tied),
     )
 
 
@@ -198,13 +198,13 @@ def _last_norm(dim: int, pre_norm: bool) -> nn.Module:
     return nn.LayerNorm(dim) if pre_norm else nn.Identity()
 
 
-def _head(embedding: TokenEmbedding, tied: bool) -> nn.Linear:
+def output_layer(embedding: TokenEmbedding, tied: bool, bias: bool = True) -> nn.Linear:
     """Build the output layer.
 
     For weight tying, see Press and Wolf (2017); Vaswani et al. (2017), Section 3.4.
     """
     vocab_size, dim = embedding.weight.shape
-    head = nn.Linear(dim, vocab_size)
+    head = nn.Linear(dim, vocab_size, bias)
     if tied:
         head.weight = embedding.table.weight
     return head

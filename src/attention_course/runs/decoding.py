@@ -160,8 +160,4 @@ def _labels(
 
 def _rounded(weights: Tensor | None) -> Any:
     """Return weights as nested lists, rounded to six decimals."""
-    if weights is None:
-        return None
-    if weights.dim() == 1:
-        return [round(weight, 6) for weight in weights.tolist()]
-    return [_rounded(row) for row in weights]
+    return None if weights is None else weights.double().round(decimals=6).tolist()

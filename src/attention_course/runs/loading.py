@@ -19,7 +19,7 @@ from attention_course.runs import choices
 from attention_course.runs.about import About, about_of
 from attention_course.tasks.kept import keep_task, make_again
 from attention_course.training.folder import CHECKPOINT, read
-from attention_course.training.precision import fallback_kernels
+from attention_course.training.precision import check_gpus, fallback_kernels
 
 
 class Loaded(NamedTuple):
@@ -114,7 +114,7 @@ def choose_device(device: str) -> torch.device:
         ValueError: there is no such device.
     """
     if device == "cuda":
-        check_gpus()
+        check_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
@@ -147,21 +147,6 @@ def computing(model: nn.Module, precision: str) -> Iterator[None]:
     autocast = torch.autocast(device, torch.bfloat16, enabled=half)
     with fallback_kernels(autocast), autocast, compiling():
         yield
-
-
-def check_gpus() -> int:
-    """Return the number of a run's processes on this machine; each needs a GPU.
-
-    Raises:
-        ValueError: there are fewer GPUs than processes.
-    """
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if torch.cuda.device_count() < here:
-        needed = "1 GPU is" if here == 1 else f"{here} GPUs are"
-        raise ValueError(
-            f"{needed} needed, one for each process; {torch.cuda.device_count()} here"
-        )
-    return here
 
 
 def _read(folder: Path, data: Path | None) -> tuple[dict[str, Any], About]:

@@ -11,6 +11,8 @@ import torch
 from lightning_fabric import Fabric
 from torch import nn
 
+from attention_course.training.precision import check_gpus
+
 Precision = Literal["32-true", "64-true", "bf16-mixed"]
 
 
@@ -54,12 +56,10 @@ def launch(
             f"{devices} devices need a process each, which a notebook cannot start: run"
             " a script, or attention-course train, from a shell"
         )
-    gpus = torch.cuda.device_count()
-    if device == "cuda" and gpus < devices:
-        needed = "1 GPU is" if devices == 1 else f"{devices} GPUs are"
-        raise ValueError(f"{needed} needed, one for each process; {gpus} here")
+    if device == "cuda":
+        check_gpus(devices)
     if device == "auto":
-        device = "cuda" if gpus else "cpu"
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     fabric = Fabric(
         accelerator=device,
         strategy="ddp" if devices * nodes > 1 else "auto",

@@ -1,9 +1,21 @@
-"""Compute in bfloat16 on a processor that has no instructions for it."""
+"""Find out what a machine can compute on: GPUs, and bfloat16 on its processor."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import torch
+
+
+def check_gpus(processes: int) -> None:
+    """Refuse to compute on fewer GPUs than there are processes on this machine.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    here = torch.cuda.device_count()
+    if here < processes:
+        needed = "1 GPU is" if processes == 1 else f"{processes} GPUs are"
+        raise ValueError(f"{needed} needed, one for each process; {here} here")
 
 
 @contextmanager
