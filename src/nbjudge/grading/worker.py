@@ -9,6 +9,7 @@ import functools
 import gc
 import json
 import os
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -164,7 +165,8 @@ class Grader:
     def _keep(self, intake: Intake) -> None:
         path = self.kept / intake.sha256 if self.kept and intake.content else None
         if path is not None and not path.exists():
-            made = path.with_suffix(f".{os.getpid()}")
+            # graders on several machines may share the folder and the process id
+            made = path.with_suffix(f".{secrets.token_hex(4)}")
             made.write_bytes(intake.content)
             made.replace(path)
 
