@@ -4,9 +4,7 @@ import secrets
 from datetime import datetime
 from pathlib import Path
 
-from nbjudge.grading.files import Unreadable, content_of
-
-TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
+from nbjudge.grading.files import SECRET, TIMESTAMP, Unreadable, content_of
 
 
 def keep_for_exchange(handed_in: Path, graded: Path, when: datetime | None) -> None:

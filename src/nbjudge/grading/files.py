@@ -24,7 +24,8 @@ DEPTH = 8
 # Browsers and chat programs add the extension of what they take the file for.
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
 # Files that nbgrader adds to what a student hands in.
-NOT_OF_THE_STUDENT = {"timestamp.txt", "submission_secret.txt"}
+TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
+NOT_OF_THE_STUDENT = {TIMESTAMP, SECRET}
 HIDDEN = (".", "__MACOSX")
 
 

@@ -25,7 +25,13 @@ from nbjudge.grading.batch import Job
 from nbjudge.grading.claims import Claims
 from nbjudge.grading.database import first_line, patient
 from nbjudge.grading.exchange import keep_for_exchange
-from nbjudge.grading.files import Unreadable, content_of, fingerprint, printable
+from nbjudge.grading.files import (
+    TIMESTAMP,
+    Unreadable,
+    content_of,
+    fingerprint,
+    printable,
+)
 from nbjudge.grading.record import FLAGGED, GRADED, PERSON
 from nbjudge.grading.state import State
 
@@ -185,9 +191,7 @@ class GradebookWriter(autograde.Autograde):
 
         nbgrader would wait for a pipe, and fail on text that is not a time.
         """
-        path = Path(
-            self._format_source(record["lab"], record["student"]), "timestamp.txt"
-        )
+        path = Path(self._format_source(record["lab"], record["student"]), TIMESTAMP)
         content = content_of(path) if os.path.lexists(path) else b""
         try:
             if isinstance(content, Unreadable):

@@ -135,16 +135,6 @@ class Sandbox:
             raw, self._printed = bytes(self._printed), bytearray()
         return plain_text(raw, self.limits.output)
 
-    def is_alive(self) -> bool:
-        """Return whether its first process is running."""
-        if self._handle >= 0:
-            return not select.select([self._handle], [], [], 0)[0]
-        with contextlib.suppress(OSError):
-            if self._first:
-                os.kill(self._first, 0)
-                return True
-        return False
-
     def close(self) -> None:
         """Kill everything in the sandbox, and wait until it is gone."""
         self.judge.close()
@@ -164,6 +154,9 @@ class Sandbox:
         if self.killed_for or late:
             raise Trouble(self.killed_for or TOO_SLOW) from error
         raise (Ended if error.ended else Trouble)(str(error)) from error
+
+    def _has_ended(self) -> bool:
+        return bool(select.select([self._handle], [], [], 0)[0])
 
     def _kill(self) -> None:
         # If the first process of the namespace ends, all others end; without walls,
@@ -189,7 +182,7 @@ class Sandbox:
         looked = due
         # A process that closes its output is still watched; without walls, there is
         # nothing else to watch.
-        while open_ or (self._handle >= 0 and self.is_alive()):
+        while open_ or (self._handle >= 0 and not self._has_ended()):
             if open_:
                 self._readable(WATCH_SECONDS)
                 with self._reading:
