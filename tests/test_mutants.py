@@ -65,10 +65,11 @@ def test_the_tests_of_a_line_come_from_coverage_or_from_files_about_it():
     assert chosen_tests(mutant, Covered(before, seconds, {})) == [
         "tests/test_kept.py::test_k",
         "tests/test_masks.py::test_z",
+        "tests/test_x.py::test_y[1]",
     ]
 
 
-def test_what_runs_on_import_is_tried_by_more_than_the_first_to_import_it():
+def test_what_runs_on_import_is_not_only_tried_by_the_first_to_import_it():
     path = SRC / "attention_course" / "registry.py"
     lines = path.read_text().splitlines()
     number = lines.index('RECURRENT = (*STACK, "dropout")') + 1
@@ -76,7 +77,7 @@ def test_what_runs_on_import_is_tried_by_more_than_the_first_to_import_it():
     ran = {mutant.path: {str(number): ["tests/test_x.py::test_y"]}}
     seconds = {"tests/test_x.py::test_y": 1.0, "tests/test_kept.py::test_k": 9.0}
     covered = Covered(ran, seconds, {})
-    assert chosen_tests(mutant, covered) == ["tests/test_kept.py::test_k"]
+    assert chosen_tests(mutant, covered) == list(reversed(seconds))
 
 
 def test_one_case_of_each_test_is_tried_before_a_second_of_any():
