@@ -251,7 +251,9 @@ def _digest(*paths: Path) -> str:
     return hashlib.sha256(b"".join(map(Path.read_bytes, paths))).hexdigest()[:12]
 
 
-def _in_time(cases: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
+def _in_time(
+    cases: Iterable[str], seconds: Mapping[str, float], most: float = OF_TESTS
+) -> list[str]:
     """Take as many cases as time allows: one of each test, the quickest first, and so on."""
     tests: dict[str, list[str]] = defaultdict(list)
     for case in sorted(cases, key=lambda case: (seconds.get(case, 1.0), case)):
@@ -260,7 +262,7 @@ def _in_time(cases: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
     taken, spent = [], 0.0
     for case in filter(None, rounds):
         spent += seconds.get(case, 1.0)
-        if taken and spent > OF_TESTS:
+        if taken and spent > most:
             break
         taken.append(case)
     return taken
@@ -281,13 +283,15 @@ def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
             return cases
     own = _files_about(mutant.path) - {KEPT_AS_IT_IS}
     others = GRADERS - own if mutant.path.startswith("nbjudge/grading") else set()
-    found: list[str] = []
-    for files in ({KEPT_AS_IT_IS}, own, others):
-        cases = [c for c in covered.seconds if c.partition("::")[0][6:] in files]
-        found += _in_time(cases, covered.seconds)
     often = Counter(case for cases in of_lines.values() for case in cases)
-    near = [case for case, _ in often.most_common(50)]
-    return list(dict.fromkeys([*found, *_in_time(near, covered.seconds)]))
+    groups = [
+        [c for c in covered.seconds if c.partition("::")[0][6:] in files]
+        for files in ({KEPT_AS_IT_IS}, own, others)
+    ]
+    groups.append([case for case, _ in often.most_common(50)])
+    # all groups together have to stay below SECONDS
+    found = [_in_time(group, covered.seconds, OF_TESTS / 2) for group in groups]
+    return list(dict.fromkeys(itertools.chain(*found)))
 
 
 def _first_line(mutant: Mutant) -> int | None:
