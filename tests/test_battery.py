@@ -57,6 +57,18 @@ def test_every_variation_is_asked(question):
 
 
 @pytest.mark.parametrize("question", WITH_BATTERY.values(), ids=WITH_BATTERY)
+def test_a_second_call_is_in_eval_mode_too_where_that_is_a_mode(question):
+    modes = {
+        request.training
+        for checked in question.properties
+        for request in checked.requests(Draw(1))
+        if request.refilled
+    }
+    both = {True, False} if "eval mode" in question.battery.applied() else {True}
+    assert modes in (set(), both)
+
+
+@pytest.mark.parametrize("question", WITH_BATTERY.values(), ids=WITH_BATTERY)
 def test_lengths_are_drawn_anew(question):
     def shapes(seed):
         return [

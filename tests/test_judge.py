@@ -1,5 +1,6 @@
 """What the judge says: of replies that it gets, of trouble, and to the gradebook."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +9,12 @@ import torch
 from nbjudge import corrections, tokens
 from nbjudge.evaluation import alike
 from nbjudge.grading import export
-from nbjudge.grading.judge import _checked
+from nbjudge.grading.gradebook import GradebookWriter
+from nbjudge.grading.judge import SandboxedAnswer, _checked
 from nbjudge.grading.sandbox.process import Trouble
 from nbjudge.grading.sandbox.proof import SandboxError
 from nbjudge.grading.state import State
-from nbjudge.grading.worker import _answer
+from nbjudge.grading.worker import Grader, _answer
 from nbjudge.in_process import in_process
 from nbjudge.question import Question, Reply, Request
 
@@ -51,6 +53,55 @@ def test_a_worker_elsewhere_says_why_it_could_not_judge():
     job = {"intake": {"cells": [], "folder": "", "content": "", "flags": []}}
     job["intake"]["problem"] = ""
     assert _answer(Broken(), job) == {"problem": "no more processes"}
+
+
+@pytest.mark.plain
+def test_a_submission_that_cannot_be_judged_says_why_and_has_no_verdict():
+    def judge(intake):
+        raise SandboxError("no more processes")
+
+    intake = SimpleNamespace(problem="", folder="there")
+    grader = SimpleNamespace(
+        take_in=lambda folder: intake,
+        judge=judge,
+        result=lambda student, intake, ran, verdicts, seconds: (ran, verdicts),
+    )
+    assert Grader.grade(grader, "ada", Path()) == ([], [])
+    assert (intake.problem, intake.folder) == ("no more processes", "")
+
+
+def test_after_trouble_the_sandbox_is_closed_and_not_asked_again():
+    asked, closed = [], []
+
+    class Broken:
+        def call(self, *what):
+            asked.append(what)
+            raise Trouble("it took too long")
+
+    judge = SimpleNamespace(seed=hash, limits=SimpleNamespace(question=1))
+    judge.sandbox = SimpleNamespace(close=lambda: closed.append(1))
+    answer = SandboxedAnswer(judge, SimpleNamespace(question="dot"))
+    answer.sandbox = Broken()
+    request = Request((torch.ones(1),))
+    assert answer(request).error == answer(request).error == "it took too long"
+    answer.close()
+    assert len(asked) == len(closed) == 1 and judge.sandbox is None
+
+
+def test_what_another_run_is_grading_comes_last():
+    free = {"ada": [True], "bob": [False, False, True], "eve": [True]}
+    released, records = [], []
+    writer = SimpleNamespace(
+        claims=SimpleNamespace(
+            take=lambda lab, student: free[student].pop(0),
+            release=lambda lab, student: released.append(student),
+        ),
+        graded=lambda job, lab: {"of": job.student} if job.student == "eve" else {},
+    )
+    jobs = [SimpleNamespace(student=student) for student in free]
+    given = GradebookWriter.claimed(writer, jobs, "lab", records)
+    assert [job and job.student for job in given] == ["ada", None, "bob"]
+    assert records == [{"of": "eve"}] and released == ["eve"]
 
 
 def graded(auto=None, manual=None, unsure=False):

@@ -299,6 +299,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
             pass
 
 
+def test_a_process_that_trains_with_the_first_is_let_in(tmp_path, monkeypatch):
+    with alone(tmp_path):
+        monkeypatch.setenv("RANK", "1")
+        with alone(tmp_path):
+            pass
+
+
 # Ctrl-C
 
 

@@ -328,6 +328,7 @@ def test_a_name_that_no_cell_defines_is_flagged(tmp_path):
         "import c.d as a, b\ndef f(x): return x + g\nprint(await h, f'{g=!r}')",
         "%%time\nimport a, b\nf = !ls\n    \ng?\n%time h\nprint(g, h)",
         "a = b = 1\nclass f(g):\n    x = h\n    def y(self): self.z = x\nx: int",
+        "import a, b\ndef f():\n    def z():\n        return g(h)\n    return z",
     ],
 )
 def test_what_a_cell_defines_and_what_it_needs_is_found(code):
