@@ -634,6 +634,12 @@ def test_the_version_is_that_of_the_package(shell):
     assert shell("--version")[0] == f"attention-course {version('attention-course')}\n"
 
 
+def test_the_command_is_a_module_too():
+    words = [sys.executable, "-m", "attention_course.cli", "--version"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert said == f"attention-course {version('attention-course')}\n"
+
+
 def test_the_command_is_installed():
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["scripts"] == {

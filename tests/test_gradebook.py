@@ -117,6 +117,8 @@ def test_a_run_says_one_line_for_each_submission(first_run):
         re.search(rf"\d/3 {student}: ", said)
         for student in ("ada", "ben, the younger", "eve")
     )
+    (last,) = [line for line in said.splitlines() if " 3/3 " in line]
+    assert last.endswith("; 1 need a person so far")
 
 
 def test_the_table_says_which_scores_are_final(term):

@@ -28,6 +28,7 @@ from transformers import (
 
 from attention_course import cli
 from attention_course.decoding import greedy
+from attention_course.pretrained import folder as pretrained_folder
 from attention_course.pretrained import read_writer, writer
 
 TEXT = ["the cat sat on the mat and the dog sat on the cat", "a dog and a cat"]
@@ -418,6 +419,16 @@ def test_a_broken_index_is_told_in_a_line(shell, tmp_path, damage):
 
     assert not out
     assert told in failed and "\n" not in failed
+
+
+def test_each_file_of_an_index_is_read_once(tmp_path, monkeypatch):
+    gpt2(tmp_path, max_shard_size="5KB")
+    read, in_time = [], pretrained_folder._tensors
+    monkeypatch.setattr(
+        pretrained_folder, "_tensors", lambda path: read.append(path) or in_time(path)
+    )
+    assert len(pretrained_folder.read_tensors(tmp_path)) > len(read) > 1
+    assert len(set(read)) == len(read)
 
 
 @pytest.mark.plain

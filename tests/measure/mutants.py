@@ -64,6 +64,7 @@ HALVES = (
 # mutant that takes longer loops.
 SECONDS = 120
 OF_TESTS = 40
+FEW = 5
 
 
 class Mutant(NamedTuple):
@@ -277,21 +278,22 @@ def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
     as many as time allows.
     """
     of_lines = covered.lines.get(mutant.path, {})
+    often = Counter(case for cases in of_lines.values() for case in cases)
+    # all groups together have to stay below SECONDS
+    some = functools.partial(_in_time, seconds=covered.seconds, most=OF_TESTS / 2)
+    near = some(case for case, _ in often.most_common(50))
     first = _first_line(mutant)
     for line in range(mutant.number, first - 1, -1) if first else ():
         if cases := of_lines.get(str(line)):
-            return cases
+            # a few may only be the first to import a module that calls the function
+            return cases if len(cases) > FEW else list(dict.fromkeys([*cases, *near]))
     own = _files_about(mutant.path) - {KEPT_AS_IT_IS}
     others = GRADERS - own if mutant.path.startswith("nbjudge/grading") else set()
-    often = Counter(case for cases in of_lines.values() for case in cases)
-    groups = [
-        [c for c in covered.seconds if c.partition("::")[0][6:] in files]
+    found = [
+        some(c for c in covered.seconds if c.partition("::")[0][6:] in files)
         for files in ({KEPT_AS_IT_IS}, own, others)
     ]
-    groups.append([case for case, _ in often.most_common(50)])
-    # all groups together have to stay below SECONDS
-    found = [_in_time(group, covered.seconds, OF_TESTS / 2) for group in groups]
-    return list(dict.fromkeys(itertools.chain(*found)))
+    return list(dict.fromkeys([*itertools.chain(*found), *near]))
 
 
 def _first_line(mutant: Mutant) -> int | None:
