@@ -1,12 +1,14 @@
 """What the judge says: of replies that it gets, of trouble, and to the gradebook."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from nbjudge import corrections, tokens
+from nbjudge import corrections, signs, tokens
+from nbjudge.comparisons import _compare
 from nbjudge.evaluation import alike
 from nbjudge.grading import export
 from nbjudge.grading.gradebook import GradebookWriter
@@ -16,6 +18,7 @@ from nbjudge.grading.sandbox.proof import SandboxError
 from nbjudge.grading.state import State
 from nbjudge.grading.worker import Grader, _answer
 from nbjudge.in_process import in_process
+from nbjudge.inputs import Draw
 from nbjudge.question import Question, Reply, Request
 
 
@@ -70,6 +73,7 @@ def test_a_submission_that_cannot_be_judged_says_why_and_has_no_verdict():
     assert (intake.problem, intake.folder) == ("no more processes", "")
 
 
+@pytest.mark.plain
 def test_after_trouble_the_sandbox_is_closed_and_not_asked_again():
     asked, closed = [], []
 
@@ -88,6 +92,7 @@ def test_after_trouble_the_sandbox_is_closed_and_not_asked_again():
     assert len(asked) == len(closed) == 1 and judge.sandbox is None
 
 
+@pytest.mark.plain
 def test_what_another_run_is_grading_comes_last():
     free = {"ada": [True], "bob": [False, False, True], "eve": [True]}
     released, records = [], []
@@ -164,6 +169,107 @@ def test_what_an_earlier_object_does_to_its_arguments_reaches_no_other():
     for _ in range(2):
         assert in_process(question, Greedy)(request).outputs[0] == 1
     assert earlier.init == ([],) and request.init == ([],)
+
+
+KEPT = torch.zeros(2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (lambda x: None, "nothing was returned"),
+        (lambda x: KEPT.copy_(x), "what an earlier call had returned was overwritten"),
+        (lambda x: [x] * 1001, "returned 1001 things, wanted a few tensors"),
+        (lambda x: (x, "two"), "returned ['Tensor', 'str'], wanted tensors"),
+        (lambda x: x.to_sparse(), "returned ['Tensor'], wanted tensors"),
+    ],
+)
+def test_what_is_no_result_is_an_error(answer, error):
+    question = Question("double", answer, (), (), lambda made, x: made(x))
+    request = Request((torch.full((2,), 2.0),))
+    if "overwritten" in error:
+        request = replace(request, before=(Request((torch.ones(2),)),))
+    assert in_process(question, answer)(request).error == error
+
+
+def test_parameters_of_another_constructor_are_told():
+    class Given(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return x * self.weight
+
+    class Renamed(Given):
+        def __init__(self):
+            super().__init__()
+            self.other = self.weight
+            del self.weight
+
+    question = Question("scale", Given, (), (), lambda made, x: made(x))
+    request = Request((torch.ones(1),), init=(), parameters={"weight": torch.ones(1)})
+    assert not in_process(question, Given)(request).error
+    error = in_process(question, Renamed)(request).error
+    assert "['other'] are new, ['weight'] are gone" in error
+
+
+def test_a_sentence_of_numbers_that_are_no_letters_has_question_marks():
+    def decoded(*outputs):
+        return tokens.tokens_of(Reply(outputs=outputs))
+
+    assert decoded(tokens.as_letters(["ab", "", "c"])) == ["ab", "", "c"]
+    assert decoded(torch.tensor([[0, 97, 0xD800, -1]])) == ["a??"]
+    no_row = torch.zeros(3), torch.zeros(1, 2, device="meta")
+    assert [decoded(), *map(decoded, no_row)] == [["?"]] * 3
+
+
+def test_an_iterator_is_refused_since_it_is_read_once():
+    with pytest.raises(TypeError, match="a map was returned, .* read once"):
+        tokens.as_list(map(str, "ab"))
+    assert tokens.as_list("ab") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "factor"),
+    [
+        ([2.0, 4.0], 2.0),
+        ([-0.5, -1.0], -0.5),
+        ([1.0, 2.0], None),
+        ([2.0, 4.1], None),
+        ([0.0, 0.0], None),
+        ([torch.inf, 2.0], None),
+        ([2.0, 4.0, 6.0], None),
+    ],
+)
+def test_a_constant_factor_is_found(given, factor):
+    assert signs.scaled_by(torch.tensor(given), torch.tensor([1.0, 2.0])) == factor
+
+
+def test_of_one_number_or_of_zeros_there_is_no_factor():
+    assert signs.scaled_by(torch.tensor([2.0]), torch.tensor([1.0])) is None
+    assert signs.scaled_by(torch.ones(2), torch.zeros(2)) is None
+
+
+def test_a_write_to_shared_memory_is_taken_for_what_it_hides():
+    expanded = Request((torch.ones(1),), layout="expanded")
+    right = Reply(outputs=(torch.ones(1),))
+    failed = Reply(error="more than one element of the written-to tensor")
+    assert corrections.unchanged(expanded, failed, right) is right
+    other = corrections.unchanged(replace(expanded, layout=""), failed, right)
+    assert other.error == failed.error
+
+
+def test_numbers_on_the_device_meta_are_none():
+    given, wanted = torch.ones(2, device="meta"), torch.ones(2)
+    finding = _compare(given, wanted, "output 0")
+    assert finding.seen == "output 0 on device meta, which has no numbers"
+
+
+def test_an_axis_that_is_not_drawn_has_no_length():
+    assert Draw(0, {"B": 3}).B == 3
+    with pytest.raises(AttributeError, match="there is no axis 'T'"):
+        Draw(0, {"B": 3}).T  # noqa: B018
 
 
 def test_an_attempt_is_a_notebook_and_occurs_once(tmp_path):

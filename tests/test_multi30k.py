@@ -9,6 +9,8 @@ from measure import multi30k as measurement
 from measure.multi30k import Rung
 
 from attention_course import models
+from attention_course.metrics import text_scores
+from attention_course.runs.evaluation import evaluate_run
 from attention_course.seq2seq import EncoderDecoder
 from attention_course.tasks import multi30k as module
 from attention_course.tasks.core import BOS, EOS, SPECIALS, UNK, Task
@@ -49,6 +51,27 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def task(folder):
     return multi30k(folder, vocab_size=60)
+
+
+def test_a_translation_is_scored_by_bleu_and_chrf_first(task, capsys):
+    model = models.transformer(
+        source_size=task.source_size,
+        target_size=task.target_size,
+        dim=8,
+        num_heads=2,
+        hidden_dim=8,
+        num_layers=1,
+    )
+    scores, texts = evaluate_run(task, model, "test", {"beam_size": 2})
+    wanted = text_scores(texts, [task.text(e.target) for e in task.test])
+    names = ["BLEU", "BLEU, lower case", "chrF", "chrF, lower case"]
+
+    assert [*scores][:5] == [*names, "exact match"]
+    assert [scores[name] for name in names] == [score.score for score in wanted]
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert head.startswith("multi30k, test: 2 examples") and "case:mixed" in first
+    predictions = task.predict(model, task.test, beam_size=2)
+    assert texts == [task.text(prediction) for prediction in predictions]
 
 
 # Subwords

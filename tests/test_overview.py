@@ -148,6 +148,21 @@ def test_bars_to_show_stand_for_five_students_or_more():
     assert figures.bars([5, 4, 3], 23, 5) == []
 
 
+def test_the_course_lists_its_labs_with_their_means_and_who_is_stuck():
+    stuck = record("Zoë", ("dot", "attend"))
+    lab = class_of(40, 8)._replace(missing=["yan", "ben"])
+    lab.records.append(stuck)
+    lab.attempts["Zoë"] = [stuck] * 2
+    dot, attend = (QUESTIONS[name].points for name in ASKED)
+    mean = 100 * (32 + 8 * attend / (dot + attend)) / 41
+    labs = section(course_page([lab], COURSE, ""), "Labs")
+    assert 'href="lab03_scoring.html"' in labs and figures.stuck([stuck] * 2)
+    row = ["lab03_scoring", "41", f"{mean:.0f} %", "0", "2", "1"]
+    assert row == [x.strip() for x in text(labs).split("|") if x.strip()][-6:]
+    few = section(course_page([lab], COURSE, "", GROUPS), "Labs")
+    assert [x for x in text(few).split("|") if x.strip()][-2:] == row[:2]
+
+
 def test_what_is_made_to_be_shown_names_nobody():
     """One student is alone with a mistake, and one with a flag."""
     lab = class_of(40, 8)

@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 from attention_course import cli
+from attention_course.cli.files import standard_input
 from attention_course.compiled import Compiled
 from attention_course.pretrained import writer
 from attention_course.registry import MODELS, SIZES, TASKS, Source, make_model
@@ -296,6 +297,35 @@ def test_no_file_of_a_run_and_nothing_but_a_page_is_written_over(shell, made, tm
         assert "belongs to a run: name another file" in shell(*words)[1]
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     assert notes.read_text() == "mine"
+    out = ["evaluate", "--run", folder, "--out", notes, "--split", "validation"]
+    assert shell(*out)[1] == f"{notes} will be replaced\n"
+    assert notes.read_text() != "mine"
+
+
+@pytest.mark.plain
+def test_scores_that_cannot_be_noted_are_still_printed(shell, made, tmp_path):
+    folder = shutil.copytree(made("reversal", "bahdanau", 20)[0], tmp_path / "run")
+    (folder / "scores.json").mkdir()
+    out, told, code = shell("evaluate", "--run", folder)
+    assert code == 0 and "exact match" in out
+    assert told.startswith(f"the scores could not be noted in {folder} (")
+
+
+@pytest.mark.plain
+def test_a_checkpoint_is_named_by_its_folder(shell, made):
+    folder, _ = made("reversal", "bahdanau", 20)
+    told = shell("translate", "--run", folder / "checkpoint.pt", "ab")[1]
+    assert told.endswith(f"is a file of a run: name its folder, {folder}")
+
+
+def test_at_a_terminal_it_is_said_what_is_read(monkeypatch, capsys):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(b"ab")))
+    assert standard_input("a prompt").read() == b"ab"
+    assert capsys.readouterr().err == "type a prompt; Ctrl-D ends\n"
 
 
 @pytest.mark.plain
