@@ -57,11 +57,13 @@ def test_the_tests_of_a_line_come_from_coverage_or_from_files_about_it():
         **{"tests/test_x.py::test_y[1]": 3.0, "tests/test_x.py::test_y[2]": 2.0},
         **{"tests/test_masks.py::test_z": 1.0, "tests/test_kept.py::test_k": 9.0},
     }
-    ran = {mutant.path: {str(mutant.number): ["tests/test_x.py::test_y[1]"]}}
+    both = {"tests/test_x.py::test_y[1]", "tests/test_masks.py::test_z"}
+    ran = {mutant.path: {str(mutant.number): both}}
     assert chosen_tests(mutant, Covered(ran, seconds, {})) == [
-        "tests/test_x.py::test_y[1]"
+        "tests/test_masks.py::test_z",
+        "tests/test_x.py::test_y[1]",
     ]
-    before = {mutant.path: {str(mutant.number - 1): ["tests/test_x.py::test_y[1]"]}}
+    before = {mutant.path: {str(mutant.number - 1): {"tests/test_x.py::test_y[1]"}}}
     assert chosen_tests(mutant, Covered(before, seconds, {})) == [
         "tests/test_kept.py::test_k",
         "tests/test_masks.py::test_z",
@@ -74,14 +76,14 @@ def test_what_runs_on_import_is_not_only_tried_by_the_first_to_import_it():
     lines = path.read_text().splitlines()
     number = lines.index('RECURRENT = (*STACK, "dropout")') + 1
     (mutant, *_) = mutants(path, number)
-    ran = {mutant.path: {str(number): ["tests/test_x.py::test_y"]}}
+    ran = {mutant.path: {str(number): {"tests/test_x.py::test_y"}}}
     seconds = {"tests/test_x.py::test_y": 1.0, "tests/test_kept.py::test_k": 9.0}
     covered = Covered(ran, seconds, {})
     assert chosen_tests(mutant, covered) == list(reversed(seconds))
 
 
 def test_one_case_of_each_test_is_tried_before_a_second_of_any():
-    seconds = {"y[1]": 3.0, "y[2]": 2.0, "z[1]": 5.0, "slow": 50.0, "z[2]": 6.0}
+    seconds = {"y[1]": 3.0, "y[2]": 2.0, "z[1]": 5.0, "slow": 30.0, "z[2]": 6.0}
     assert _in_time(seconds, seconds) == ["y[2]", "z[1]"]
     del seconds["slow"]
     assert _in_time(seconds, seconds) == ["y[2]", "z[1]", "y[1]", "z[2]"]

@@ -26,7 +26,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,11 +60,11 @@ HALVES = (
     ),
     ("-m", "plain"),
 )
-# Of processor time for the tests of a mutant, which have to take less without it: a
-# mutant that takes longer loops.
+# Of processor time for the tests of a mutant: a mutant that takes longer loops.
 SECONDS = 120
-OF_TESTS = 40
-FEW = 5
+# For each group of these tests, of which there are at most four.
+OF_TESTS = 20
+FEW = 5  # cases
 
 
 class Mutant(NamedTuple):
@@ -160,12 +160,12 @@ class Covered(NamedTuple):
     """What the tests run, and how long they take.
 
     Attributes:
-        lines: path -> line -> cases of tests that run it, as many as time allows.
+        lines: path -> line -> cases of tests that run it.
         seconds: case of a test -> how long it takes.
         halves: case of a test -> its half of `make test`.
     """
 
-    lines: dict[str, dict[str, list[str]]]
+    lines: Mapping[str, Mapping[str, Set[str]]]
     seconds: dict[str, float]
     halves: dict[str, int]
 
@@ -193,11 +193,7 @@ def covering() -> Covered:
         for path, of_lines in of_file["lines"].items():
             for line, ran in of_lines.items():
                 cases[path][line] |= seconds.keys() & ran
-    lines = {
-        path: {line: _in_time(ran, seconds) for line, ran in of_lines.items()}
-        for path, of_lines in cases.items()
-    }
-    return Covered(lines, seconds, halves)
+    return Covered(cases, seconds, halves)
 
 
 def _measured(half: int, file: Path, kept: Path) -> dict[str, Any]:
@@ -252,9 +248,7 @@ def _digest(*paths: Path) -> str:
     return hashlib.sha256(b"".join(map(Path.read_bytes, paths))).hexdigest()[:12]
 
 
-def _in_time(
-    cases: Iterable[str], seconds: Mapping[str, float], most: float = OF_TESTS
-) -> list[str]:
+def _in_time(cases: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
     """Take as many cases as time allows: one of each test, the quickest first, and so on."""
     tests: dict[str, list[str]] = defaultdict(list)
     for case in sorted(cases, key=lambda case: (seconds.get(case, 1.0), case)):
@@ -263,37 +257,44 @@ def _in_time(
     taken, spent = [], 0.0
     for case in filter(None, rounds):
         spent += seconds.get(case, 1.0)
-        if taken and spent > most:
+        if taken and spent > OF_TESTS:
             break
         taken.append(case)
     return taken
 
 
 def chosen_tests(mutant: Mutant, covered: Covered) -> list[str]:
-    """Choose the cases of tests to run on a mutant.
+    """Choose the cases of tests to run on a mutant: those that run its line.
 
-    What runs while a module is imported, in a fixture or in another process is seen by no
-    test: there, the tests of what stays as it is, those that name the module, those that
-    run most of its other lines, and those of the grader for its modules have to do, each
-    as many as time allows.
+    Among them, those in files that name the module come first. A line that few run may
+    only be run by the first to import another module: then tests of other lines of the
+    module are tried, too. What runs while a module is imported, in a fixture or in
+    another process is seen by no test: there, the tests of what stays as it is, all in
+    files that name the module, and those of the grader for its modules have to do.
     """
     of_lines = covered.lines.get(mutant.path, {})
     often = Counter(case for cases in of_lines.values() for case in cases)
-    # all groups together have to stay below SECONDS
-    some = functools.partial(_in_time, seconds=covered.seconds, most=OF_TESTS / 2)
-    near = some(case for case, _ in often.most_common(50))
-    first = _first_line(mutant)
-    for line in range(mutant.number, first - 1, -1) if first else ():
-        if cases := of_lines.get(str(line)):
-            # a few may only be the first to import a module that calls the function
-            return cases if len(cases) > FEW else list(dict.fromkeys([*cases, *near]))
+    near = {case for case, _ in often.most_common(50)}
     own = _files_about(mutant.path) - {KEPT_AS_IT_IS}
-    others = GRADERS - own if mutant.path.startswith("nbjudge/grading") else set()
-    found = [
-        some(c for c in covered.seconds if c.partition("::")[0][6:] in files)
-        for files in ({KEPT_AS_IT_IS}, own, others)
-    ]
-    return list(dict.fromkeys([*itertools.chain(*found), *near]))
+    first = _first_line(mutant)
+    lines = range(mutant.number, first - 1, -1) if first else ()
+    if cases := next(filter(None, (of_lines.get(str(line)) for line in lines)), None):
+        by_name = {case for case in cases if _file_of(case) in own}
+        groups = [by_name, cases - by_name, near if len(cases) <= FEW else set()]
+    else:
+        others = GRADERS - own if mutant.path.startswith("nbjudge/grading") else set()
+        groups = [
+            {case for case in covered.seconds if _file_of(case) in files}
+            for files in ({KEPT_AS_IT_IS}, own, others)
+        ]
+        groups.append(near)
+    # all groups together have to stay below SECONDS
+    chosen = (_in_time(group, covered.seconds) for group in groups)
+    return list(dict.fromkeys(itertools.chain(*chosen)))
+
+
+def _file_of(case: str) -> str:
+    return case.partition("::")[0].rpartition("/")[2]
 
 
 def _first_line(mutant: Mutant) -> int | None:
