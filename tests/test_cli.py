@@ -99,6 +99,7 @@ def test_a_run_leaves_a_checkpoint_that_knows_it(trained):
     state = read(trained)
 
     assert (trained / "history.csv").read_text().count("\n") == 6
+    assert (trained / "history.png").read_bytes().startswith(b"\x89PNG")
     assert (
         state["about"]
         | {

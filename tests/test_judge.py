@@ -1,5 +1,6 @@
 """What the judge says: of replies that it gets, of trouble, and to the gradebook."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,9 +9,9 @@ import pytest
 import torch
 
 from nbjudge import corrections, signs, tokens
-from nbjudge.comparisons import _compare
+from nbjudge.comparisons import _compare, same_gradients
 from nbjudge.evaluation import alike
-from nbjudge.grading import export
+from nbjudge.grading import export, files
 from nbjudge.grading.gradebook import GradebookWriter
 from nbjudge.grading.judge import SandboxedAnswer, _checked
 from nbjudge.grading.sandbox.process import Trouble
@@ -154,6 +155,19 @@ def test_only_what_has_digits_is_turned_into_the_inputs_dtype():
     assert [x.dtype for x in mended.outputs] == [torch.bfloat16, torch.int64]
 
 
+def test_all_wrong_outputs_are_mended_or_none():
+    mended = corrections.by_output(corrections.as_wanted)
+    request = Request((torch.ones(2),))
+    right = Reply((torch.ones(1, 2), torch.zeros(2)), (torch.ones(2),))
+    flat, other = torch.ones(2), torch.ones(3)
+    reply = Reply((flat, torch.zeros(2)))
+    undone = mended(request, reply, right)
+    assert undone.outputs[0].shape == (1, 2) and undone.gradients == right.gradients
+    for outputs in (right.outputs, (flat, other), (flat, torch.ones(2))):
+        kept = Reply(outputs)
+        assert mended(request, kept, right) is kept
+
+
 def test_what_an_earlier_object_does_to_its_arguments_reaches_no_other():
     class Greedy:
         def __init__(self, sizes):
@@ -258,6 +272,35 @@ def test_a_write_to_shared_memory_is_taken_for_what_it_hides():
     assert corrections.unchanged(expanded, failed, right) is right
     other = corrections.unchanged(replace(expanded, layout=""), failed, right)
     assert other.error == failed.error
+
+
+@pytest.mark.parametrize(
+    ("gradients", "seen"),
+    [
+        ((torch.ones(2), torch.zeros(2)), ""),
+        ((torch.ones(2), None), ""),
+        ((None, None), "no gradient for input 1"),
+        ((torch.ones(2), torch.ones(2)), "input 2"),
+        ((torch.ones(2),), "1 gradients"),
+    ],
+)
+def test_gradients_are_those_of_the_reference(gradients, seen):
+    request = Request((torch.ones(2), torch.ones(2)), gradients=True)
+    right = Reply((torch.ones(2),), (torch.ones(2), torch.zeros(2)))
+    finding = same_gradients(request, right._replace(gradients=gradients), right)
+    assert (seen in finding.seen) if seen else finding is None
+    ignored = right._replace(gradients=gradients, changed=True)
+    assert same_gradients(request, ignored, right) is None
+
+
+def test_what_is_too_much_to_look_at_is_flagged(tmp_path, monkeypatch):
+    for name in ("a.ipynb", "b.ipynb"):
+        (tmp_path / name).write_text("{}" * 300_000)
+    monkeypatch.setattr(files, "TOTAL_BYTES", 1 << 20)
+    flags = []
+    assert len([*files.notebooks(tmp_path, flags)]) == 1
+    (flag,) = flags
+    assert re.fullmatch(r"more than 1 MB; not looked at: [ab]\.ipynb", flag)
 
 
 def test_numbers_on_the_device_meta_are_none():

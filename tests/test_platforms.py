@@ -114,6 +114,14 @@ def test_canvas_gradebook_and_moodles_worksheet_are_rosters(tmp_path):
     assert found[0] == Person("ada@uni.de", "Ada", "Weiß", "ada@uni.de")
 
 
+def test_of_several_columns_the_one_that_names_a_person_best_counts(tmp_path):
+    text = "Matrikelnummer,Anmeldename,ID-Nummer,Vorname,Nachname\n1,ada,7,Ada,Weiß\n"
+    for id in ("7", "ada", "1"):
+        found, _ = people(table(tmp_path / "m.csv", text))
+        assert found == [Person(id, "Ada", "Weiß")]
+        text = text.replace({"7": "ID-Nummer", "ada": "Anmeldename", "1": "-"}[id], "x")
+
+
 FOLDER = "Ada Weiß_901_assignsubmission_file_"
 
 
