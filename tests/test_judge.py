@@ -260,6 +260,17 @@ def test_a_constant_factor_is_found(given, factor):
     assert signs.scaled_by(torch.tensor(given), torch.tensor([1.0, 2.0])) == factor
 
 
+def test_a_sign_is_applied_to_numbers_in_the_references_shapes_alone():
+    asked = []
+    sign = signs.comparable(lambda *replies: bool(asked.append(1)))
+    right, request = Reply((torch.ones(2),)), Request((torch.ones(2),))
+    assert sign(request, right, right) is False and len(asked) == 1
+    for outputs in ((), (torch.ones(3),), (torch.ones(2).long(),)):
+        assert not sign(request, Reply(outputs), right)
+    assert not sign(replace(request, device="meta"), right, right)
+    assert len(asked) == 1
+
+
 def test_of_one_number_or_of_zeros_there_is_no_factor():
     assert signs.scaled_by(torch.tensor([2.0]), torch.tensor([1.0])) is None
     assert signs.scaled_by(torch.ones(2), torch.zeros(2)) is None

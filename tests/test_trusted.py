@@ -116,16 +116,22 @@ def test_a_submission_gets_what_it_must(graders, tmp_path, row):
 
 
 @pytest.mark.parametrize("lab", lab_names(ROOT / "solutions"))
-def test_a_solution_gets_everything_from_a_judge_outside(graders, tmp_path, lab):
+def test_a_solution_gets_everything_from_a_judge_outside(
+    graders, tmp_path, lab, monkeypatch
+):
     """What its questions use is within reach inside, where the package's answers are
-    not."""
+    not; and its cells run once for all questions."""
+    grader, made = graders(lab), []
+    in_time = grader.sandbox
+    monkeypatch.setattr(grader, "sandbox", lambda: made.append(1) or in_time())
     folder = tmp_path / "gradebook" / "submitted" / "solution" / lab
     folder.mkdir(parents=True)
     (folder / f"{lab}.ipynb").write_text(
         json.dumps(read("solutions", lab)), encoding="utf-8"
     )
-    asked = graders(lab).grade("solution", folder)["record"]["questions"]
+    asked = grader.grade("solution", folder)["record"]["questions"]
     assert asked and not [q for q in asked if q["points"] < q["possible"]]
+    assert len(made) == 1
 
 
 def test_an_endless_loop_costs_its_question_and_no_other(walls, tmp_path):
