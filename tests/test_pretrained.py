@@ -261,6 +261,22 @@ def test_wrong_options_are_refused(shell, folder, words, told):
     assert told in failed and "\n" not in failed
 
 
+@each_family
+def test_what_a_configuration_does_not_say_is_as_usual(saved, family, folder):
+    path = folder / "config.json"
+    said = json.loads(path.read_text())
+    usual = {"gpt2": GPT2Config, "llama": LlamaConfig}[family]().to_dict()
+    for name in said.keys() & usual.keys() - {"model_type"}:
+        if said[name] == usual[name]:
+            del said[name]
+    path.write_text(json.dumps(said))
+    net, ids = saved[family][1], torch.tensor([[5, 7, 9, 11]])
+
+    with torch.no_grad():
+        given = read_writer(folder).model(ids)[0]
+        torch.testing.assert_close(given, net(ids).logits[0], rtol=0, atol=1e-4)
+
+
 def change(name, **entries):
     def do(folder):
         said = json.loads((folder / name).read_text())

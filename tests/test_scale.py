@@ -27,6 +27,8 @@ from test_trusted import formgrader, setup_of, walls  # noqa: F401
 
 from nbjudge.grading.batch import Job, grade_all
 from nbjudge.grading.claims import claims
+from nbjudge.grading.cluster import REFUSED_SECONDS, ClusterError
+from nbjudge.grading.cluster import Cluster as Client
 from nbjudge.grading.commands import nbgrader
 from nbjudge.grading.gradebook import GradebookWriter
 
@@ -412,3 +414,32 @@ def test_what_failed_waits_for_a_worker_that_may_have_it(pair, tmp_path, monkeyp
     found = list(grading.grade(handed_in(tmp_path, 4)))
     assert len(found) == 4 and len(tried) == 8
     assert first[0] not in {address for address, _ in tried}
+
+
+@pytest.mark.plain
+def test_a_cluster_whose_workers_may_all_not_grade_is_given_up(monkeypatch):
+    asked, now = [], [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def submit(*what, workers, **how):
+        asked.extend(workers)
+        return SimpleNamespace(
+            done=lambda: True, exception=lambda **_: None, result=lambda **_: "no walls"
+        )
+
+    cluster = SimpleNamespace(
+        client=SimpleNamespace(nthreads=lambda: {"w1": 2, "w2": 1}, submit=submit),
+        **dict(admitted=set(), refused={}, tests={}, threads={}, test=("secret",)),
+        **dict(copies=0, served=False, usable=100.0, roll_call=0.0),
+        **dict(address="tcp://there", log=logging.getLogger()),
+    )
+    for now[0] in (100.0, 100.5, 102.0, 100.0 + REFUSED_SECONDS):
+        Client._call_roll(cluster)
+    assert sorted(asked) == ["w1", "w2"] and [*cluster.refused.values()] == [
+        "no walls",
+        "no walls",
+    ]
+    assert cluster.roll_call > now[0]
+    now[0] += 2
+    with pytest.raises(ClusterError, match="no worker of tcp://there .*: no walls"):
+        Client._call_roll(cluster)

@@ -322,6 +322,13 @@ def test_a_name_that_is_changed_below_its_check_is_flagged(tmp_path, below, flag
     assert take_in(tmp_path, LAB, RELEASED["cells"]).flags == flags
 
 
+def test_a_check_that_is_gone_is_named(tmp_path):
+    notebook = copy.deepcopy(SOLVED)
+    del notebook["cells"][submissions.at(notebook, "check_dot")]
+    submissions.hand_in(tmp_path, notebook)
+    assert take_in(tmp_path, LAB, RELEASED["cells"]).flags == ["check_dot: was deleted"]
+
+
 def test_a_name_that_no_cell_defines_is_flagged(tmp_path):
     submissions.hand_in(tmp_path, submissions.with_dot(SOLVED, "%run mine.py"))
     (flag,) = take_in(tmp_path, LAB, RELEASED["cells"]).flags
