@@ -94,7 +94,7 @@ gpu-check: environment  ## measure the models on this machine's GPU, for chapter
 fidelity: environment  ## try right, wrong and mutated answers on the labs' graders
 	@PYTHONPATH=tests $(BIN)/python -m measure.fidelity
 
-mutants: environment  ## change 300 single lines of the packages, one at a time, and see whether a test notices (90 CPU minutes)
+mutants: environment  ## change 300 single lines of the packages, one at a time, and see whether a test notices (three hours of CPU time)
 	@PYTHONPATH=tests $(BIN)/python -m measure.mutants
 
 attacks: environment  ## hand in everything that may be handed in, and measure what the grader makes of it
