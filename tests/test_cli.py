@@ -320,6 +320,19 @@ def only_line(failed):
             ": --steps is at least 1, got 0",
         ),
         (
+            [
+                "--task",
+                "dates",
+                "--model",
+                "luong",
+                "--batch-size",
+                "1",
+                "--devices",
+                "2",
+            ],
+            ": --batch-size 1 is below --devices 2, which share each batch",
+        ),
+        (
             ["--task", "dates", "--model", "luong", "--clip", "-1"],
             ": --clip is above 0, got -1.0",
         ),

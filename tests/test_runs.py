@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -351,6 +352,34 @@ def test_control_c_ends_a_command_that_is_being_imported(tmp_path, command):
     )
 
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+@pytest.mark.plain
+def test_two_processes_stop_after_the_same_step_and_save_it(tmp_path):
+    words = ["train", "--task", "reversal", "--max-length", "4", "--model"]
+    words += ["final-state", "--dim", "8", "--hidden-dim", "12", "--layers", "1"]
+    words += ["--steps", "100000", "--devices", "2", "--out", str(tmp_path / "run")]
+    trains = subprocess.Popen(
+        [sys.executable, "-m", "attention_course.cli", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    try:
+        for _ in range(1000):
+            if (tmp_path / "run" / "run.json").exists():
+                break
+            time.sleep(0.1)
+        trains.terminate()
+        _, told = trains.communicate(timeout=100)
+    finally:
+        trains.kill()
+
+    history = read(tmp_path / "run")["history"]
+    assert trains.returncode == 130, told
+    assert told.count("stopping after this step") == 1
+    assert told.count(f"after step {len(history)} of 100000, which is saved") == 1
 
 
 # A module that turns Ctrl-C into another error.

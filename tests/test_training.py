@@ -1,6 +1,8 @@
 import dataclasses
 import math
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -315,6 +317,15 @@ def test_every_model_trains_in_mixed_precision(task, name):
 def test_settings_that_make_no_sense_are_refused(setting, named):
     with pytest.raises(ValueError, match=named):
         TrainConfig(**setting)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(("batch_size", "examples"), [(1, 5), (5, 1)])
+def test_each_process_needs_an_example(task, batch_size, examples):
+    two = SimpleNamespace(world_size=2, device=torch.device("cpu"))
+    few = replace(task, train=task.train[:examples])
+    with pytest.raises(ValueError, match="2 processes share each batch, .* 1 examples"):
+        train(build(task), few, TrainConfig(batch_size=batch_size), two)
 
 
 # Teacher forcing

@@ -24,7 +24,11 @@ from attention_course.runs import choices
 from attention_course.runs.about import About, refuse_other
 from attention_course.training.config import TrainConfig
 from attention_course.training.folder import CHECKPOINT
-from attention_course.training.interrupts import Stopped, at_once
+from attention_course.training.interrupts import (
+    Stopped,
+    at_once,
+    is_first_process,
+)
 
 # Fields of `TrainConfig` whose options have other names.
 OPTIONS = {"warmup_steps": "warmup", "clip_norm": "clip"}
@@ -60,8 +64,8 @@ The folder stands alone: checkpoint.pt has the weights and the vocabularies, his
 a line per step (tokens so far, loss in nats per token or label, the validation's score
 or its loss with a minus sign, seconds), history.png draws it, and run.json is a
 summary. With --validate-every, the weights that are used afterwards are those of the
-best validation. Ctrl-C saves a checkpoint; of several processes, the last one that was
-saved stays. The same command with --resume goes on, and ends with the same weights.
+best validation. Ctrl-C saves a checkpoint. The same command with --resume goes on, and
+ends with the same weights.
 
 Tasks, and the models that learn them:
 
@@ -186,6 +190,11 @@ def train_command(
         field, _, what = str(error).partition(" ")
         option = OPTIONS.get(field, field.replace("_", "-"))
         raise ValueError(f"--{option} {what}") from None
+    if batch_size < devices:
+        raise ValueError(
+            f"--batch-size {batch_size} is below --devices {devices}, which share each"
+            " batch"
+        )
     refuse_other(out, resume)
     with at_once():
         from attention_course.runs.training import train_run
@@ -204,6 +213,8 @@ def train_command(
             compile=compile,
         )
     except KeyboardInterrupt as stop:
+        if not is_first_process():  # Fabric kills all processes after one that fails
+            raise typer.Exit from None
         say_how_to_go_on(out, stop, steps)
         raise typer.Exit(130) from None
 

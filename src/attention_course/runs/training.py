@@ -4,7 +4,6 @@ The training loop is in `attention_course.training.loop`.
 """
 
 import math
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,7 +32,7 @@ from attention_course.training import (
 )
 from attention_course.training.devices import Precision
 from attention_course.training.folder import CHECKPOINT, HISTORY, PLOT, SUMMARY
-from attention_course.training.interrupts import Stopped
+from attention_course.training.interrupts import Stopped, is_first_process
 
 
 def train_run(
@@ -105,7 +104,8 @@ def train_run(
                     model, task, config, fabric, validate, checkpoints, compile
                 )
         except Stopped as stop:
-            draw_history(folder, stop.history, about.unit, measured)
+            if fabric.is_global_zero:
+                draw_history(folder, stop.history, about.unit, measured)
             raise
         if fabric.is_global_zero:
             draw_history(folder, history, about.unit, measured)
@@ -145,7 +145,7 @@ def alone(folder: Path) -> Iterator[None]:
     Raises:
         ValueError: another training uses the folder.
     """
-    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) != "0":
+    if not is_first_process():
         yield
         return
     lock = FileLock(folder / "training.lock", timeout=0)

@@ -20,6 +20,11 @@ NOTICE = b"\nstopping after this step%s\n"
 AGAIN = b"; Ctrl-C once more stops at once"
 
 
+def is_first_process() -> bool:
+    """Return whether this is the first of the processes that train together."""
+    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
+
+
 class Stopped(KeyboardInterrupt):
     """Training was interrupted, and a checkpoint of its last step was saved.
 
@@ -49,7 +54,7 @@ def at_once() -> Iterator[None]:
 
 
 @contextmanager
-def held_back(wanted: bool = True) -> Iterator[threading.Event]:
+def held_back(wanted: bool = True, told: bool = True) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into a request to stop, checked by the loop between steps.
 
     The second Ctrl-C interrupts at once, as usual. So it is with the other signals.
@@ -57,6 +62,7 @@ def held_back(wanted: bool = True) -> Iterator[threading.Event]:
     Args:
         wanted: whether to do so; if not, the first Ctrl-C interrupts at once, too.
             Outside the main thread, Ctrl-C cannot be held back.
+        told: whether to say so; of several processes, one does.
 
     Yields:
         An event that is set when the user asks to stop.
@@ -69,9 +75,10 @@ def held_back(wanted: bool = True) -> Iterator[threading.Event]:
     def ask(number: int, frame: object) -> None:
         put_back()
         asked.set()
+        again = AGAIN if number == signal.SIGINT else b""
         with suppress(OSError):  # the terminal may be gone
             # `print` may be what was interrupted
-            os.write(2, NOTICE % (AGAIN if number == signal.SIGINT else b""))
+            os.write(2, NOTICE % again if told else b"")
 
     def put_back() -> None:
         for number, handler in before.items():

@@ -194,11 +194,10 @@ def train(
             weights are those before that step.
         OSError: a checkpoint could not be written.
         Stopped: the user pressed Ctrl-C; the step was finished, and a checkpoint saved.
-            Without checkpoints, or with several processes, Ctrl-C raises a
-            KeyboardInterrupt as usual.
-        ValueError: there are no training examples, the existing checkpoint is damaged
-            or belongs to another run, `read_every` is below 1, or the model cannot be
-            compiled.
+            Without checkpoints, Ctrl-C raises a KeyboardInterrupt as usual.
+        ValueError: there are no training examples, a batch has fewer of them than there
+            are processes, the existing checkpoint is damaged or belongs to another run,
+            `read_every` is below 1, or the model cannot be compiled.
     """
     config = config or TrainConfig()
     fabric = fabric or fabric_at(next(model.parameters()).device)
@@ -208,6 +207,11 @@ def train(
         read_every = 1 if on_cpu else 20
     if read_every < 1:
         raise ValueError(f"read_every is at least 1, got {read_every}")
+    if min(config.batch_size, len(task.train)) < fabric.world_size:
+        raise ValueError(
+            f"{fabric.world_size} processes share each batch, which has"
+            f" {min(config.batch_size, len(task.train))} examples: each needs one"
+        )
     optimizer = torch.optim.Adam(
         model.parameters(),
         lr=config.learning_rate,
@@ -236,10 +240,9 @@ def train(
     )
     batches = made_ahead(task, islice(shares, run.step, config.steps), fabric)
     unread: list[tuple[Tensor, float]] = []  # results of steps, and their times
-    may_stop = checkpoints is not None and fabric.world_size == 1
-    first, validated = fabric.is_global_zero, ""
+    first, validated, stops = fabric.is_global_zero, "", False
     with (
-        held_back(may_stop) as stop,
+        held_back(checkpoints is not None, told=first) as stop,
         fallback_kernels(fabric.autocast()),
         progress_bar(task.name, run.step, config.steps, hidden=not first) as bar,
     ):
@@ -259,9 +262,11 @@ def train(
             saves = checkpoints is not None and (
                 step % checkpoints.every == 0 or step == 1
             )
-            stops = stop.is_set()
+            # several processes have to stop after the same step
+            stops = stop.is_set() and fabric.world_size == 1
             if len(unread) < read_every and not (last or validates or saves or stops):
                 continue
+            stops = in_any_process(fabric, stop.is_set())
 
             losses = read([told for told, _ in unread], run.step + 1)
             bar.set_postfix_str(f"loss {losses[-1][0]:.3f}{validated}", refresh=False)
@@ -283,12 +288,21 @@ def train(
 
     if checkpoints:
         checkpoints.save(fabric, run, asdict(config))
-    if stop.is_set() and run.step < config.steps:
+    if stops and run.step < config.steps:
         raise Stopped(run.history)
     if run.best:
         model.load_state_dict(run.best.weights)
     model.eval()
     return run.history
+
+
+def in_any_process(fabric: Fabric, holds: bool) -> bool:
+    """Return whether something holds in any of the processes, which all have to ask."""
+    if fabric.world_size == 1:
+        return holds
+    found = torch.tensor(float(holds), device=fabric.device)
+    torch.distributed.all_reduce(found)
+    return bool(found)
 
 
 def made_ahead(
