@@ -454,7 +454,7 @@ def test_a_file_that_is_named_as_a_source_is_pointed_out(shell, trained, tmp_pat
 @pytest.mark.plain
 def test_a_prompt_that_is_no_utf_8_is_refused_in_a_line(shell, tmp_path):
     told = only_line(shell("write", "--run", tmp_path, "a\udcffb")[1])
-    assert "the prompt is no UTF-8 from character 2 on ('a'): type it again" in told
+    assert "the prompt is no UTF-8 from character 2 on ('a'): give it in UTF-8" in told
 
 
 @pytest.mark.plain

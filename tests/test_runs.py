@@ -248,11 +248,11 @@ def test_runs_are_listed(folder):
     (folder.parent / "bare" / "run.json").unlink()
     bare, broken, cut, empty, whole = list_runs(folder.parent)
 
-    assert bare[:2] == ("bare", "its summary is missing")
-    assert cut[:2] == ("cut", "its checkpoint is damaged")
-    assert broken[:2] == ("broken", "its summary cannot be read")
-    assert empty[:2] == ("empty", "its checkpoint is missing")
-    assert whole[:3] == ("run", "reversal", "transformer")
+    assert bare[:2] == (str(folder.parent / "bare"), "its summary is missing")
+    assert cut[:2] == (str(folder.parent / "cut"), "its checkpoint is damaged")
+    assert broken[:2] == (str(folder.parent / "broken"), "its summary cannot be read")
+    assert empty[:2] == (str(folder.parent / "empty"), "its checkpoint is missing")
+    assert whole[:3] == (str(folder), "reversal", "transformer")
     assert whole[4] == "300 of 300" and whole[6] == "exact match 0.500 (test)"
 
 

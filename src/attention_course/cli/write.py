@@ -85,7 +85,7 @@ def write_command(
     except UnicodeEncodeError as error:
         raise ValueError(
             f"the prompt is no UTF-8 from character {error.start + 1} on"
-            f" ({prompt[: error.start]!r}): type it again"
+            f" ({prompt[: error.start]!r}): give it in UTF-8"
         ) from None
     if run:
         check_run(run)

@@ -31,7 +31,7 @@ def list_runs(folder: Path) -> list[tuple[str, ...]]:
     found = {
         path.parent for name in (SUMMARY, CHECKPOINT) for path in folder.rglob(name)
     }
-    return [_row(run, folder) for run in sorted(found)]
+    return [_row(run) for run in sorted(found)]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -44,8 +44,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _row(run: Path, folder: Path) -> tuple[str, ...]:
-    name = str(run.relative_to(folder)) if run != folder else run.name or str(run)
+def _row(run: Path) -> tuple[str, ...]:
+    name = str(run)  # as --run takes it
     size = sum(path.stat().st_size for path in run.iterdir() if path.is_file())
     unknown = ["–"] * 5
     if not zipfile.is_zipfile(run / CHECKPOINT):
