@@ -43,7 +43,7 @@ from nbjudge.grading.matching import grade_id, is_graded, names_of
 from nbjudge.grading.names import clashes
 from nbjudge.grading.notebooks import read_cells
 from nbjudge.grading.record import GRADED, OUTPUT_CHARACTERS, PERSON, notebook, tame
-from nbjudge.grading.sandbox import kernel, proof
+from nbjudge.grading.sandbox import kernel, proof, usage
 from nbjudge.grading.sandbox import nursery as nurseries
 from nbjudge.grading.sandbox.bubblewrap import Limits
 from nbjudge.grading.sandbox.nursery import Nursery
@@ -888,6 +888,15 @@ def test_a_torch_that_is_larger_has_walls_too(walls, monkeypatch):
 
     monkeypatch.setattr(nurseries, "interpreter", larger)
     assert prove(Limits()) == ""
+
+
+def test_a_fork_while_memory_is_read_is_not_too_much_memory(monkeypatch):
+    readings = []
+    monkeypatch.setattr(usage, "memory_used", lambda leader: readings.pop(0))
+    monkeypatch.setattr(usage, "_of_processes", lambda *_: ["RssAnon: 2 kB"])
+    for readings[:], over in (([9, 3], False), ([9, 9, 9], True), ([9, 9, 4], False)):
+        assert usage.uses_more(1, 5) is over and not readings
+    assert not usage.uses_more(1, 2048)
 
 
 def test_what_can_be_seen_inside_is_noticed(walls, monkeypatch):

@@ -97,7 +97,7 @@ class Reader:
             return self._line(line, None)
         if self.form is not Source.TEXT:
             return self._line(line, self._file(line))
-        tokens = self._tokens(line)
+        tokens = self._tokens(line.strip())
         unknown = dict.fromkeys(
             token for token in tokens if token not in self.known and token != REPLACED
         )

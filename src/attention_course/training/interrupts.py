@@ -57,7 +57,8 @@ def at_once() -> Iterator[None]:
 def held_back(wanted: bool = True, told: bool = True) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into a request to stop, checked by the loop between steps.
 
-    The second Ctrl-C interrupts at once, as usual. So it is with the other signals.
+    The second Ctrl-C interrupts at once, as usual. The other signals are requests, too,
+    however often they come: whoever sends them may not know that one was enough.
 
     Args:
         wanted: whether to do so; if not, the first Ctrl-C interrupts at once, too.
@@ -73,16 +74,14 @@ def held_back(wanted: bool = True, told: bool = True) -> Iterator[threading.Even
         return
 
     def ask(number: int, frame: object) -> None:
-        put_back()
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
+        if asked.is_set():
+            return
         asked.set()
         again = AGAIN if number == signal.SIGINT else b""
         with suppress(OSError):  # the terminal may be gone
             # `print` may be what was interrupted
             os.write(2, NOTICE % again if told else b"")
-
-    def put_back() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
     before = {
         number: signal.signal(number, ask)
@@ -93,4 +92,5 @@ def held_back(wanted: bool = True, told: bool = True) -> Iterator[threading.Even
     try:
         yield asked
     finally:
-        put_back()
+        for number, handler in before.items():
+            signal.signal(number, handler)
