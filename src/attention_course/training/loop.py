@@ -207,10 +207,11 @@ def train(
         read_every = 1 if on_cpu else 20
     if read_every < 1:
         raise ValueError(f"read_every is at least 1, got {read_every}")
-    if min(config.batch_size, len(task.train)) < fabric.world_size:
+    examples = min(config.batch_size, len(task.train))
+    if 0 < examples < fabric.world_size:
         raise ValueError(
-            f"{fabric.world_size} processes share each batch, which has"
-            f" {min(config.batch_size, len(task.train))} examples: each needs one"
+            f"{fabric.world_size} processes share each batch, and each needs an"
+            f" example: a batch has {examples}"
         )
     optimizer = torch.optim.Adam(
         model.parameters(),
